@@ -13,7 +13,7 @@ from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.write_stat import build_created_stat, build_merged_stat
 from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
-from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.write_sync import NewFilesOfWrite, plan_write_sync
@@ -55,7 +55,7 @@ class ManualWrite(ManualClustering):
         if action is Action.REPLACECOMMIT:
             nothing = {"operationType": None, "clusteringPlan": None, "extraMetadata": None}
             form = "HoodieRequestedReplaceMetadata" + ("" if self.version >= 8 else ".v6")
-            plan = encode_record_file(f"{form}.avsc", nothing | {"version": 1})
+            plan = encode_container(f"{form}.avsc", nothing | {"version": 1})
         self._put(Instant(self.instant, action, State.REQUESTED), plan)
         profile = WorkloadProfile(operation=operation, inserts={}, updates={})
         inflight = Instant(self.instant, action, State.INFLIGHT)

@@ -12,7 +12,7 @@ import numpy as np
 from reconciler.errors import FormatError, NoTableError, NotFoundError
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.codecs.avro_container import read_text_map
-from reconciler.hudi.files.names import BaseName
+from reconciler.hudi.files.names import PARTITION_METAFILE, BaseName
 from reconciler.hudi.files.table_files import TableFiles, build_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline import archive_v1, archive_v2
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 PROPERTIES: Final = ".hoodie/hoodie.properties"
 _BACKUP: Final = f"{PROPERTIES}.backup"
-_METAFILE: Final = ".hoodie_partition_metadata"
 
 
 def load_properties(storage: Storage) -> TableProperties:
@@ -270,8 +269,8 @@ def _select_data_files(folder: FolderListing) -> tuple[list[str], list[int], boo
     order = sorted(range(len(folder.names)), key=folder.names.__getitem__)
     names = [folder.names[place] for place in order]
     sizes = [folder.sizes[place] for place in order]
-    start = end = bisect_left(names, _METAFILE)
-    while end < len(names) and names[end].startswith(_METAFILE):
+    start = end = bisect_left(names, PARTITION_METAFILE)
+    while end < len(names) and names[end].startswith(PARTITION_METAFILE):
         end += 1
     del names[start:end], sizes[start:end]
     return names, sizes, end > start

@@ -17,7 +17,7 @@ from reconciler.errors import (
     RowsError,
     StorageError,
 )
-from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.instant import WRITES, Action, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile
 from reconciler.plans.model import Note
@@ -185,7 +185,7 @@ def _create_requested(
         session.make_heartbeat(announced).remove()
     plan = b""
     if mode.replaces:
-        plan = encode_record_file("HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1})
+        plan = encode_container("HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1})
     try:
         return session.request_write(mode.action, timeline, plan)
     except AlreadyExistsError:

@@ -56,7 +56,7 @@ def commit(it: ClusteringDrill, stats, *, done: bool, time: str = TIME) -> None:
     data = (
         json.dumps(record).encode()
         if is_old(it)
-        else avro_container.encode_record_file(COMMIT, record)
+        else avro_container.encode_container(COMMIT, record)
     )
     put(it, f"{time}.commit.requested")
     put(it, f"{time}.inflight", data)
@@ -516,7 +516,7 @@ def rollback_of(it: ClusteringDrill, instant: str) -> Path:
     action = "replacecommit" if is_old(it) else "clustering"
     told = {"instantToRollback": {"commitTime": instant, "action": action}}
     plan = {field["name"]: told.get(field["name"]) for field in names["fields"]}
-    data = avro_container.encode_record_file("HoodieRollbackPlan.avsc", plan)
+    data = avro_container.encode_container("HoodieRollbackPlan.avsc", plan)
     for state in ("requested", "inflight"):
         put(it, f"{TIME}.rollback.{state}", data if state == "requested" else b"")
     done = f"{TIME}.rollback" if is_old(it) else f"{TIME}_{END}.rollback"

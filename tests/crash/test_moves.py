@@ -94,7 +94,7 @@ def savepoint(it: Drill, instant: str, names: dict[str, list[str]]) -> None:
     put(it, f"{instant}.savepoint.inflight")
     layout_2 = timeline_folder(it).name == "timeline"
     name = f"{instant}_20261130000000000.savepoint" if layout_2 else f"{instant}.savepoint"
-    put(it, name, avro_container.encode_record_file("HoodieSavepointMetadata.avsc", record))
+    put(it, name, avro_container.encode_container("HoodieSavepointMetadata.avsc", record))
 
 
 def of(path: str) -> str:

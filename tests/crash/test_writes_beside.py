@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import AlreadyExistsError, BusyError, UnsupportedError
-from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
@@ -41,7 +41,7 @@ from tests.table_sessions import open_test_session, write_spec
 from tests.write_runs import WriteRuns, make_rows
 
 #: what Hudi requests an insert-overwrite with
-OVERWRITES = encode_record_file(
+OVERWRITES = encode_container(
     "HoodieRequestedReplaceMetadata.avsc",
     {"operationType": None, "clusteringPlan": None, "extraMetadata": None, "version": 1},
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import BusyError, StorageError
-from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
@@ -153,7 +153,7 @@ def test_what_an_apply_has_left_is_the_next_applys(tmp_path, action):
     it = make_table(tmp_path / "t", 9)
     time = "20261201235959000"
     plan = (
-        encode_record_file("HoodieRequestedReplaceMetadata.avsc", CLUSTERS)
+        encode_container("HoodieRequestedReplaceMetadata.avsc", CLUSTERS)
         if action != "clean"
         else b""
     )

@@ -144,7 +144,7 @@ def write_rollback(it, instant, rollback=LATE, *, is_done=False):
     put_timeline_file(
         it,
         f"{rollback}.rollback.requested",
-        avro_container.encode_record_file("HoodieRollbackPlan.avsc", plan),
+        avro_container.encode_container("HoodieRollbackPlan.avsc", plan),
     )
     put_timeline_file(it, f"{rollback}.rollback.inflight")
     if not is_done:
@@ -163,5 +163,5 @@ def encode_completed(it, record, name="HoodieReplaceCommitMetadata"):
     return (
         json.dumps(record).encode()
         if old
-        else avro_container.encode_record_file(f"{name}.avsc", record)
+        else avro_container.encode_container(f"{name}.avsc", record)
     )

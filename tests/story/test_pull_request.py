@@ -82,7 +82,7 @@ def savepoint_oldest(team: Team, table: str) -> str:
         "version": 1,
     }
     (folder / ".hoodie" / f"{oldest}.savepoint.inflight").touch()
-    data = avro_container.encode_record_file("HoodieSavepointMetadata.avsc", record)
+    data = avro_container.encode_container("HoodieSavepointMetadata.avsc", record)
     (folder / ".hoodie" / f"{oldest}.savepoint").write_bytes(data)
     return f"a/{pinned.name}"
 

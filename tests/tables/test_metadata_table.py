@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.errors import FormatError, StaleError, UnsupportedError
 from reconciler.hudi.codecs import hfile_reader
-from reconciler.hudi.codecs.avro_binary import encode_container
+from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks, read_delete_keys
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
 from reconciler.hudi.metadata.index_keys import build_column_stats_keys, split_by_file_group

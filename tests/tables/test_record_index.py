@@ -29,8 +29,8 @@ def test_keys_that_move_come_and_go_do_so_once_their_write_is_completed(write):
     for number, name in enumerate(write.before["p=a"]):
         gone = {"k1", "k2"} & set(write.keys_of("p=a", name))
         write.update_group("p=a", number, gone=sorted(gone))
-    moved = write.row("p=a", "k1", **named("k1", "p=c"))
-    write.start("p=c", [moved], ("p=b", write.before["p=b"][0]))
+    moved = write.changed_row("p=a", "k1", **named("k1", "p=c"))
+    write.start_group("p=c", [moved], ("p=b", write.before["p=b"][0]))
     write.sync()
     assert before == read_indexed_places(write.folder, KEYS)
     write.complete()

@@ -7,7 +7,6 @@ inside the Avro library becomes one FormatError.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import struct
@@ -130,36 +129,11 @@ def encode_record(record: Any, schema: Any) -> bytes:
     return stream.getvalue()
 
 
-def encode_container(schema_file: str, record: Any) -> bytes:
-    """Encode one record as an uncompressed Avro container with a schema of ``hudi/schemas``.
-
-    The header holds only the schema with its namespaces, as Avro's Java writer does. The sync
-    marker is a digest of the body, so the same record gives the same bytes.
-    """
-    text = load_schema_text(schema_file)
-    body = encode_record(record, parse_schema(text, ""))
-    marker = hashlib.md5(body, usedforsecurity=False).digest()
-    schema = text.encode()
-    header = (
-        b"Obj\x01"
-        + encode_long(1)
-        + _encode_bytes(b"avro.schema")
-        + _encode_bytes(schema)
-        + encode_long(0)
-        + marker
-    )
-    return header + encode_long(1) + _encode_bytes(body) + marker
-
-
 @cache
 def load_schema_text(schema_file: str) -> str:
     """Return a schema of ``hudi/schemas`` as compact JSON."""
     text = (files("reconciler.hudi") / "schemas" / schema_file).read_text()
     return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
-
-
-def _encode_bytes(data: bytes) -> bytes:
-    return encode_long(len(data)) + data
 
 
 def encode_long(value: int) -> bytes:

@@ -6,6 +6,7 @@ file of another kind is reported as damaged.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +15,8 @@ from typing import Any, Final
 from reconciler.errors import FormatError
 from reconciler.hudi.codecs.avro_binary import (
     decoding,
-    encode_container,
+    encode_long,
+    encode_record,
     load_schema_text,
     parse_schema,
     require,
@@ -57,12 +59,29 @@ def decode_container(
         return decode_with_schema(data, path, as_declared)
 
 
-def encode_record_file(schema_file: str, record: Mapping[str, Any]) -> bytes:
-    """Encode one record as a container with a schema of ``hudi/schemas``.
+def encode_container(schema_file: str, record: Mapping[str, Any]) -> bytes:
+    """Encode one record as an uncompressed Avro container with a schema of ``hudi/schemas``.
 
-    The same record always gives the same bytes.
+    The header holds only the schema with its namespaces, as Avro's Java writer does. The sync
+    marker is a digest of the body, so the same record gives the same bytes.
     """
-    return encode_container(schema_file, record)
+    text = load_schema_text(schema_file)
+    body = encode_record(record, parse_schema(text, ""))
+    marker = hashlib.md5(body, usedforsecurity=False).digest()
+    schema = text.encode()
+    header = (
+        b"Obj\x01"
+        + encode_long(1)
+        + _encode_bytes(b"avro.schema")
+        + _encode_bytes(schema)
+        + encode_long(0)
+        + marker
+    )
+    return header + encode_long(1) + _encode_bytes(body) + marker
+
+
+def _encode_bytes(data: bytes) -> bytes:
+    return encode_long(len(data)) + data
 
 
 def decode_with_schema(

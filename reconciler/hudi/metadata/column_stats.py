@@ -21,6 +21,7 @@ from reconciler.hudi.codecs.avro_binary import decode_record, decoding, encode_l
 from reconciler.hudi.codecs.hfile_reader import HFile
 from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_delete_keys
 from reconciler.hudi.metadata.index_keys import build_column_stats_keys, hash_name
+from reconciler.hudi.metadata.listing import UNPARTITIONED
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
@@ -28,7 +29,6 @@ from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 #: a bound in comparable form: times and dates as numbers, text as bytes
 Bound = int | float | bytes | Decimal
 
-_UNPARTITIONED: Final = "."
 _BATCH_ENTRIES: Final = 4096
 #: length of the column's hash at the start of a key
 _WIDTH: Final = len(hash_name(""))
@@ -67,7 +67,7 @@ def read_column_stats(
     wanted: list[dict[bytes, int]] = [{} for _ in columns]
     start = 0
     for partition, names in folders:
-        keys = build_column_stats_keys(columns, partition or _UNPARTITIONED, names)
+        keys = build_column_stats_keys(columns, partition or UNPARTITIONED, names)
         for number, column in enumerate(wanted):
             of_column = keys[number * len(names) : (number + 1) * len(names)]
             column.update((key.encode(), place) for place, key in enumerate(of_column, start=start))
@@ -93,7 +93,7 @@ def count_files_without_stats(
     _check_size(table)
     tails: dict[bytes, int] = {}
     for partition, names in folders:
-        keys = build_column_stats_keys([""], partition or _UNPARTITIONED, names)
+        keys = build_column_stats_keys([""], partition or UNPARTITIONED, names)
         tails |= {key[_WIDTH:].encode(): at for at, key in enumerate(keys, start=len(tails))}
     prefixes = [hash_name(column).encode() for column in columns]
     has = np.zeros((len(columns), len(tails)), np.bool_)
@@ -144,13 +144,9 @@ def read_newest_first(
             raise UnsupportedError(
                 f"{block.path}: {block.type.name} blocks are not supported in the metadata table"
             )
-    if file_slice.base is not None:
-        name, size = file_slice.base
-        path = file_slice.file_path(name)
-        base = hfile_reader.open_hfile(
-            lambda start, length: table.source.read_range(path, start, length), size, path
-        )
-        with decoding(path, "its schema"):
+    base = table.open_base_file(file_slice)
+    if base is not None:
+        with decoding(base.path, "its schema"):
             yield base, base.info[b"schema"].decode(), []
 
 

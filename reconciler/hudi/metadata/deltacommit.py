@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler.hudi.codecs.avro_binary import encode_container
+from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.codecs.log_blocks import (
     BlockType,
     HeaderKey,

@@ -91,13 +91,8 @@ def _sample_logs(blocks: Iterable[LogBlock]) -> Iterator[EntrySample]:
 
 
 def _sample_base(table: MetadataTable, newest: MetadataSlice) -> Iterator[EntrySample]:
-    if newest.base is None:
-        return
-    name, size = newest.base
-    path = newest.file_path(name)
-    base = hfile_reader.open_hfile(
-        lambda start, length: table.source.read_range(path, start, length), size, path
-    )
-    with decoding(path, "a text"):
-        schema = base.info.get(b"schema", b"").decode()
-    yield EntrySample(base.sample_prefixes(_WIDTH), schema, path)
+    base = table.open_base_file(newest)
+    if base is not None:
+        with decoding(base.path, "a text"):
+            schema = base.info.get(b"schema", b"").decode()
+        yield EntrySample(base.sample_prefixes(_WIDTH), schema, base.path)

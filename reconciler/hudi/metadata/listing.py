@@ -110,13 +110,7 @@ def read_metadata_listing(table: MetadataTable) -> MetadataListing:
             "is supported"
         )
     (newest,) = slices
-    base = None
-    if newest.base:
-        name, size = newest.base
-        path = newest.file_path(name)
-        base = hfile_reader.open_hfile(
-            lambda start, length: table.source.read_range(path, start, length), size, path
-        )
+    base = table.open_base_file(newest)
     schema = _read_schema(base) if base else ""
     logs: dict[str, _KeyChange] = {}
     for block in table.read_visible_blocks(newest):

@@ -19,6 +19,7 @@ from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.compaction import CompactionPlan
 from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.hudi.timeline.rollback import parse_rolled_back_time
 
 ROOT: Final = ".hoodie/metadata"
 #: the first table version with layout 2 of the timeline
@@ -109,7 +110,7 @@ class MetadataTimelines:
             else:  # a crash can leave it empty; the plan names the same instant
                 plan = replace(instant, state=State.REQUESTED, completed=None)
                 path = f"{folder}/{plan.file_name}"
-                undone.add(_parse_rollback_target(self.source.read(path), path))
+                undone.add(parse_rolled_back_time(self.source.read(path), path))
         return frozenset(undone)
 
     @cached_property
@@ -172,10 +173,3 @@ def _parse_rolled_back(data: bytes, action: Action, path: str) -> list[str]:
             parts = [one for many in restore["hoodieRestoreMetadata"].values() for one in many]
     with decoding(path, "the rolled back commits"):
         return [str(time) for part in parts for time in part["commitsRollback"]]
-
-
-def _parse_rollback_target(data: bytes, path: str) -> str:
-    """Return the commit that a planned rollback will undo; raises FormatError."""
-    plan = avro_container.decode_container(data, "HoodieRollbackPlan", path)
-    with decoding(path, "HoodieRollbackPlan"):
-        return str(plan["instantToRollback"]["commitTime"])

@@ -12,6 +12,7 @@ from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.byte_source import ByteSource, ListedEntry
+from reconciler.hudi.codecs.hfile_reader import HFile, open_hfile
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
 from reconciler.hudi.metadata.own_timeline import (
     ROOT,
@@ -121,6 +122,16 @@ class MetadataTable:
                 names = sorted(child.name for child in self.source.list(folder))
                 paths += [f"{folder}/{name}" for name in names if _LOG.fullmatch(name)]
         return paths
+
+    def open_base_file(self, file_slice: MetadataSlice) -> HFile | None:
+        """Open the base file of a slice, None without one; raises FormatError, UnsupportedError."""
+        if file_slice.base is None:
+            return None
+        name, size = file_slice.base
+        path = file_slice.file_path(name)
+        return open_hfile(
+            lambda start, length: self.source.read_range(path, start, length), size, path
+        )
 
     def read_visible_blocks(self, file_slice: MetadataSlice) -> list[LogBlock]:
         """Return the log blocks of a slice that count for a reader, in merge order.

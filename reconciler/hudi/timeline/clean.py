@@ -95,7 +95,7 @@ class CleanerPlan:
             "partitionsToBeDeleted": list(self.delete_partitions),
             "extraMetadata": dict(self.extra),
         }
-        return avro_container.encode_record_file(_PLAN_SCHEMA, record)
+        return avro_container.encode_container(_PLAN_SCHEMA, record)
 
 
 def replace_earliest_instant(data: bytes, path: str, earliest_instant: str, action: str) -> bytes:
@@ -106,7 +106,7 @@ def replace_earliest_instant(data: bytes, path: str, earliest_instant: str, acti
         "action": action,
         "state": "COMPLETED",
     }
-    return avro_container.encode_record_file(_PLAN_SCHEMA, record)
+    return avro_container.encode_container(_PLAN_SCHEMA, record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ class CleanMetadata:
             "bootstrapPartitionMetadata": {},
             "extraMetadata": dict(self.extra),
         }
-        return avro_container.encode_record_file(_METADATA_SCHEMA, record)
+        return avro_container.encode_container(_METADATA_SCHEMA, record)
 
 
 def _read_files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:

@@ -94,9 +94,7 @@ class ClusteringPlan:
             "extraMetadata": dict(self.extra),
             "version": 1,
         }
-        return avro_container.encode_record_file(
-            _SCHEMA if version >= _EIGHT else _SCHEMA_6, record
-        )
+        return avro_container.encode_container(_SCHEMA if version >= _EIGHT else _SCHEMA_6, record)
 
 
 def compute_group_metrics(

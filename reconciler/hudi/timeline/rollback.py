@@ -11,7 +11,7 @@ def parse_rolled_back_time(data: bytes, path: str) -> str:
 
     >>> said = {"commitTime": "20260101000000000", "action": "commit"}
     >>> plan = {"instantToRollback": said, "RollbackRequests": [], "version": 1}
-    >>> data = avro_container.encode_record_file("HoodieRollbackPlan.avsc", plan)
+    >>> data = avro_container.encode_container("HoodieRollbackPlan.avsc", plan)
     >>> parse_rolled_back_time(data, "x.rollback.requested")
     '20260101000000000'
     """

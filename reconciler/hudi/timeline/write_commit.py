@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.hudi.codecs.avro_container import encode_record_file
+from reconciler.hudi.codecs.avro_container import encode_container
 
 _COMMIT: Final = "HoodieCommitMetadata.avsc"
 _REPLACE: Final = "HoodieReplaceCommitMetadata.avsc"
@@ -108,7 +108,7 @@ def _encode_commit(
     if replaced is not None:
         record["partitionToReplaceFileIds"] = {path: [*ids] for path, ids in replaced.items()}
     if version >= _AVRO_FROM:
-        return encode_record_file(
+        return encode_container(
             _COMMIT if replaced is None else _REPLACE, record | {"version": None}
         )
     return json.dumps(record, indent=2, separators=(",", " : ")).encode()

@@ -212,9 +212,7 @@ def test_a_pending_overwrite_of_an_old_writer_names_no_slices():
 
 def test_a_pending_compaction_names_its_groups():
     operation = {"partitionPath": "p=1", "fileId": "f-0", "baseInstantTime": "1"}
-    plan = avro_container.encode_record_file(
-        "HoodieCompactionPlan.avsc", {"operations": [operation]}
-    )
+    plan = avro_container.encode_container("HoodieCompactionPlan.avsc", {"operations": [operation]})
     state = look(table({"20260101000000000.compaction.requested": plan}))
 
     (found,) = state.compactions

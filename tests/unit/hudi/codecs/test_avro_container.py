@@ -173,12 +173,12 @@ def test_what_we_write_is_the_schema_the_record_and_nothing_more():
         "partitionMetadata": {},
         "version": 1,
     }
-    data = avro_container.encode_record_file("HoodieSavepointMetadata.avsc", record)
+    data = avro_container.encode_container("HoodieSavepointMetadata.avsc", record)
     reader = fastavro.reader(io.BytesIO(data))
 
     assert [record] == list(reader)
     assert ["avro.schema"] == list(reader.metadata)
-    assert data == avro_container.encode_record_file("HoodieSavepointMetadata.avsc", dict(record))
+    assert data == avro_container.encode_container("HoodieSavepointMetadata.avsc", dict(record))
     assert record == avro_container.decode_container(data, "HoodieSavepointMetadata", "f")
 
 

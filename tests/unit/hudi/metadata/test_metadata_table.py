@@ -83,7 +83,7 @@ def rollback_of(commit):
 
 
 def completed_rollback_of(commit):
-    return avro_container.encode_record_file("HoodieRollbackMetadata.avsc", rollback_of(commit))
+    return avro_container.encode_container("HoodieRollbackMetadata.avsc", rollback_of(commit))
 
 
 class Made(MemorySource):
@@ -255,7 +255,7 @@ def test_what_a_restore_undid_counts_too():
         "hoodieRestoreMetadata": {"20240102000000000": [rollback_of("20240102000000000")]},
         "restoreInstantInfo": [],
     }
-    data = avro_container.encode_record_file("HoodieRestoreMetadata.avsc", restore)
+    data = avro_container.encode_container("HoodieRestoreMetadata.avsc", restore)
     other = {".hoodie/20240103000000000.restore": data}
     made = block("20240102000000000", {"p": {"h": 7}})
     table = six(made, data=["20240103000000000.restore"], other=other)
@@ -264,7 +264,7 @@ def test_what_a_restore_undid_counts_too():
 
 
 def test_an_empty_rollback_is_read_from_its_plan():
-    plan = avro_container.encode_record_file(
+    plan = avro_container.encode_container(
         "HoodieRollbackPlan.avsc",
         {"instantToRollback": {"commitTime": "20240102000000000", "action": "commit"}},
     )
@@ -321,7 +321,7 @@ def test_a_block_that_a_log_compaction_took_in_is_not_counted_twice():
 def test_a_base_file_of_a_compaction_that_is_not_completed_is_not_read():
     table = nine(("20240102000000000", block("20240102000000000", {"p": {"h": 7}})))
     table.files[f"{ROOT}/files/files-0000-0_1-0-0_20240103000000000.hfile"] = b"half"
-    plan = avro_container.encode_record_file("HoodieCompactionPlan.avsc", {"operations": None})
+    plan = avro_container.encode_container("HoodieCompactionPlan.avsc", {"operations": None})
     table.files[f"{ROOT}/.hoodie/timeline/20240103000000000.compaction.requested"] = plan
 
     assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()

@@ -9,7 +9,7 @@ import fastavro
 import pytest
 
 from reconciler.errors import FormatError, UnsupportedError
-from reconciler.hudi.codecs import hfile_writer
+from reconciler.hudi.codecs import hfile_reader, hfile_writer
 from reconciler.hudi.codecs.avro_binary import parse_schema
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, encode_delete_content
 from reconciler.hudi.metadata.index_keys import hash_name
@@ -48,6 +48,12 @@ class Table:
                 next_log_version=1,
             ),
         )
+
+    def open_base_file(self, file_slice):
+        if file_slice.base is None:
+            return None
+        path = file_slice.file_path(file_slice.base[0])
+        return hfile_reader.parse_hfile(self.source.files[path], path)
 
     def read_visible_blocks(self, file_slice):
         assert "g" == file_slice.file_group

@@ -50,7 +50,7 @@ def record_of(data):
 
 def plan_record(**changes):
     record, _ = record_of(PLAN.encode("/t"))
-    return avro_container.encode_record_file(PLAN_SCHEMA, record | changes)
+    return avro_container.encode_container(PLAN_SCHEMA, record | changes)
 
 
 def written_by_an_older_hudi(schema_file, data, without):
@@ -110,7 +110,7 @@ def test_a_plan_of_version_1_names_its_files_in_the_old_field():
 
 def test_a_plan_that_fills_both_fields_names_all_of_them():
     record, _ = record_of(PLAN.encode("/t"))
-    data = avro_container.encode_record_file(
+    data = avro_container.encode_container(
         PLAN_SCHEMA, record | {"filesToBeDeletedPerPartition": {"p=1": ["old"]}}
     )
 

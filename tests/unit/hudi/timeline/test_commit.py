@@ -44,7 +44,7 @@ def as_replace(record):
 
 @pytest.mark.parametrize(
     "data",
-    [as_json(RECORD), avro_container.encode_record_file(SCHEMA, RECORD)],
+    [as_json(RECORD), avro_container.encode_container(SCHEMA, RECORD)],
     ids=["json", "avro"],
 )
 def test_a_commit_says_where_it_wrote_and_whether_it_updated(data):
@@ -66,7 +66,7 @@ def test_a_replacecommit_says_what_it_took_out(encode):
 
 @pytest.mark.parametrize(
     "data",
-    [as_json(RECORD), avro_container.encode_record_file(SCHEMA, RECORD), as_replace(RECORD)],
+    [as_json(RECORD), avro_container.encode_container(SCHEMA, RECORD), as_replace(RECORD)],
     ids=len,
 )
 def test_a_replacecommit_that_does_not_say_so_is_damage(data):
@@ -110,7 +110,7 @@ def test_what_is_no_commit_is_one_clear_error(data):
 
 @pytest.mark.parametrize("field", ["partitionToWriteStats", "prevCommit", "operationType"])
 def test_a_schema_whose_field_lost_a_bit_is_damage(field):
-    data = avro_container.encode_record_file(SCHEMA, RECORD)
+    data = avro_container.encode_container(SCHEMA, RECORD)
     broken = data.replace(f'"{field}"'.encode(), f'"{field[:-1]}_"'.encode())
 
     assert data != broken
@@ -119,7 +119,7 @@ def test_a_schema_whose_field_lost_a_bit_is_damage(field):
 
 
 def test_a_record_of_another_kind_is_damage():
-    data = avro_container.encode_record_file("HoodieCompactionPlan.avsc", {"operations": None})
+    data = avro_container.encode_container("HoodieCompactionPlan.avsc", {"operations": None})
 
     with pytest.raises(FormatError, match="it holds a HoodieCompactionPlan"):
         CommitMetadata.parse(data, PATH)

@@ -68,7 +68,7 @@ def written(schema, record):
 
 
 def compaction_of(**changes):
-    return avro_container.encode_record_file(COMPACTION, {"operations": [OPERATION | changes]})
+    return avro_container.encode_container(COMPACTION, {"operations": [OPERATION | changes]})
 
 
 def clustering_of(**changes):
@@ -102,7 +102,7 @@ def test_a_compaction_plan_may_be_empty():
     assert (
         ()
         == CompactionPlan.parse(
-            avro_container.encode_record_file(COMPACTION, {"operations": None}), PATH
+            avro_container.encode_container(COMPACTION, {"operations": None}), PATH
         ).operations
     )
 

@@ -26,7 +26,7 @@ WRITTEN = {"fileId": "f-0", "numInserts": 1, "path": "p=1/f-0_1-0-1_7.parquet"}
 
 
 def avro_of(record):
-    return avro_container.encode_record_file("HoodieCommitMetadata.avsc", record)
+    return avro_container.encode_container("HoodieCommitMetadata.avsc", record)
 
 
 def json_of(record):
@@ -67,7 +67,7 @@ def test_a_write_says_what_it_does(encoded):
 def test_what_is_replaced_is_touched():
     record = profile(p_1=[WRITTEN]) | {"partitionToReplaceFileIds": {"p=1": ["a"], "p=2": ["b"]}}
     found = WriteFootprint.parse(
-        avro_container.encode_record_file("HoodieReplaceCommitMetadata.avsc", record), PATH
+        avro_container.encode_container("HoodieReplaceCommitMetadata.avsc", record), PATH
     )
 
     assert {"p=1": frozenset({"f-0", "a"}), "p=2": frozenset({"b"})} == found.groups
