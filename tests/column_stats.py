@@ -44,7 +44,7 @@ def read_entries(path):
 def _read_slice(opened, newest):
     sources = []
     if newest.base:
-        place = newest.path(newest.base[0])
+        place = newest.file_path(newest.base[0])
         parsed = hfile_reader.parse_hfile(opened.source.read(place), place)
         sources.append((parsed, parsed.info[b"schema"].decode(), place))
     sources += [

@@ -22,13 +22,12 @@ from reconciler.hudi.metadata.bound_encoding import BoundEncoding, find_bound_en
 from reconciler.hudi.metadata.deltacommit import Deltacommit
 from reconciler.hudi.metadata.index_build import (
     DataFileRanges,
-    add_column_stats_definition,
     build_first_writes,
     find_earlier_builds,
     list_built_partitions,
     name_build_instant,
 )
-from reconciler.hudi.metadata.index_definitions import DEFINITIONS
+from reconciler.hudi.metadata.index_definitions import DEFINITIONS, add_column_stats_definition
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS

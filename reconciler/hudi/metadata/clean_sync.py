@@ -7,47 +7,39 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords and HoodieAppendHandle 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from reconciler.errors import StaleError, UnsupportedError
-from reconciler.hudi.codecs import hfile_writer
-from reconciler.hudi.codecs.avro_binary import encode_record, parse_schema
+from reconciler.errors import StaleError
 from reconciler.hudi.codecs.log_blocks import (
     BlockType,
     HeaderKey,
     encode_block,
     encode_delete_content,
 )
-from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewLogFile
+from reconciler.hudi.metadata.deltacommit import Deltacommit, MetadataSync, NewLogFile
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
-from reconciler.hudi.metadata.index_definitions import find_stale_entries
+from reconciler.hudi.metadata.index_definitions import read_defined_columns
+from reconciler.hudi.metadata.index_keys import (
+    build_bloom_filter_keys,
+    build_column_stats_keys,
+    split_by_file_group,
+)
 from reconciler.hudi.metadata.listing import (
     ALL_PARTITIONS,
     UNPARTITIONED,
     FileSizes,
     MetadataListing,
+    encode_listing_block,
 )
-from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
+from reconciler.hudi.metadata.own_timeline import VERSION_8
+from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS, COLUMN_STATS
 from reconciler.hudi.metadata.table import FILES, MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.instant import Action
 
-#: record types of the ``files`` partition (MetadataPartitionType)
-_ALL_PARTITIONS_TYPE: Final = 1
-_FILES_TYPE: Final = 2
 _CLEANS: Final = frozenset({Action.CLEAN})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataSync:
-    """One update: delete ``cleanup`` of an earlier attempt, then create ``writes`` in order.
-
-    Both are empty when an earlier attempt did exactly this already.
-    """
-
-    cleanup: tuple[str, ...]
-    writes: tuple[FileToCreate, ...]
+#: deleting more keys than this costs more than the space it frees
+_MOST_KEYS: Final = 1_000_000
 
 
 def plan_clean_sync(
@@ -90,7 +82,7 @@ def plan_clean_sync(
         twice = {key: names for key, names in again.items() if names}
         log += encode_listing_block(instant, listing.schema, twice)
     (newest,) = table.list_slices(FILES)
-    stale = find_stale_entries(
+    stale = _find_stale_entries(
         table, {_partition_path(key): [*names] for key, names in _select_file_changes(changes)}
     )
     deltacommit = Deltacommit(
@@ -141,43 +133,46 @@ def _collect_changes(
     return changes
 
 
-def encode_listing_block(instant: str, schema: str, changes: Mapping[str, FileSizes]) -> bytes:
-    """Encode an HFile log block with one record per key; names without size are deleted."""
-    header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
-    content = hfile_writer.encode_hfile(encode_listing_cells(schema, changes), schema)
-    return encode_block(BlockType.HFILE_DATA, header, content)
+def _find_stale_entries(
+    table: MetadataTable, removed_files: Mapping[str, Sequence[str]]
+) -> list[tuple[MetadataSlice, list[str]]]:
+    """Return the keys to delete from each file group of the live indexes, none empty.
 
+    Nobody looks up entries of removed files, because candidates come from the ``files`` partition;
+    they only take space. From version 8 on, Hudi's own cleans delete them by key. Before, the keys
+    need the names of all indexed columns, which only the entries show, so the entries stay.
 
-def encode_listing_cells(
-    schema: str, changes: Mapping[str, FileSizes]
-) -> list[tuple[bytes, bytes]]:
-    """Encode records of the ``files`` partition in key order; names without size are deleted.
-
-    Raises UnsupportedError for a schema of an unknown Hudi.
+    ``removed_files``: partition path -> file names. Raises FormatError.
     """
-    parsed = parse_schema(schema, ROOT)
-    cells = []
-    for key, names in changes.items():
-        kind = _ALL_PARTITIONS_TYPE if key == ALL_PARTITIONS else _FILES_TYPE
-        said = {
-            name: {"size": size or 0, "isDeleted": size is None}
-            for name, size in sorted(names.items())
-        }
-        cells.append((key.encode(), encode_record(_build_record(parsed, kind, said), parsed)))
-    return sorted(cells)
+    if table.version < VERSION_8:
+        return []
+    found: list[tuple[MetadataSlice, list[str]]] = []
+    columns = read_defined_columns(table.source) if COLUMN_STATS in table.live_partitions else ()
+    if 0 < len(columns) * sum(map(len, removed_files.values())) <= _MOST_KEYS:
+        keys = [
+            key
+            for path, names in removed_files.items()
+            for key in build_column_stats_keys(columns, path or UNPARTITIONED, names)
+        ]
+        found += _group_by_slice(table, COLUMN_STATS, keys)
+    if BLOOM_FILTERS in table.live_partitions:
+        keys = [
+            key
+            for path, names in removed_files.items()
+            for key in build_bloom_filter_keys(path or UNPARTITIONED, filter(_is_base, names))
+        ]
+        found += _group_by_slice(table, BLOOM_FILTERS, keys)
+    return found
 
 
-def _build_record(schema: Any, kind: int, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of the table's own schema: null for fields that ``files`` does not use.
+def _is_base(name: str) -> bool:
+    return not name.startswith(".")
 
-    Its key is empty, because the HFile holds the key. Raises UnsupportedError for a field that may
-    not be null: the schema is of an unknown Hudi.
-    """
-    known = {"key": "", "type": kind, "filesystemMetadata": names}
-    for field in schema["fields"]:
-        if field["name"] not in known and "null" not in field["type"]:
-            raise UnsupportedError(
-                f"{ROOT}: its records have a field {field['name']!r} that this version of "
-                "reconciler cannot fill"
-            )
-    return dict.fromkeys((field["name"] for field in schema["fields"]), None) | known
+
+def _group_by_slice(
+    table: MetadataTable, partition: str, keys: Sequence[str]
+) -> Iterator[tuple[MetadataSlice, list[str]]]:
+    slices = table.list_slices(partition) if keys else ()
+    for over, some in zip(slices, split_by_file_group(keys, len(slices)), strict=True):
+        if some:
+            yield over, some

@@ -46,6 +46,17 @@ class FileToCreate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSync:
+    """One update: delete ``cleanup`` of an earlier attempt, then create ``writes`` in order.
+
+    Both are empty when an earlier attempt did exactly this already.
+    """
+
+    cleanup: tuple[str, ...]
+    writes: tuple[FileToCreate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewLogFile:
     """The content of a new log file of a file slice; the counts are of records."""
 

@@ -19,9 +19,8 @@ import numpy as np
 from reconciler.arrays import to_integer_array
 from reconciler.errors import BusyError, FormatError
 from reconciler.hudi.codecs import hfile_writer
-from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
-from reconciler.hudi.metadata.index_definitions import DEFINITIONS
 from reconciler.hudi.metadata.index_keys import find_record_groups
 from reconciler.hudi.metadata.listing import UNPARTITIONED
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
@@ -39,7 +38,6 @@ COLUMNS: Final = "reconciler.index.columns"
 _GROUPS: Final = {COLUMN_STATS: ("col-stats", 2), PARTITION_STATS: ("partition-stats", 1)}
 #: suffix of an indexer's deltacommit time in version 6 (OperationSuffix)
 _INDEXER: Final = "004"
-_TYPED: Final = 9
 _PLANS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 
 
@@ -229,28 +227,3 @@ def _is_ours(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
         return bool(data) and MARK in CommitMetadata.parse(data, path).extra
     except FormatError:
         return not newest.is_completed
-
-
-def add_column_stats_definition(data: bytes | None, columns: Sequence[str], version: int) -> bytes:
-    """Return the index definitions with this definition of column_stats.
-
-    ``data``: the current definitions, None without any. Raises FormatError.
-    """
-    known: dict[str, Any] = {}
-    if data is not None:
-        with decoding(DEFINITIONS, "the index definitions"):
-            known = json.loads(data)
-            require(
-                isinstance(known["indexDefinitions"], dict), "it has no indexDefinitions object"
-            )
-    definition: dict[str, Any] = {
-        "indexName": COLUMN_STATS,
-        "indexType": COLUMN_STATS,
-        "indexFunction": COLUMN_STATS,
-        "sourceFields": [*columns],
-        "indexOptions": {},
-    }
-    if version >= _TYPED:
-        definition["version"] = "V2"
-    definitions = {**known.get("indexDefinitions", {}), COLUMN_STATS: definition}
-    return json.dumps({**known, "indexDefinitions": definitions}, indent=2).encode()

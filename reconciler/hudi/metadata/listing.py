@@ -12,19 +12,25 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.codecs import hfile_reader
-from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
+from reconciler.hudi.codecs import hfile_reader, hfile_writer
+from reconciler.hudi.codecs.avro_binary import decode_record, decoding, encode_record, parse_schema
 from reconciler.hudi.codecs.hfile_reader import HFile
 from reconciler.hudi.codecs.log_blocks import (
     BlockType,
+    HeaderKey,
     LogBlock,
+    encode_block,
     get_block_schema,
     read_avro_records,
     read_delete_keys,
 )
+from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 
 ALL_PARTITIONS: Final = "__all_partitions__"
+#: record types of the ``files`` partition (MetadataPartitionType)
+_ALL_PARTITIONS_TYPE: Final = 1
+_FILES_TYPE: Final = 2
 #: the metadata table's name for the only partition of a table without partitions
 UNPARTITIONED: Final = "."
 
@@ -227,3 +233,45 @@ def _decode_text(data: bytes, path: str) -> str:
 
 def _partition_key(partition: str) -> str:
     return partition or UNPARTITIONED  # __all_partitions__ stays as it is
+
+
+def encode_listing_block(instant: str, schema: str, changes: Mapping[str, FileSizes]) -> bytes:
+    """Encode an HFile log block with one record per key; names without size are deleted."""
+    header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
+    content = hfile_writer.encode_hfile(encode_listing_cells(schema, changes), schema)
+    return encode_block(BlockType.HFILE_DATA, header, content)
+
+
+def encode_listing_cells(
+    schema: str, changes: Mapping[str, FileSizes]
+) -> list[tuple[bytes, bytes]]:
+    """Encode records of the ``files`` partition in key order; names without size are deleted.
+
+    Raises UnsupportedError for a schema of an unknown Hudi.
+    """
+    parsed = parse_schema(schema, ROOT)
+    cells = []
+    for key, names in changes.items():
+        kind = _ALL_PARTITIONS_TYPE if key == ALL_PARTITIONS else _FILES_TYPE
+        said = {
+            name: {"size": size or 0, "isDeleted": size is None}
+            for name, size in sorted(names.items())
+        }
+        cells.append((key.encode(), encode_record(_build_record(parsed, kind, said), parsed)))
+    return sorted(cells)
+
+
+def _build_record(schema: Any, kind: int, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of the table's own schema: null for fields that ``files`` does not use.
+
+    Its key is empty, because the HFile holds the key. Raises UnsupportedError for a field that may
+    not be null: the schema is of an unknown Hudi.
+    """
+    known = {"key": "", "type": kind, "filesystemMetadata": names}
+    for part in schema["fields"]:
+        if part["name"] not in known and "null" not in part["type"]:
+            raise UnsupportedError(
+                f"{ROOT}: its records have a field {part['name']!r} that this version of "
+                "reconciler cannot fill"
+            )
+    return dict.fromkeys((part["name"] for part in schema["fields"]), None) | known

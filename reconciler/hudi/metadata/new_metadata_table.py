@@ -15,9 +15,13 @@ from typing import Final
 from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.codecs.avro_binary import load_schema_text
-from reconciler.hudi.metadata.clean_sync import encode_listing_cells
 from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
-from reconciler.hudi.metadata.listing import ALL_PARTITIONS, UNPARTITIONED, FileSizes
+from reconciler.hudi.metadata.listing import (
+    ALL_PARTITIONS,
+    UNPARTITIONED,
+    FileSizes,
+    encode_listing_cells,
+)
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8, MetadataTimelines
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 from reconciler.hudi.table.properties import compute_checksum, format_java_properties

@@ -20,8 +20,7 @@ from reconciler.hudi.codecs.log_blocks import (
     encode_block,
     encode_delete_content,
 )
-from reconciler.hudi.metadata.clean_sync import MetadataSync, encode_listing_block
-from reconciler.hudi.metadata.deltacommit import Deltacommit, NewLogFile
+from reconciler.hudi.metadata.deltacommit import Deltacommit, MetadataSync, NewLogFile
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
 from reconciler.hudi.metadata.index_keys import split_by_file_group
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
@@ -30,6 +29,7 @@ from reconciler.hudi.metadata.listing import (
     UNPARTITIONED,
     FileSizes,
     MetadataListing,
+    encode_listing_block,
 )
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_encoder import BoundWrapper, Cell, ColumnRange, RecordEncoder

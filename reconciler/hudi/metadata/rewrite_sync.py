@@ -13,8 +13,6 @@ from typing import Final
 
 from reconciler.hudi.metadata.listing import MetadataListing
 from reconciler.hudi.metadata.partition_logs import (
-    KeyReader,
-    NewBaseFile,
     NewFiles,
     PartitionLogBuilder,
     SyncPlan,
@@ -24,15 +22,6 @@ from reconciler.hudi.metadata.partition_logs import (
 from reconciler.hudi.metadata.sync_decisions import NewFilesFacts, PartitionDecision, decide_sync
 from reconciler.hudi.metadata.table import MetadataTable
 from reconciler.hudi.timeline.instant import Action
-
-__all__ = [
-    "REWRITES",
-    "KeyReader",
-    "NewBaseFile",
-    "NewFilesOfRewrite",
-    "SyncPlan",
-    "plan_rewrite_sync",
-]
 
 REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 

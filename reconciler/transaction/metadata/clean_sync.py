@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.hudi.load import load_timeline
-from reconciler.hudi.metadata.clean_sync import MetadataSync, plan_clean_sync
+from reconciler.hudi.metadata.clean_sync import plan_clean_sync
+from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
 from reconciler.hudi.metadata.record_index import RecordIndex, list_global_slices
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX, decide_sync

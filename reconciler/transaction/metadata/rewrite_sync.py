@@ -16,10 +16,10 @@ from reconciler.hudi.load import (
 from reconciler.hudi.metadata import indexed_columns
 from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
 from reconciler.hudi.metadata.own_timeline import ROOT
+from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.metadata.rewrite_sync import (
     REWRITES,
     NewFilesOfRewrite,
-    SyncPlan,
     plan_rewrite_sync,
 )
 from reconciler.hudi.metadata.sync_decisions import DROPPABLE
