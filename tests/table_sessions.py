@@ -11,7 +11,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.storage.open import open_storage
 from reconciler.transaction.session import RunContext, open_session
-from reconciler.writer.declared_table import make_declared_table
+from reconciler.writer.table_creation import make_declared_table
 from tests.crash.drill import TestClock, process
 
 SPEC = """\

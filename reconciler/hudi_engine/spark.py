@@ -6,15 +6,19 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunningError
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import PartialError, ReconcilerError
+from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
+from reconciler.file_slices.merge.slice_reader import SliceSource
 from reconciler.hudi_engine.bundles import explain_how_to_add
 from reconciler.hudi_engine.table_options import to_hadoop_path
-from reconciler.hudi_engine.tally import split_groups, tally_part
+from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
-from reconciler.rewrite.slice_parts import SlicePart
+from reconciler.rewrite.slice_parts import SlicePart, split_into_parts
+from reconciler.spark.failures import JVM_ENDED
 from reconciler.spark.jobs import run_job_group, ship_package
 from reconciler.storage.api import StorageRef
 from reconciler.storage.redaction import redact_secrets
@@ -160,7 +164,7 @@ def _translate_errors(ref: StorageRef, doing: str) -> Iterator[None]:
         said = redact_secrets(_find_root_cause(error.java_exception), ref.secrets)
         raise ReconcilerError(f"Hudi stopped {doing}: {said}") from error
     except (Py4JNetworkError, ConnectionError) as error:
-        raise ReconcilerError("the Java process of Spark's driver has ended") from error
+        raise ReconcilerError(JVM_ENDED) from error
     except Py4JError as error:
         said = redact_secrets(str(error).partition("\n")[0], ref.secrets)
         raise ReconcilerError(f"Hudi stopped {doing}: {said}") from error
@@ -190,3 +194,34 @@ def _find_root_cause(thrown: Any) -> str:
     while (cause := thrown.getCause()) is not None:
         thrown = cause
     return str(thrown.toString()).partition("\n")[0]
+
+
+def split_groups(groups: Sequence[RewriteGroup]) -> list[SlicePart]:
+    """What is read in one task each."""
+    return [part for group in groups for part in split_into_parts(group)]
+
+
+def tally_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> Tally:
+    """Of its rows, log files merged. Raises as ``parse_input_slice`` does."""
+    columns = _select_key_columns(GroupColumns.from_job(job, part.group))
+    found = Tally()
+    for rows in columns.read(part, source, _ignore_footer):
+        found = found.add(tally_hashes(columns.hash_keys(rows)))
+    return found
+
+
+def _select_key_columns(columns: GroupColumns) -> GroupColumns:
+    """Nothing but the key is read where rows have one."""
+    names = {RECORD_KEY} if columns.key == (RECORD_KEY,) else _top_level_names(columns.key)
+    if not names:
+        return columns
+    wanted = tuple(name for name in columns.reading.columns or () if name in names)
+    return replace(columns, reading=replace(columns.reading, columns=wanted))
+
+
+def _top_level_names(names: Sequence[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
+
+
+def _ignore_footer(_footer: Any) -> None:
+    """Nobody needs the footers."""

@@ -24,6 +24,8 @@ from reconciler.hudi_engine.layouts import find_strategy
 from reconciler.spec.model import Lock
 from reconciler.state.clustering_layout import ClusteringLayout
 
+#: Hudi's file-system lock
+LOCK_PROVIDER: Final = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 #: A file ends when its rows take so many times the target before compression and encoding. Hudi
 #: rolls over by what the rows take in memory, so at the target it would write files of a third of
 #: it; the number of files is the plan's. This only bounds a file whose rows all have one key.
@@ -104,8 +106,8 @@ def make_index_options(
             f"the table has the index {', '.join(unknown)}, and it is not known that Hudi keeps it "
             "when it executes a plan; let a Hudi writer cluster the table"
         )
-    options = {"hoodie.metadata.enable": _spell_boolean(bool(live))}
-    options |= {key: _spell_boolean(partition in live) for partition, key in _INDEXES.items()}
+    options = {"hoodie.metadata.enable": spell_boolean(bool(live))}
+    options |= {key: spell_boolean(partition in live) for partition, key in _INDEXES.items()}
     if by_partition and RECORD_INDEX in live:
         del options[_INDEXES[RECORD_INDEX]]
         options["hoodie.metadata.record.level.index.enable"] = "true"
@@ -151,20 +153,25 @@ def _make_lock_options(lock: Lock | None, location: str) -> dict[str, str]:
     options = {"hoodie.write.concurrency.mode": "single_writer"}
     if lock is None or lock.provider == "none":
         return options
-    is_absolute = lock.path.startswith("/") or "://" in lock.path
     return options | {
-        "hoodie.write.lock.provider": (
-            "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-        ),
-        "hoodie.write.lock.filesystem.path": (
-            to_hadoop_path(lock.path) if is_absolute else f"{to_hadoop_path(location)}/{lock.path}"
-        ),
+        "hoodie.write.lock.provider": LOCK_PROVIDER,
+        "hoodie.write.lock.filesystem.path": make_lock_path(lock, location),
         "hoodie.write.lock.filesystem.expire": str(lock.expire),
     }
 
 
+def make_lock_path(lock: Lock, location: str) -> str:
+    """Return the folder of the lock as Hudi takes it; a relative one is below the table.
+
+    >>> make_lock_path(Lock(provider="filesystem", path=".hoodie"), "/lake/t")
+    'file:/lake/t/.hoodie'
+    """
+    is_absolute = lock.path.startswith("/") or "://" in lock.path
+    return to_hadoop_path(lock.path if is_absolute else f"{location}/{lock.path}")
+
+
 def to_hadoop_path(location: str) -> str:
-    """A location as Hadoop has it: a local path says that it is one.
+    """Return a location as Hadoop spells it: a local path gets the scheme ``file``.
 
     >>> to_hadoop_path("/lake/t"), to_hadoop_path("s3://lake/t")
     ('file:/lake/t', 's3://lake/t')
@@ -172,5 +179,6 @@ def to_hadoop_path(location: str) -> str:
     return f"file:{location}" if location.startswith("/") else location
 
 
-def _spell_boolean(value: bool) -> str:  # noqa: FBT001
+def spell_boolean(value: bool) -> str:  # noqa: FBT001
+    """Return ``true`` or ``false``, as Hudi's options have it."""
     return str(value).lower()

@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.errors import UnsupportedError
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine, WriterOption, WriterOptions
 from reconciler.hudi_engine.option_names import OptionMeaning, find_option_names
-from reconciler.hudi_engine.table_options import to_hadoop_path
+from reconciler.hudi_engine.table_options import LOCK_PROVIDER, make_lock_path, spell_boolean
 from reconciler.spec.model import (
     Clustering,
     FileSizes,
@@ -27,7 +27,6 @@ from reconciler.spec.model import (
 from reconciler.units import format_size
 
 _MIB: Final = 1024**2
-_PROVIDER: Final = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 _COUNTS: Final = {
     Policy.COMMITS: (OptionMeaning.CLEAN_COMMITS, "retention.commits"),
     Policy.HOURS: (OptionMeaning.CLEAN_HOURS, "retention.hours"),
@@ -159,7 +158,7 @@ def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterato
         yield made(OptionMeaning.ORDERING, _NO_ORDER_OF_FLINK, "table.ordering", because)
     because = "whether partition folders are named column=value"
     yield made(
-        OptionMeaning.HIVE_STYLE, _spell_boolean(table.hive_style), "table.hiveStyle", because
+        OptionMeaning.HIVE_STYLE, spell_boolean(table.hive_style), "table.hiveStyle", because
     )
     because = "a newer Hudi otherwise upgrades the table to its own version"
     yield _OptionRequest(OptionMeaning.VERSION, str(table.version), "table.version", because)
@@ -271,9 +270,8 @@ def _lock_requests(lock: Lock, location: str) -> Iterator[_OptionRequest]:
     because = "writers and apply take the same lock; a single_writer takes none"
     mode = "optimistic_concurrency_control"
     yield _OptionRequest(OptionMeaning.CONCURRENCY, mode, field, because)
-    yield _OptionRequest(OptionMeaning.LOCK, _PROVIDER, field, because)
-    is_absolute = lock.path.startswith("/") or "://" in lock.path
-    path = to_hadoop_path(lock.path if is_absolute else f"{location}/{lock.path}")
+    yield _OptionRequest(OptionMeaning.LOCK, LOCK_PROVIDER, field, because)
+    path = make_lock_path(lock, location)
     yield _OptionRequest(OptionMeaning.LOCK_PATH, path, f"{field}.path", because)
     because = "minutes after which a lock counts for nothing, 0 for never; the same for all"
     yield _OptionRequest(OptionMeaning.LOCK_EXPIRE, str(lock.expire), f"{field}.expire", because)
@@ -307,7 +305,3 @@ def _list_notes(
             yield "retention.failedWrites: EAGER does not go with a lock; LAZY is said instead"
     if engine is WriterEngine.FLINK and spec.retention is not None:
         yield "compactions stay Flink's: the reconciler makes none"
-
-
-def _spell_boolean(value: bool) -> str:  # noqa: FBT001
-    return str(value).lower()

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from reconciler.arrays import to_integer_array, to_numpy_numbers
 from reconciler.errors import FormatError, StorageError
+from reconciler.hudi.files.names import make_file_path
 from reconciler.index.column_chunks import STATISTICS_KEYS
 from reconciler.index.file_keys import join_indexes
 from reconciler.index.footer_tails import FooterTails, SlimFooterTails, damaged_file_error
@@ -172,7 +173,7 @@ class _ShareReader:
             self._footers(rows, problems), asked.columns, asked.schema, supplied=asked.supplied
         )
         for row in np.flatnonzero(index.rows < 0).tolist():
-            path = join_path(index.partition[row].as_py(), index.name[row].as_py())
+            path = make_file_path(index.partition[row].as_py(), index.name[row].as_py())
             if path not in problems:
                 problems[path] = str(damaged_file_error(path, "its footer cannot be read"))
         said = tuple(problems[path] for path in sorted(problems)[:MAX_PROBLEMS])
@@ -185,15 +186,10 @@ class _ShareReader:
         partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
         sizes = to_numpy_numbers(rows.column("size")).tolist()
         for partition, name, size in zip(partitions, names, sizes, strict=True):
-            path = join_path(partition, name)
+            path = make_file_path(partition, name)
             footer: SlimFooter | memoryview | None = None
             try:
                 footer = self.tails.read(path, size)
             except (FormatError, StorageError) as problem:
                 problems[path] = str(problem)
             yield partition, name, size, footer
-
-
-def join_path(partition: str, name: str) -> str:
-    """Return the path of a file relative to the table."""
-    return f"{partition}/{name}" if partition else name

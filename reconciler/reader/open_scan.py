@@ -12,6 +12,7 @@ from reconciler.arrays import to_string_array
 from reconciler.errors import NotFoundError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import find_newest_archived_time, load_archived_instants, load_properties
 from reconciler.reader.file_schemas import (
@@ -227,4 +228,4 @@ def _get_file(picked: SliceSelection, row: int) -> tuple[str, int]:
     files = picked.files
     folder = files.partitions[files.partition[row]]
     name = files.name[int(row)].as_py()
-    return (f"{folder}/{name}" if folder else name), int(files.size[row])
+    return make_file_path(folder, name), int(files.size[row])

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_numpy_numbers
 from reconciler.errors import NotFoundError, ReconcilerError
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.state.log_sizes import LogFile, read_log_sizes
 
@@ -74,7 +75,7 @@ def _describe_short_logs(
             sizes[folder] = {entry.name: entry.size for entry in storage.list(folder)}
         size, least = sizes[folder].get(name), said[folder, name]
         if size is not None and size < least:
-            path = f"{folder}/{name}" if folder else name
+            path = make_file_path(folder, name)
             found.append(
                 f"{path}: has {size} {'byte' if size == 1 else 'bytes'}, and its writer says "
                 f"{least}: what is missing is not read; restore the file from a copy"

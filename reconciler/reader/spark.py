@@ -33,10 +33,9 @@ from reconciler.reader.slice_readers import find_python_reasons, select_slices
 from reconciler.reader.slice_rows import COMMIT_TIME, check_mergeable
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
-from reconciler.reader.task_sizes import group_into_tasks, weigh_slices
 from reconciler.reader.where import check_where, derive_partition_condition, is_spark_error
-from reconciler.reader.worker import SliceReadTask, pack_slices
-from reconciler.spark.failures import explain_failure
+from reconciler.reader.worker import SliceReadTask, group_into_tasks, pack_slices, weigh_slices
+from reconciler.spark.failures import JVM_ENDED, explain_failure
 from reconciler.spark.jobs import ship_package
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets
@@ -176,7 +175,7 @@ def translate_spark_errors(ref: StorageRef) -> Iterator[None]:
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
-        raise ReconcilerError("the Java process of Spark's driver has ended") from error
+        raise ReconcilerError(JVM_ENDED) from error
     except Exception as error:
         if not is_spark_error(error):
             raise

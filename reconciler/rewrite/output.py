@@ -12,17 +12,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reconciler.errors import UnsupportedError
+from reconciler.file_slices.base_file.local_file import (
+    MAX_FACTOR,
+    open_local_file,
+    publish_local_file,
+)
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
-from reconciler.hudi.timeline.markers import marker_path
 from reconciler.rewrite.file_ids import make_output_id
 from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.sorting import RowSorter, SortedRows, choose_calendar
 from reconciler.storage.api import Storage
 
-#: a file may be so many times the target, as Hudi's writers allow too
-_MAX_FACTOR: Final = 1.15
 #: a footer that takes more of a file than this does not get less by making more files
 _MAX_FOOTER_SHARE: Final = 0.5
 #: bytes of a file's end beside its bloom filter and schema
@@ -66,7 +68,9 @@ class OutputWriter:
             self._write_files(ordered, self._choose_form(gathering)) if ordered.rows else ([], [])
         )
         for file in files:
-            self._publish(file, storage)
+            publish_local_file(
+                self.folder / file.name, storage, self.job.instant, self.group.partition
+            )
         tally = Tally()
         for one in written:
             tally = tally.add(one)
@@ -114,7 +118,7 @@ class OutputWriter:
             ):
                 found.append(file)
                 tallies.append(tally)
-                if not is_whole or file.size > _MAX_FACTOR * self.job.target:
+                if not is_whole or file.size > MAX_FACTOR * self.job.target:
                     needed = self._count_needed_files(file, ordered.rows, count)
                 if needed > count or not is_whole:
                     break
@@ -164,31 +168,18 @@ class OutputWriter:
         ends = set(starts.tolist())
         columns = GroupColumns.from_job(self.job, self.group)
         tally = Tally()
-        with pa.OSFile(str(self.folder / name), "wb") as sink:
-            writer = BaseFileWriter(
-                sink, name, self.job.schema, form, ranges=self.job.range_columns
-            )
-            try:
-                while at < last:
-                    rows = next(batches)
-                    writer.write(rows)
-                    tally = tally.add(tally_hashes(columns.hash_keys(rows)))
-                    at += len(rows)
-                    if at in ends:
-                        writer.end_row_group()
-                        if stops_when_too_big and at < last and self._is_too_big(writer):
-                            break
-                return replace(writer.close(), footer=None), tally, at == last
-            except BaseException:
-                writer.abandon()
-                raise
+        job = self.job
+        with open_local_file(self.folder / name, job.schema, form, job.range_columns) as writer:
+            while at < last:
+                rows = next(batches)
+                writer.write(rows)
+                tally = tally.add(tally_hashes(columns.hash_keys(rows)))
+                at += len(rows)
+                if at in ends:
+                    writer.end_row_group()
+                    if stops_when_too_big and at < last and self._is_too_big(writer):
+                        break
+            return replace(writer.close(), footer=None), tally, at == last
 
     def _is_too_big(self, writer: BaseFileWriter) -> bool:
-        return writer.estimated_bytes > _MAX_FACTOR * self.job.target
-
-    def _publish(self, file: WrittenFile, storage: Storage) -> None:
-        partition = self.group.partition
-        storage.create(marker_path(self.job.instant, partition, file.name), b"")
-        local = self.folder / file.name
-        storage.create_from(f"{partition}/{file.name}" if partition else file.name, str(local))
-        local.unlink()
+        return writer.estimated_bytes > MAX_FACTOR * self.job.target

@@ -7,12 +7,10 @@ once: what Spark counts of it is one attempt's, and each attempt writes files of
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.rewrite.layout_sample import fit_group_layout, read_sample, sample_part
@@ -31,6 +29,7 @@ from reconciler.rewrite.sorting import RowSorter
 from reconciler.spark.jobs import report_progress, run_job_group, ship_package
 from reconciler.spark.shuffle import Shuffle, ShuffleOpener, choose_shuffle
 from reconciler.spark.staged_rows import BlockForPartition
+from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets
 
@@ -232,11 +231,9 @@ class _TaskInput:
     partitions: _ShufflePartitions
 
     def open_storage(self) -> Storage:
-        import pyarrow as pa  # noqa: PLC0415 (on the worker)
+        from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
 
-        from reconciler.storage.open import open_storage  # noqa: PLC0415
-
-        pa.set_cpu_count(1)  # a task has one core
+        use_one_core()
         return open_storage(self.ref)
 
 
@@ -303,14 +300,10 @@ class _WriteTask:
     sorted: int
 
     def __call__(self, index: int, runs: Iterable[Any]) -> Iterator[GroupOutput]:
-        from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
-
         storage, places = self.table.open_storage(), self.table.partitions
-        context = TaskContext.get()
-        assert context is not None, "this runs in a task"
         place = max(n for n, first in enumerate(places.first) if first <= index)
         group = self.groups[place]
-        with _make_local_folder() as folder:
+        with make_local_folder() as folder:
             gathering = RowSorter(
                 _load_layout(self.layouts, group.number), folder, sort_bytes=self.sorted
             )
@@ -320,7 +313,7 @@ class _WriteTask:
                 job=self.table.work.value,
                 group=group,
                 file=index - places.first[place],
-                attempt=context.taskAttemptId(),
+                attempt=get_task_attempt(),
                 folder=folder,
             ).write(gathering, storage)
 
@@ -328,14 +321,3 @@ class _WriteTask:
 def _load_layout(layouts: Any, number: int) -> Any:
     data = layouts.value.get(number)
     return None if data is None else pickle.loads(data)  # noqa: S301 (this module's own)
-
-
-@contextmanager
-def _make_local_folder() -> Iterator[Path]:
-    """On the disks that Spark was given for what does not fit into memory."""
-    from pyspark.shuffle import _get_local_dirs  # noqa: PLC0415 (on the worker)
-
-    above = Path(_get_local_dirs("reconciler")[0])
-    above.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=above) as folder:
-        yield Path(folder)

@@ -27,6 +27,10 @@ _HEADER: Final = re.compile(
     r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)\s+"
     r"(?:Expected: .*\s+)?CSV file: (.*)"
 )
+#: an error when the driver's JVM is gone
+JVM_ENDED: Final = "the Java process of Spark's driver has ended"
+#: what happened to a file that was there when a read began
+FILE_REMOVED: Final = "was removed by a clean or a rollback after the read began; read again"
 #: what an error about a line of a source begins with where Spark does not say of which file
 LINE: Final = "a line cannot be read"
 _CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]+: ")
@@ -41,7 +45,7 @@ def explain_failure(message: str) -> str:
     >>> explain_failure("E\nTraceback (most recent call last):\n  f\n    g\nMemoryError: of g\n")
     'MemoryError: of g'
     >>> explain_failure("E: x.SparkFileNotFoundException: File file:/t/f does not exist\nIt is possible")
-    'file:/t/f: went away after the read began: a clean or a rollback has removed it; read again'
+    'file:/t/f: was removed by a clean or a rollback after the read began; read again'
     >>> explain_failure("Exception thrown in awaitResult: \n at f\nCaused by: y.Z: f is no file\n at g")
     'f is no file'
     """
@@ -63,10 +67,7 @@ def explain_failure(message: str) -> str:
 def _explain_missing(message: str) -> str | None:
     """What was there when it began: a file, or a worker."""
     if file := _GONE.search(message):
-        return (
-            f"{file[1]}: went away after the read began: a clean or a rollback has removed it; "
-            "read again"
-        )
+        return f"{file[1]}: {FILE_REMOVED}"
     if _DIED in message:
         return (
             "a Python worker of Spark was killed or has crashed, often for want of memory; run it "

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import reconciler
 from reconciler.errors import ReconcilerError
+from reconciler.spark.failures import JVM_ENDED
 
 #: no name that somebody would give ``--py-files``
 _ARCHIVE: Final = "reconciler-of-the-driver.zip"
@@ -125,7 +126,7 @@ def run_job_group(
         if (java := getattr(error, "java_exception", None)) is not None:
             raise ReconcilerError(redact(explain(str(java.getMessage())))) from error
         if isinstance(error, ConnectionError | Py4JNetworkError):
-            raise ReconcilerError("the Java process of Spark's driver has ended") from error
+            raise ReconcilerError(JVM_ENDED) from error
         raise
     else:
         if (

@@ -20,6 +20,7 @@ from reconciler.spark.jobs import drop_zip_caches, is_single_host
 from reconciler.spark.shuffle import FetchTask, FrameTask, encode_block, make_scratch_folder
 from reconciler.spark.spill_files import SpillFile, read_blocks
 from reconciler.spark.staged_rows import Receive, RowSource, Send, StagedRows, write_spill_file
+from reconciler.spark.tasks import get_task_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,7 +66,7 @@ class _SpillFrameTask:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         drop_zip_caches()
-        kept = write_spill_file(self._resend(_get_task_number(), batches), self._folder)
+        kept = write_spill_file(self._resend(get_task_number(), batches), self._folder)
         yield pa.RecordBatch.from_pydict({"kept": pa.array([pickle.dumps(kept)], pa.binary())})
 
 
@@ -138,7 +139,7 @@ class _FrameBlocksTask:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         drop_zip_caches()
-        for place, piece in self._resend(_get_task_number(), batches):
+        for place, piece in self._resend(get_task_number(), batches):
             data = pa.array([encode_block(piece)], pa.binary())
             yield pa.RecordBatch.from_arrays([pa.array([place], pa.int64()), data], _ROW)
 
@@ -187,12 +188,3 @@ class _StagedInShuffle:
 
         pieces = self._context._jvm.PythonRDD.valueOfPair(self._pairs)  # noqa: SLF001
         return RDD(pieces, self._context, NoOpSerializer())
-
-
-def _get_task_number() -> int:
-    from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
-
-    context = TaskContext.get()
-    assert context is not None, "this runs in a task"
-    number: int = context.partitionId()
-    return number

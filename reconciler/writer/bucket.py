@@ -8,13 +8,16 @@ Hudi roll over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-
+from reconciler.file_slices.base_file.local_file import (
+    MAX_FACTOR,
+    open_local_file,
+    publish_local_file,
+)
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.file_slices.base_file.schema import FileSchema
@@ -24,10 +27,9 @@ from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
 from reconciler.file_slices.merge.log_records import LogRecords
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
 from reconciler.hudi.files.names import BaseName
-from reconciler.hudi.timeline.markers import marker_path
 from reconciler.storage.api import Storage
 from reconciler.writer.base_file_merge import BaseFileMerge, FileCounts
-from reconciler.writer.new_rows import FILL_FACTOR, MAX_FACTOR, NewRows
+from reconciler.writer.new_rows import FILL_FACTOR, NewRows
 
 #: what a file is filled to is no less of the target than this when an estimate was wrong
 _MIN_FACTOR: Final = 0.25
@@ -127,7 +129,9 @@ class BucketWriter:
         """
         found = self._write_files(rows, storage)
         for one in found:
-            self._publish(one.file, storage)
+            publish_local_file(
+                self.folder / one.file.name, storage, self.settings.instant, self.bucket.partition
+            )
         return tuple(found)
 
     def make_file_name(self, nth: int) -> str:
@@ -208,23 +212,9 @@ class BucketWriter:
             counts=replace(counts, inserts=counts.inserts + added),
         )
 
-    @contextmanager
-    def _open_file(self, nth: int) -> Iterator[BaseFileWriter]:
-        work, name = self.settings, self.make_file_name(nth)
-        with pa.OSFile(str(self.folder / name), "wb") as sink:
-            writer = BaseFileWriter(sink, name, work.schema, work.form, ranges=work.range_columns)
-            try:
-                yield writer
-            except BaseException:
-                writer.abandon()
-                raise
-
-    def _publish(self, file: WrittenFile, storage: Storage) -> None:
-        partition = self.bucket.partition
-        storage.create(marker_path(self.settings.instant, partition, file.name), b"")
-        local = self.folder / file.name
-        storage.create_from(f"{partition}/{file.name}" if partition else file.name, str(local))
-        local.unlink()
+    def _open_file(self, nth: int) -> AbstractContextManager[BaseFileWriter]:
+        settings, path = self.settings, self.folder / self.make_file_name(nth)
+        return open_local_file(path, settings.schema, settings.form, settings.range_columns)
 
 
 def _estimate_row_bytes(footers: Sequence[Any], form: BaseFileSettings) -> float | None:

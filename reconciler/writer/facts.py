@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_integer_array
 from reconciler.errors import FormatError, NotFoundError, RowsError, UnsupportedError
+from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
@@ -19,6 +20,7 @@ from reconciler.file_slices.merge.calendar import PROLEPTIC
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.hudi.metadata.sync_decisions import decide_write_sync
 from reconciler.hudi.table.properties import TableProperties
@@ -60,7 +62,6 @@ from reconciler.writer.record_keys import KeyRule
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.schema_evolution import SchemaEvolution
 
-_KEY: Final = "_hoodie_record_key"
 #: record keys that show how a table spells them
 _KEYS: Final = 100
 #: file ids that begin with the number of a bucket, as a bucket index makes them
@@ -271,7 +272,7 @@ def _check_no_lost_files(
     folders = [groups.partitions[code] for code in groups.partition[live].tolist()]
     lost = find_lost_files(storage, properties, state, zip(folders, ids, strict=True))
     for (folder, _), name in sorted(lost.items()):
-        path = f"{folder}/{name}" if folder else name
+        path = make_file_path(folder, name)
         raise FormatError(path, "is gone, which a completed write made", REMEDY)
 
 
@@ -352,10 +353,10 @@ def _read_stored_keys(
         return ()
     for group in pc.indices_nonzero(pc.is_valid(bases)).to_pylist():
         partition, name = groups.partitions[groups.partition[group]], bases[group].as_py()
-        path = f"{partition}/{name}" if partition else name
+        path = make_file_path(partition, name)
         with reading_parquet(path):
             file = pq.ParquetFile(open_range_file(storage, path, int(groups.base[group])))
-            for batch in file.iter_batches(_KEYS, columns=[_KEY]):
+            for batch in file.iter_batches(_KEYS, columns=[RECORD_KEY]):
                 found: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
                 return found
     return ()

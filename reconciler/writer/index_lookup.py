@@ -21,6 +21,7 @@ from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.log_records import find_ordering_fields, read_ordering_values
 from reconciler.file_slices.merge.ordering import to_comparable
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_index import FileGroupLocation, KeyLocations, RecordIndex
 from reconciler.spark.staged_rows import BlockForPartition
@@ -67,7 +68,7 @@ class IndexLookup:
         """Of the newest base file of a group."""
         groups = self.files.groups
         folder, name = groups.partitions[groups.partition[file]], self.files.bases[file].as_py()
-        return f"{folder}/{name}" if folder else name
+        return make_file_path(folder, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_integer_array, to_numpy_numbers
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
+from reconciler.hudi.files.names import make_file_path
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage
 from reconciler.writer.job import Broadcast, TableGroups, TaskContext
@@ -66,7 +67,7 @@ class KeySearch:
         every = np.concatenate([np.zeros(0, np.int64), *found.values()]).tolist()
         names = table_groups.bases.take(to_integer_array(np.array(every, np.int64))).to_pylist()
         folders = [groups.partitions[groups.partition[at]] for at in every]
-        paths = (f"{at}/{name}" if at else name for at, name in zip(folders, names, strict=True))
+        paths = (make_file_path(at, name) for at, name in zip(folders, names, strict=True))
         return cls(
             partitions=tuple(found),
             tasks_by_partition=tuple(places),

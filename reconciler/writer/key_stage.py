@@ -13,12 +13,13 @@ from typing import Any, assert_never
 import numpy as np
 import pyarrow as pa
 
+from reconciler.errors import RowsError
 from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY
+from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.layout.sizing.key_routing import hash_record_keys
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.writer.job import Broadcast, RowJob, RowOperation
-from reconciler.writer.meta_columns import add_keys
 from reconciler.writer.partition_paths import make_partition_paths
 from reconciler.writer.record_keys import make_record_keys
 from reconciler.writer.row_blocks import BlockKind, RowBlock, combine_batches, split_by_code
@@ -80,3 +81,21 @@ def _select_key_columns(batch: Any, row_job: RowJob) -> Any:
 def _choose_field(brought: pa.Field, declared: pa.Field) -> pa.Field:
     is_whole = pa.types.is_integer(brought.type) and pa.types.is_integer(declared.type)
     return brought if is_whole else declared
+
+
+def add_keys(batch: Any, keys: Any, paths: Any) -> Any:
+    """The rows with their record keys and partition paths before their own columns.
+
+    ``keys``, ``paths``: strings without nulls, a value a row, the latter a dictionary array. Meta
+    columns that the rows bring are left out. Raises RowsError when the lengths differ or a key is
+    null.
+    """
+    for values in (keys, paths):
+        if len(values) != len(batch) or values.null_count:
+            raise RowsError(
+                f"{len(batch)} rows came with {len(values)} keys or partition paths, of which "
+                f"{values.null_count} are null; every row needs one"
+            )
+    own = [name for name in batch.schema.names if name not in META_COLUMNS]
+    columns = [batch.column(name) for name in own]
+    return pa.RecordBatch.from_arrays([keys, paths, *columns], [RECORD_KEY, PARTITION, *own])

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from reconciler.file_slices.base_file.local_file import MAX_FACTOR
 from reconciler.file_slices.base_file.meta_columns import (
     COMMIT_TIME,
     FILE_NAME,
@@ -16,9 +17,7 @@ from reconciler.file_slices.base_file.meta_columns import (
 )
 from reconciler.file_slices.base_file.writer import BaseFileWriter
 
-#: a file may be so many times the target, as Hudi's writers allow too,
-MAX_FACTOR: Final = 1.15
-#: and takes new rows up to so many times: its size is only estimated until it is closed
+#: a file takes new rows up to this multiple of its target; its size is an estimate until it is closed
 FILL_FACTOR: Final = 1.08
 #: of a file, in Arrow's memory: what is written between two looks at its size
 _STEP_SHARE: Final = 0.02

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, StorageError
 from reconciler.file_slices.base_file.writer import WrittenFile
-from reconciler.hudi.files.names import PARTITION_METAFILE
+from reconciler.hudi.files.names import PARTITION_METAFILE, make_file_path
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.write_commit import WriteCommit
@@ -168,8 +168,8 @@ def _describe_files(done: UnpublishedWrite) -> WriteChanges:
         added.setdefault(one.partition, []).append(one.file)
         if one.previous_name is not None:
             size = sizes[one.partition, one.previous_name]
-            before[_join_path(one.partition, one.file.name)] = (
-                _join_path(one.partition, one.previous_name),
+            before[make_file_path(one.partition, one.file.name)] = (
+                make_file_path(one.partition, one.previous_name),
                 size,
             )
     replaced = [
@@ -179,15 +179,13 @@ def _describe_files(done: UnpublishedWrite) -> WriteChanges:
     return WriteChanges(
         added=added,
         previous=before,
-        replaced=[(_join_path(path, name), sizes[path, name]) for path, name in replaced if name],
+        replaced=[
+            (make_file_path(path, name), sizes[path, name]) for path, name in replaced if name
+        ],
         columns=facts.range_columns,
         types={field.name: field.type for field in facts.reading.schema},
         rewritten_partitions=frozenset({path for path, _ in replaced}),
     )
-
-
-def _join_path(partition: str, name: str) -> str:
-    return f"{partition}/{name}" if partition else name
 
 
 def _encode_commit(session: TableSession, done: UnpublishedWrite) -> bytes:

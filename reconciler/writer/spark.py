@@ -6,9 +6,8 @@ attempt writes files of other names.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +19,7 @@ from reconciler.reader.spark import translate_spark_errors
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import run_job_group, ship_package
 from reconciler.spark.staging import StagingOpener, choose_staging
+from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets, redact_urls
 from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
@@ -160,27 +160,13 @@ class _SparkTaskContext:
     ref: StorageRef
 
     def open_storage(self) -> Storage:
-        import pyarrow as pa  # noqa: PLC0415 (on the worker)
+        from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
 
-        from reconciler.storage.open import open_storage  # noqa: PLC0415
-
-        pa.set_cpu_count(1)  # a task has one core
+        use_one_core()
         return open_storage(self.ref)
 
     def get_attempt(self) -> int:
-        from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
+        return get_task_attempt()
 
-        context = TaskContext.get()
-        assert context is not None, "this runs in a task"
-        number: int = context.taskAttemptId()
-        return number
-
-    @contextmanager
-    def make_folder(self) -> Iterator[Path]:
-        """On the disks that Spark was given for what does not fit into memory."""
-        from pyspark.shuffle import _get_local_dirs  # noqa: PLC0415 (on the worker)
-
-        above = Path(_get_local_dirs("reconciler")[0])
-        above.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=above) as folder:
-            yield Path(folder)
+    def make_folder(self) -> AbstractContextManager[Path]:
+        return make_local_folder()

@@ -13,6 +13,7 @@ from typing import Any
 
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.slice_reader import SliceFiles
+from reconciler.hudi.files.names import make_file_path
 from reconciler.layout.sizing.assign import assign_rows
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, SteadyRule
 from reconciler.layout.sizing.buckets import BucketAssignment
@@ -178,7 +179,7 @@ def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, 
         base = None
         if group >= 0:
             name = job.table_groups.bases[group].as_py()
-            path = f"{partition}/{name}" if partition else name
+            path = make_file_path(partition, name)
             base = SliceFiles(base=path, base_size=int(groups.base[group]))
         prefix = make_output_id(job.seed, 0, number)
         buckets.append(Bucket(number=number, partition=partition, prefix=prefix, base=base))

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import get_value_offsets, to_integer_array, to_numpy_bools, to_numpy_numbers
 from reconciler.errors import FormatError
+from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.settings import BLOOM, BLOOM_CODE, MAX_KEY, MIN_KEY
 from reconciler.file_slices.merge.range_file import RangeSource, open_range_file, reading_parquet
 from reconciler.hudi.codecs.bloom import BloomFilter
 
-_KEY: Final = "_hoodie_record_key"
 #: the first byte of a character beyond U+FFFF
 _FIRST_SUPPLEMENTARY: Final = 0xF0
 _BATCH_ROWS: Final = 64 * 1024
@@ -43,11 +43,11 @@ def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> ND
         maybe = _find_possible_keys(keys, file.metadata.metadata or {}, path)
         if not len(maybe):
             return maybe
-        if _KEY not in file.schema_arrow.names:
-            raise FormatError(path, f"has no column {_KEY}", "rewrite the file with Hudi")
+        if RECORD_KEY not in file.schema_arrow.names:
+            raise FormatError(path, f"has no column {RECORD_KEY}", "rewrite the file with Hudi")
         wanted = keys.take(to_integer_array(maybe))
         found = np.zeros(len(maybe), np.bool_)
-        for batch in file.iter_batches(_BATCH_ROWS, columns=[_KEY]):
+        for batch in file.iter_batches(_BATCH_ROWS, columns=[RECORD_KEY]):
             here = pc.index_in(batch.column(0).cast(pa.string()), value_set=wanted).drop_null()
             found[to_numpy_numbers(here)] = True
     return maybe[found]

@@ -8,6 +8,7 @@ readers of layout 2 need the folder of the timeline.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -17,6 +18,7 @@ from reconciler.errors import (
     NotFoundError,
     PlanError,
     ReconcilerError,
+    SpecError,
     StorageError,
 )
 from reconciler.hudi.load import PROPERTIES
@@ -33,10 +35,12 @@ from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.lock_file import LOCK_FILE
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
+from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageEntry
 from reconciler.transaction.locks.file_lock import LOCK_CLOCK
 from reconciler.transaction.session import TableSession
 
+_UTC: Final = "UTC"
 _HOODIE: Final = ".hoodie"
 _TIMELINE: Final = f"{_HOODIE}/timeline"
 #: what a run that was stopped while it made the table has left in ``.hoodie``
@@ -145,3 +149,32 @@ def _list_folder(session: TableSession, folder: str) -> list[StorageEntry]:
         return session.storage.list(folder)
     except NotFoundError:
         return []
+
+
+def make_declared_table(spec: TableSpec, schema: str | None = None) -> NewHudiTable:
+    """What ``hoodie.properties`` of the new table will say.
+
+    ``sales.orders`` is table orders of database sales. ``schema``: Avro's JSON text of the rows,
+    where the spec declares none. Times are in UTC unless ``timezone`` names another zone, which is
+    that of the table's other writers. Raises SpecError where there is no ``table`` block.
+    """
+    declared = spec.table
+    if declared is None:
+        raise SpecError(
+            f"{spec.name}: there is no table at {spec.path}, and the spec has no table block that "
+            "says how to make one; declare spec.table, at least type, version and recordKey"
+        )
+    database, _, name = spec.name.rpartition(".")
+    said = None if declared.schema is None else json.dumps(dict(declared.schema))
+    return NewHudiTable(
+        name=name,
+        database=database,
+        type=declared.type,
+        version=declared.version,
+        record_keys=declared.record_key,
+        partition_fields=declared.partition_by,
+        ordering=declared.ordering,
+        hive_style=declared.hive_style,
+        schema=said or schema,
+        is_utc=spec.timezone in (None, _UTC),
+    )

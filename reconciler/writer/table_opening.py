@@ -22,9 +22,8 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.session import RunContext, TableSession, open_session
-from reconciler.writer.declared_table import make_declared_table
 from reconciler.writer.request import WriteMode, WriteRequest
-from reconciler.writer.table_creation import create_table
+from reconciler.writer.table_creation import create_table, make_declared_table
 
 _TIMEZONE = "hoodie.table.timeline.timezone"
 _BACKUP = f"{PROPERTIES}.backup"

@@ -15,8 +15,7 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
-from reconciler.writer.declared_table import make_declared_table
-from reconciler.writer.table_creation import create_table
+from reconciler.writer.table_creation import create_table, make_declared_table
 from tests.crash.drill import Killed
 from tests.table_sessions import open_test_session, write_spec
 

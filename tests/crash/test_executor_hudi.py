@@ -14,7 +14,7 @@ from reconciler.executor.cluster.hudi_execution import execute_clustering_by_hud
 from reconciler.executor.cluster.publish import publish_clustering
 from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.hudi_engine.tally import split_groups, tally_part
+from reconciler.hudi_engine.spark import split_groups, tally_part
 from reconciler.rewrite.local import LocalRewriter
 from reconciler.rewrite.model import Tally
 from reconciler.runtime import open_storage

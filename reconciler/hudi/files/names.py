@@ -20,6 +20,15 @@ _BASE: Final = re.compile(BASE_PATTERN, re.ASCII)
 _LOG: Final = re.compile(LOG_PATTERN, re.ASCII)
 
 
+def make_file_path(partition: str, name: str) -> str:
+    """Return the path of a file below the table; ``partition`` is empty in tables without any.
+
+    >>> make_file_path("p=1", "f.parquet"), make_file_path("", "f.parquet")
+    ('p=1/f.parquet', 'f.parquet')
+    """
+    return f"{partition}/{name}" if partition else name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseName:
     """Name of a base file; ``instant`` is the requested time of the write.

@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import sort_unique, to_boolean_array, to_integer_array
 from reconciler.errors import FormatError, UnsupportedError
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import open_metadata_table
-from reconciler.index.build import BuiltIndex, IndexRequest, files_to_batch, join_path, read_share
+from reconciler.index.build import BuiltIndex, IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
@@ -128,7 +129,7 @@ class FileStatisticsReader:
         """Files that count as read by every query, by their names."""
         files = self.state.files
         for row in self.files[unread].tolist():
-            path = join_path(files.partitions[files.partition[row]], files.name[row].as_py())
+            path = make_file_path(files.partitions[files.partition[row]], files.name[row].as_py())
             why = next((said for said in built.problems if said.startswith(f"{path}: ")), None)
             self._damaged[row] = why or f"{path}: its footer cannot be read"
         some = "; ".join(built.problems)

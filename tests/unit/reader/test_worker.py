@@ -86,7 +86,7 @@ def test_a_file_that_went_away_says_so(scan, tmp_path):
         scan, StorageRef(scan.location), pack_slices(scan, [np.array([2])])
     )
 
-    with pytest.raises(StorageError, match=r"0\.parquet: went away after the read began"):
+    with pytest.raises(StorageError, match=r"0\.parquet: was removed by a clean"):
         rows(worker, 0)
 
 

@@ -54,7 +54,7 @@ FOOTER = (
     "Caused by: java.lang.RuntimeException: file:/t/cut.parquet is not a Parquet file. Expected\n"
 )
 GONE = (
-    "file:/t/a b.parquet: went away after the read began: a clean or a rollback has removed it; "
+    "file:/t/a b.parquet: was removed by a clean or a rollback after the read began; "
     "read again"
 )
 

@@ -4,12 +4,21 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import FormatError, RowsError
-from reconciler.file_slices.base_file.meta_columns import CommitStamp
-from reconciler.writer.meta_columns import add_keys, add_meta_columns
+from reconciler.file_slices.base_file.meta_columns import CommitStamp, build_meta_column
+from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.writer.key_stage import add_keys
 
 ROWS = pa.RecordBatch.from_pydict({"n": [1, 2], "_hoodie_record_key": ["old", "old"]})
 KEYS = pa.array(["a", "b"])
 PATHS = pa.array(["p=x", "p=x"]).dictionary_encode()
+
+
+def add_meta_columns(batch, stamp, file_name, first=0):
+    """The five columns as the writer of base files makes them, then the rows' own."""
+    own = [name for name in batch.schema.names if name not in META_COLUMNS]
+    made = [build_meta_column(name, batch, file_name, stamp, first) for name in META_COLUMNS]
+    columns = [*made, *(batch.column(name) for name in own)]
+    return pa.RecordBatch.from_arrays(columns, [*META_COLUMNS, *own])
 
 
 def test_new_rows_get_all_five_columns_in_front_of_their_own():
