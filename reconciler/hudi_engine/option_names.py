@@ -179,9 +179,9 @@ def find_option_names(
 ) -> tuple[str, ...]:
     """What an engine calls it, every name that one of the releases goes by; empty: it has none.
 
-    >>> find_option_names(OptionMeaning.CLEAN_POLICY, Engine.SPARK, tuple(Release))
+    >>> find_option_names(OptionMeaning.CLEAN_POLICY, WriterEngine.SPARK, tuple(HudiRelease))
     ('hoodie.cleaner.policy', 'hoodie.clean.policy')
-    >>> find_option_names(OptionMeaning.CLEAN_POLICY, Engine.FLINK, (Release.R1_2,))
+    >>> find_option_names(OptionMeaning.CLEAN_POLICY, WriterEngine.FLINK, (HudiRelease.R1_2,))
     ('clean.policy',)
     """
     names = _OWN[engine].get(meaning, _HUDI[meaning])

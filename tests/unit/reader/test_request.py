@@ -73,7 +73,7 @@ def test_what_is_no_time_is_refused_with_the_ways_to_write_one(text):
 )
 def test_what_contradicts_itself_is_refused(asked, said):
     with pytest.raises(UsageError, match=said):
-        asked.request()
+        asked.to_request()
 
 
 def test_what_is_asked_becomes_a_request():

@@ -392,12 +392,12 @@ def test_people_are_told_what_every_stage_leaves_and_why(tmp_path):
         "        of 100 base files\n"
     ) in text
     assert (
-        "  left out  1 slice (1 byte): by the index no row can match\n"
+        "  skipped  1 slice (1 byte): by the index no row can match\n"
         f"      {PARTITIONS[0]}/a\n"
         "  read  5 slices (14 bytes): the base file is not in the index\n"
         f"      {PARTITIONS[0]}/b\n"
         f"      {PARTITIONS[0]}/c\n"
         f"      {PARTITIONS[0]}/d\n"
-        "      and 2 more, which --format json names\n"
+        "      … and 2 more; --format json lists all\n"
     ) in text
     assert f"  index  {found.index}\n" in text

@@ -398,7 +398,7 @@ def test_a_file_that_went_away_is_named(store):
 
 
 def test_ranges_and_filters_come_with_the_results(store):
-    asked = work(ranges=("x", "_hoodie_record_key"))
+    asked = work(range_columns=("x", "_hoodie_record_key"))
     (made,) = rewritten(store, asked, group(*slices_of(store), outputs=2))
     for file, table, footer in zip(
         made.files, contents(store, made), footers(store, made), strict=True
@@ -421,7 +421,7 @@ def test_files_of_a_group_follow_each_other_on_the_way(store):
 
 def test_a_part_that_never_arrives_is_missed(store, monkeypatch):
     """Its rows and the tally of them would both be gone, and both sums the same."""
-    shelves = "reconciler.rewrite.local.pieces_of"
+    shelves = "reconciler.rewrite.local.read_blocks"
     every = read_blocks
     monkeypatch.setattr(shelves, lambda kept, place: every(kept[1:], place))
 

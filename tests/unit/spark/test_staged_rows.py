@@ -46,7 +46,7 @@ def test_what_is_made_of_pieces_goes_on_while_they_stay(words):
         (0, ["ofof", "toto"]),
         (1, ["aa", "bb", "cc"]),
     ]
-    assert len(words.collected(texts)) == 3
+    assert len(words.collect(texts)) == 3
 
 
 def test_pieces_of_two_stages_meet_at_their_places(words):

@@ -21,7 +21,9 @@ def looked_into(search):
     """The paths that each partition's places look into."""
     return {
         path: [[search.path[at] for at in search.files[place][code].tolist()] for place in places]
-        for code, (path, places) in enumerate(zip(search.partitions, search.places, strict=True))
+        for code, (path, places) in enumerate(
+            zip(search.partitions, search.tasks_by_partition, strict=True)
+        )
     }
 
 

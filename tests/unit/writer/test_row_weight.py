@@ -101,7 +101,7 @@ def test_every_place_weighs_some_of_its_new_rows(tmp_path):
     )
     table.write(RowOperation.INSERT, [rows], assigned=found.append)
 
-    (bucket,) = found[0].assignment.expected.tolist()
+    (bucket,) = found[0].assignment.expected_size.tolist()
     assert bucket == pytest.approx(next(iter(table.files.values()))[1], rel=0.1)
 
 

@@ -78,7 +78,7 @@ def test_a_batch_that_comes_again_is_not_written_again(it):
     assert ["completed", "nothing"] == [brought(it, 1, second), brought(it, 1, second)]
     with pytest.raises(UsageError, match="batch 0 comes after batch 1; a query with another"):
         brought(it, 0, first)
-    assert [first, second] == it.rows()
+    assert [first, second] == it.read_rows()
 
 
 def test_by_hudis_rule_a_batch_goes_into_one_file_after_the_other(tmp_path):
