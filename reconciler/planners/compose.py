@@ -1,4 +1,4 @@
-"""The plan of one table: what it is, what must change, in which order and why; pure."""
+"""Compose the plan of one table from the plans of its parts; pure."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
     from reconciler.planners.prediction.forecast import Forecast
     from reconciler.plans.file_sizes import FileSizeReport
 
-__all__ = ["refuse_apply", "plan_table"]
+__all__ = ["plan_table", "refuse_apply"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _CleanPart:
-    """What the retention block comes to. ``is_removed`` is per row of the state's files."""
+    """The steps of the retention block. ``is_removed`` is per row of the state's files."""
 
     steps: tuple[Step, ...] = ()
     kept: KeptFiles | None = None
@@ -76,9 +76,9 @@ class _CleanPart:
 def plan_table(
     spec: TableSpec, state: TableState, now: datetime, *, next_insert: NextInsert | None = None
 ) -> TablePlan:
-    """Everything about one table. ``now`` has a zone; nothing else of the world is looked at.
+    """Return the plan of one table.
 
-    ``next_insert``: rows whose way into the files is simulated.
+    ``now`` has a time zone. ``next_insert``: new rows whose effect on file sizes is simulated.
     """
     if now.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
@@ -156,7 +156,7 @@ def _forecast(spec: TableSpec, state: TableState, view: FileView) -> Forecast:
 def _choose_predictions(
     foreseen: Forecast | None, laid: ClusterPlan | None
 ) -> tuple[Mapping[str, Any], ...]:
-    """Those of the plan as it is: without a cluster step nothing changes for a query."""
+    """Return the predictions that match the plan: without a cluster step nothing changes."""
     if foreseen is None:
         return ()
     return (
@@ -167,7 +167,7 @@ def _choose_predictions(
 def _report_file_sizes(
     spec: TableSpec, state: TableState, view: FileView, insert: NextInsert | None
 ) -> tuple[FileSizeReport | None, tuple[Note, ...]]:
-    """How big the files are, and what could not be found out about them."""
+    """Return the report on file sizes and warnings about what could not be read."""
     if state.recent_writes is None:
         return None, ()
     from reconciler.planners.prediction.file_sizes import report_file_sizes, warn_of_writes  # noqa: PLC0415 - not at apply
@@ -194,7 +194,7 @@ def _plan_index(
 def _plan_clustering_resumes(
     spec: TableSpec, state: TableState, now: datetime
 ) -> ClusteringResumes:
-    """What is pending; another writer's concerns nobody whose table is not clustered here."""
+    """Return the steps for pending clusterings; warn of foreign ones only if the spec clusters."""
     if not state.pending_clusterings:
         return ClusteringResumes()
     found = plan_clustering_resumes(state, now)
@@ -204,9 +204,9 @@ def _plan_clustering_resumes(
 def _order_steps(
     pending: tuple[Step, ...], steps: tuple[Step, ...], laid: ClusterPlan | None
 ) -> tuple[Step, ...]:
-    """What is pending, clustering, clean: that removes no newest slice, which is rewritten.
+    """Return the steps in execution order: resumes, rollbacks, clustering, clean.
 
-    ``pending``: resumes and rollbacks, beside the resumes among the ``steps`` of the retention.
+    ``pending``: resumed clusterings and rollbacks; ``steps`` has the resumed cleans and the clean.
     """
     first = [step for step in steps if isinstance(step, ResumeStep)]
     clustering = () if laid is None or laid.step is None else (laid.step,)
@@ -214,7 +214,7 @@ def _order_steps(
 
 
 def _insert_index_step(steps: tuple[Step, ...], index: IndexStep | None) -> tuple[Step, ...]:
-    """The index comes after what writes files, and before the clean."""
+    """Insert the index step after the steps that write files and before the clean."""
     if index is None:
         return steps
     first = [step for step in steps if not isinstance(step, CleanStep)]
@@ -259,11 +259,11 @@ def _plan_clean_part(
 
 
 def _warn_of_unmanaged_cleans(state: TableState) -> tuple[Note, ...]:
-    """Without a retention block nothing is removed, not even what a pending clean names."""
+    """Warn that pending cleans are not resumed, because the spec has no retention block."""
     return tuple(
         Note(
             "pendingClean",
-            f"clean {clean.instant} is {clean.state.lower()} and stays so: the spec has no "
+            f"clean {clean.instant} is {clean.state.lower()} and is not resumed: the spec has no "
             "retention block",
         )
         for clean in state.pending_cleans
@@ -281,7 +281,7 @@ def _find_cutoff(
 
 
 def _find_excess(decision: CleanDecision, cutoff: str | None) -> ExcessSlices | None:
-    """The slices beyond the policy that neither savepoints nor pending plans hold."""
+    """Return the slices past retention that neither savepoints nor pending plans keep."""
     view = decision.view
     rows = decision.is_removed | (
         decision.is_kept & ~decision.protection.is_protected[view.row_slice]

@@ -1,4 +1,4 @@
-"""Where a table differs from its spec: facts, no remedies."""
+"""Find where a table differs from its spec."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = 14  # digits of an instant down to seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """One difference: what the spec says, what the table has, and how we know."""
+    """One difference: the desired value, the actual value, and how it is known."""
 
     field: str
     desired: Any
@@ -32,10 +32,10 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcessSlices:
-    """File slices beyond a retention that nothing else holds.
+    """File slices past retention that no other rule keeps.
 
-    ``oldest`` is the instant of the oldest; ``versions`` the most versions a live group has, and
-    ``cutoff`` the instant at which a window of hours starts.
+    ``oldest``: instant of the oldest slice. ``versions``: most versions of a live file group.
+    ``cutoff``: instant at which a retention window of hours starts.
     """
 
     slices: int
@@ -47,11 +47,11 @@ class ExcessSlices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnclusteredSlices:
-    """File slices that don't lie as declared and are rewritten.
+    """File slices that are rewritten because they are not clustered as declared.
 
-    ``layout``: what is declared; ``past``: the newest completed clustering. ``mean_bytes``: bytes of a
-    base file among the slices. In the ``partitions`` with too many small base files ``small`` of
-    ``files`` are. ``overlap``: the greatest of a partition, None where that is not asked or known.
+    ``layout``: the declared layout; ``past``: the newest completed clustering. ``mean_bytes``: mean
+    size of a base file of the slices. ``small`` of ``files`` base files are small in the
+    ``partitions`` with too many of them. ``overlap``: greatest of a partition; None if unknown.
     """
 
     layout: ClusteringLayout
@@ -70,9 +70,9 @@ def find_drift(
     excess: ExcessSlices | None,
     unclustered: UnclusteredSlices | None = None,
 ) -> tuple[Drift, ...]:
-    """Every difference.
+    """Return every difference between a table and its spec.
 
-    ``excess`` is None when no slice exceeds the retention, ``unclustered`` when none is to be clustered.
+    ``excess`` is None if no slice is past retention, ``unclustered`` if none is to be clustered.
     """
     found = []
     if spec.retention is not None:
@@ -106,15 +106,15 @@ def _find_layout_drift(
             field="clustering.when.overlapAbove",
             desired=above,
             actual=misfit.overlap,
-            because="so many files cover a row on average where they overlap most",
+            because=f"up to {misfit.overlap} files overlap per row (limit {above:g})",
         )
 
 
 def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Drift]:
-    """The order of the rows, where the newest clustering had another or there was none."""
+    """Yield the difference in row order from the newest clustering, or that there is none."""
     declared, past = misfit.layout, misfit.past
     if past is None:
-        because = "no clustering of the active timeline has laid out its rows"
+        because = "the table has not been clustered yet"
         yield Drift(
             field="clustering.columns",
             desired=list(declared.columns),
@@ -126,10 +126,10 @@ def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Drift]:
             field="clustering.columns",
             desired=list(declared.columns),
             actual=None,
-            because=f"nobody wrote down how clustering {past.instant} laid out its rows",
+            because=f"clustering {past.instant} did not record how it ordered rows",
         )
     else:
-        because = f"clustering {past.instant} laid out its rows so"
+        because = f"clustering {past.instant} ordered rows this way"
         for name in ("columns", "curve", "mapping"):
             desired, actual = getattr(declared, name), getattr(past.layout, name)
             if desired != actual:
@@ -165,7 +165,7 @@ def _measure_retention(retention: Retention, state: TableState, excess: ExcessSl
 
 
 def _hours_between(earlier: str, later: str) -> int:
-    """Whole hours between two instants, rounded up; 0 where one is no time (bootstrap)."""
+    """Return the hours between two instants, rounded up; 0 if one is not a time (bootstrap)."""
     try:
         start, end = (
             datetime.strptime(i[:_SECONDS], "%Y%m%d%H%M%S")  # noqa: DTZ007 (difference only)
@@ -177,7 +177,7 @@ def _hours_between(earlier: str, later: str) -> int:
 
 
 def _find_foreign_policy(retention: Retention, state: TableState) -> Drift | None:
-    """The policy by which another writer cleans the table, where it contradicts the spec."""
+    """Return the policy of another writer's last clean if it contradicts the spec."""
     for clean in reversed(state.cleans):
         if clean.is_blank or clean.policy is None or "reconciler.plans.digest" in clean.extra:
             continue
@@ -187,7 +187,7 @@ def _find_foreign_policy(retention: Retention, state: TableState) -> Drift | Non
             field="retention.policy",
             desired=retention.policy.value,
             actual=clean.policy,
-            because=f"another writer's clean {clean.instant} used it; the table has two retentions "
-            "while its writers clean by themselves (hoodie.clean.automatic)",
+            because=f"clean {clean.instant} of another writer used it; the table has two retention "
+            "policies while its writers also clean it (hoodie.clean.automatic)",
         )
     return None

@@ -1,7 +1,7 @@
-"""What protects file slices from a clean, and the view that a clean decides on.
+"""Find what protects file slices from a clean; pure.
 
-Source: Hudi's CleanPlanner (savepoints, pending compactions), and DESIGN's deliberate deviations
-(pending clusterings, half-made savepoints).
+Source: Hudi's CleanPlanner (savepoints, pending compactions). Pending clusterings and incomplete
+savepoints protect slices too, which is a deliberate deviation.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, fi
 from reconciler.state.model import PendingClusteringSlice, TableState
 from reconciler.state.slice_view import build_table_view
 
-__all__ = ["Protection", "find_protection", "build_table_view"]
+__all__ = ["Protection", "build_table_view", "find_protection"]
 
 _NONE = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Protection:
-    """Per slice what must not lose its files; codes into the tuples beside them, -1 for nothing.
+    """What needs the files of each slice, as codes into tuples; -1 for nothing.
 
-    ``savepoint`` into ``savepoints``; ``compaction`` and ``clustering`` into ``pending``.
-    ``is_compacted``: per slice, its group is in a pending compaction or log compaction.
-    ``by_readers``: what readers may still read.
+    ``savepoint``: code into ``savepoints``; ``compaction`` and ``clustering``: into ``pending``.
+    ``is_compacted``: per slice, whether its group is in a pending compaction or log compaction.
+    ``by_readers``: the slices that readers may still read.
     """
 
     savepoints: tuple[str, ...]
@@ -57,7 +57,7 @@ class Protection:
 def find_protection(
     state: TableState, view: FileView, window: ReaderWindow | None = None
 ) -> Protection:
-    """Everything on the timeline that keeps slices alive, and what readers need of it."""
+    """Return what protects each slice: savepoints, pending table services and readers."""
     pending = sorted(
         {op.instant for op in state.compactions} | {given.instant for given in state.clusterings}
     )
@@ -74,9 +74,10 @@ def find_protection(
 
 
 def _protect_by_savepoint(state: TableState, view: FileView) -> NDArray[np.int32]:
-    """A slice of which a savepoint names any file stays whole; names match in any partition.
+    """Return per slice the savepoint that protects it. One named file protects the whole slice.
 
-    The files of a half-made savepoint aren't known: it protects what one made then would pin.
+    Names match in any partition, as in Hudi. The files of an incomplete savepoint are unknown: it
+    protects every slice that a complete one of that time would name.
     """
     saved = np.full(len(view), _NONE, np.int32)
     for code, savepoint in reversed(list(enumerate(state.savepoints))):
@@ -91,7 +92,7 @@ def _protect_by_savepoint(state: TableState, view: FileView) -> NDArray[np.int32
 
 
 def _find_named_rows(files: TableFiles, names: Iterable[str]) -> NDArray[np.int64]:
-    """Rows whose name is among the names, in whatever partition."""
+    """Return the rows of the files with these names in any partition."""
     wanted = to_string_array(sorted(names))
     if not len(wanted) or not len(files):
         return np.zeros(0, np.int64)
@@ -101,7 +102,7 @@ def _find_named_rows(files: TableFiles, names: Iterable[str]) -> NDArray[np.int6
 def _protect_by_compaction(
     state: TableState, view: FileView, pending: list[str]
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Slices at or after the base of a pending (log) compaction's operation are its input."""
+    """Return per slice the pending (log) compaction that reads it: those from its base on."""
     needed = np.full(len(view), _NONE, np.int32)
     count = len(view.files.group_partition)
     in_plan = np.zeros(count, np.bool_)
@@ -122,7 +123,7 @@ def _protect_by_compaction(
 def _protect_by_clustering(
     state: TableState, view: FileView, pending: list[str]
 ) -> NDArray[np.int32]:
-    """Slices named in a pending clustering plan are its input."""
+    """Return per slice the pending clustering whose plan names it."""
     read = np.full(len(view), _NONE, np.int32)
     if not state.clusterings or not len(view):
         return read

@@ -1,4 +1,4 @@
-"""How far back the table can be read, before and after a plan; pure."""
+"""Find the instants as of which a table can be read, before and after a plan; pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from reconciler.state.model import TableState
 def find_earliest_readable(
     state: TableState, view: FileView, is_removed: NDArray[np.bool_]
 ) -> tuple[str | None, str | None]:
-    """The smallest completed write whose read misses no file, before and after the removal.
+    """Return the first completed write that is readable, before and after the removal.
 
-    ``is_removed``: per row of the state's files. A slice of key b is needed by reads as of b up to
-    the next slice of its group, among those that are there and those removed, or up to the group's
-    replacement. Removals are known from the completed cleans of the active timeline.
+    ``is_removed``: per row of the state's files. Reads from the time of a slice until that of the
+    next slice of its group, or the group's replacement, need the slice. Earlier removals are known
+    from the completed cleans of the active timeline.
     """
     found = _count_missing_slices(state, view, is_removed)
     if found is None:
@@ -39,10 +39,10 @@ def find_earliest_readable(
 def find_readable_writes(
     state: TableState, view: FileView
 ) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
-    """The completed writes, oldest first, and whether a read as of each misses no file.
+    """Return the completed writes, oldest first, and whether the table is readable as of each.
 
-    The rule is that of ``find_earliest_readable``. A savepoint leaves readable writes before others
-    that are not.
+    The rule is that of ``find_earliest_readable``. With savepoints, readable writes can precede
+    unreadable ones.
     """
     found = _count_missing_slices(state, view, np.zeros(len(state.files), np.bool_))
     if found is None:
@@ -52,7 +52,7 @@ def find_readable_writes(
 
 
 def _first_uncovered(writes: list[str], covered: NDArray[np.int64]) -> str | None:
-    """The first write that nothing covers."""
+    """Return the first write without missing slices."""
     free = np.flatnonzero(covered == 0)
     return writes[free[0]] if len(free) else None
 
@@ -60,9 +60,9 @@ def _first_uncovered(writes: list[str], covered: NDArray[np.int64]) -> str | Non
 def _count_missing_slices(
     state: TableState, view: FileView, is_removed: NDArray[np.bool_]
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]] | None:
-    """The completed writes, and how many slices that a read as of each needs are gone.
+    """Return the completed writes and how many slices a read as of each misses.
 
-    Before and after the removal; None for a table without writes.
+    The counts are for before and after the removal. None for a table without writes.
     """
     writes = sorted({i.requested for i in state.timeline.commits})
     if not writes:
@@ -89,9 +89,9 @@ def _count_missing_slices(
 
 
 def _list_removed_files(state: TableState) -> Iterator[tuple[str, list[str], list[int]]]:
-    """What completed cleans removed, partition by partition.
+    """Yield the files that completed cleans removed, by partition.
 
-    One whose record is blank removed what it planned to and is not there.
+    A clean with an empty record removed those of its planned files that no longer exist.
     """
     names: dict[str, list[str]] = {}
     for clean in state.cleans:
@@ -106,7 +106,7 @@ def _list_removed_files(state: TableState) -> Iterator[tuple[str, list[str], lis
 def find_missing_names(
     files: TableFiles, planned: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Of each partition the names that no file has."""
+    """Return the names of each partition that no file has."""
     codes = {path: code for code, path in enumerate(files.partitions)}
     found = {}
     for path, names in planned.items():
@@ -129,9 +129,10 @@ def _list_completions(state: TableState, gone: TableFiles) -> Iterator[str]:
 def _match_groups(
     state: TableState, view: FileView, gone: TableFiles, place: Mapping[str, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Per group of ``gone`` its code, beyond the view's codes if new, and per code its end.
+    """Return the code of each group of ``gone`` and the end of each code.
 
-    A group without newer slices whose replacement isn't on the active timeline was replaced before.
+    New groups get codes after those of the view. A group without newer slices whose replacement is
+    not on the active timeline was replaced before it.
     """
     paths = (gone.partitions[code] for code in gone.group_partition)
     pairs = list(zip(paths, gone.group_id.to_pylist(), strict=True))
@@ -159,7 +160,7 @@ def _find_past_slices(
     existing: NDArray[np.int64],
     place: Mapping[str, int],
 ) -> NDArray[np.int64]:
-    """The slices of files that earlier cleans removed; not those of writes undone since."""
+    """Return the slices that earlier cleans removed, without those of rolled-back writes."""
     if not len(gone):
         return np.zeros(0, np.int64)
     width = len(place) + 1
@@ -177,7 +178,7 @@ def _find_past_slices(
 
 
 def _find_next_keys(slices: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Per slice the key of the next one of its group; after all times for the newest."""
+    """Return per slice the key of the next slice of its group; the last key for the newest."""
     keys = np.full(len(slices), width - 1, np.int64)
     if len(slices) > 1:
         same = slices[1:] // width == slices[:-1] // width
@@ -192,7 +193,7 @@ def _count_coverage(
     at: NDArray[np.int64],
     width: int,
 ) -> NDArray[np.int64]:
-    """Per time of ``at`` in how many intervals of slices that are gone it lies."""
+    """Return per time of ``at`` how many missing slices its reads need."""
     first = np.searchsorted(at, slices[is_gone] % width)
     last = np.maximum(np.searchsorted(at, ends[is_gone]), first)
     covered = np.zeros(len(at) + 1, np.int64)

@@ -1,7 +1,7 @@
-"""How long readers may go on with what they began with, and which slices that keeps; pure.
+"""Find the slices that running readers may still need; pure.
 
-A query reads the slices that were the newest when it began, an incremental consumer those of every
-commit it has not come to yet: what was superseded within the longest such time may still be read.
+A query reads the slices that were newest when it began. An incremental consumer reads those of
+every commit that it has not consumed. Slices superseded within the longest such time stay.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from reconciler.plans.refusals import find_timeline_zone, format_instant
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 
-#: more than any zone has turned its clocks back at once
+#: longer than any time zone has ever turned its clocks back
 _TURNED_BACK: Final = timedelta(hours=3)
 _LENGTH: Final = 17  # of an instant with milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderWindow:
-    """The longest time that a reader needs: who it is, the seconds, and the instant it starts at.
+    """The time that the slowest reader needs: its name, the seconds, and the start as an instant.
 
-    ``start`` is in the ``zone`` of the timeline, and no later than any instant of the window is.
+    ``start`` is in the ``zone`` of the timeline and not later than any instant in the window.
     """
 
     reader: str
@@ -40,14 +40,14 @@ class ReaderWindow:
 
     @property
     def description(self) -> str:
-        """Who needs how much, in words."""
+        """Return the reader and its time in words."""
         return f"{self.reader} {units.format_duration(self.seconds)}"
 
 
 def find_reader_window(spec: TableSpec, state: TableState, now: datetime) -> ReaderWindow | None:
-    """The window of the reader that needs most; None where there is none, or nothing to remove.
+    """Return the window of the slowest reader; None without readers or without retention.
 
-    The table's zone must be known.
+    The time zone of the timeline must be known.
     """
     found = spec.readers.slowest_reader if spec.readers and spec.retention else None
     if found is None:
@@ -61,12 +61,12 @@ def find_reader_window(spec: TableSpec, state: TableState, now: datetime) -> Rea
 
 
 def _find_start(now: datetime, seconds: int, zone: tzinfo) -> str:
-    """Now less the seconds; the earlier reading where clocks are turned back soon after."""
+    """Return now minus the seconds as an instant; the earlier one if clocks turn back after it."""
     try:
         start = now.astimezone(UTC) - timedelta(seconds=seconds)
         soon = min(start + _TURNED_BACK, now)
         return format_instant(start + min(_utc_offset(start, zone), _utc_offset(soon, zone)), UTC)
-    except OverflowError:  # before the first year: everything is of the window
+    except OverflowError:  # before year 1: every instant is in the window
         return ""
 
 
@@ -76,10 +76,10 @@ def _utc_offset(moment: datetime, zone: tzinfo) -> timedelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReaderProtection:
-    """What of a table readers may still read.
+    """The slices that readers may still read.
 
-    ``mark_read_slices``: per slice. ``reason_key``: per slice, what decides it: the code of the time that
-    superseded it, or -1 less the code of its own time. ``explain`` is the sentence of such a number.
+    ``is_read``: per slice. ``reason_key``: per slice, the code of the time that superseded it, or
+    -1 minus the code of its own time. ``explain`` returns the sentence of such a key.
     """
 
     is_read: NDArray[np.bool_]
@@ -90,11 +90,11 @@ class ReaderProtection:
 def find_slices_read(
     state: TableState, view: FileView, window: ReaderWindow | None
 ) -> ReaderProtection:
-    """The slices that came to be or were superseded within the window.
+    """Return the slices that were written or superseded within the window.
 
-    A slice is superseded when the next one of its group, or what replaces the group, is completed:
-    at the completion time, with version 6 when the completed file was written. What is pending has
-    superseded nothing yet.
+    A slice is superseded when the next slice of its group, or the replacement of the group, is
+    completed: at its completion time, or in version 6 when the completed file was written.
+    Pending instants have superseded nothing.
     """
     if window is None:
         nothing = np.zeros(len(view), np.bool_)
@@ -124,14 +124,14 @@ def find_slices_read(
 def _explain_slice(window: ReaderWindow, what: str, by: str, end: str | None) -> str:
     says = f"{window.description} and may read its file slice"
     if end is None:
-        return f"{says}, to be {what} by {by}, which is still pending"
+        return f"{says}; {by}, which is pending, has not {what} it yet"
     until = _find_expiry(end, window)
     limit = "" if until is None else f" until {until}"
     return f"{says}{limit}: it was {what} by {by}, completed at {end}"
 
 
 def _completion_times(state: TableState, times: tuple[str, ...]) -> list[str | None]:
-    """Per time when the instant of that time was completed; None while it is pending."""
+    """Return per time when its instant was completed; None if it is pending."""
     known = state.v6_completions if state.table_version < LOGS_BY_COMPLETION else state.completions
     pending = {instant.requested for instant in state.timeline.writes if not instant.is_completed}
     return [
@@ -141,7 +141,7 @@ def _completion_times(state: TableState, times: tuple[str, ...]) -> list[str | N
 
 
 def _find_expiry(end: str, window: ReaderWindow) -> str | None:
-    """The moment when nobody needs any more what ended then; None where that is no date."""
+    """Return until when readers need what ended at ``end``; None if it is not a date."""
     try:
         day, clock = f"{end[:4]}-{end[4:6]}-{end[6:8]}", f"{end[8:10]}:{end[10:12]}:{end[12:14]}"
         local = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=window.zone, fold=1)
@@ -152,7 +152,7 @@ def _find_expiry(end: str, window: ReaderWindow) -> str | None:
 
 
 def refuse_shrinking(window: ReaderWindow | None, impact: Impact) -> tuple[Note, ...]:
-    """The refusal where a plan would take from a reader what it declared to need."""
+    """Return the refusal of a plan that removes what a declared reader still needs."""
     before, after = impact.earliest_readable_before, impact.earliest_readable_after
     if window is None or before is None:
         return ()
@@ -161,7 +161,8 @@ def refuse_shrinking(window: ReaderWindow | None, impact: Impact) -> tuple[Note,
     return (
         Note(
             "readers",
-            f"{window.description}, back to {window.start}, and the plan would shrink what can be read "
-            f"from {before} on to {'nothing' if after is None else f'{after} on'}; keep more",
+            f"{window.description}, back to {window.start}, but after the plan the table can be "
+            f"read from {'no instant' if after is None else after} instead of {before}; retain "
+            "more",
         ),
     )

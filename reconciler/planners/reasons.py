@@ -1,4 +1,4 @@
-"""Reasons for many rows from few sentences."""
+"""Assign sentences to many rows, and format counts and sizes for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _THREE_DIGITS: Final = 1000
 
 
 class RowReasons:
-    """One sentence a row, kept as codes into the distinct sentences; the first one said stays."""
+    """One sentence per row, stored as codes; the first sentence assigned to a row stays."""
 
     def __init__(self, rows: int) -> None:
         self.codes = np.full(rows, -1, np.int32)
@@ -24,7 +24,7 @@ class RowReasons:
     def assign(
         self, where: NDArray[np.bool_], key: NDArray[Any], sentence: Callable[[int], str]
     ) -> None:
-        """Give the rows that have none yet a sentence that depends on ``key`` alone."""
+        """Assign a sentence to the rows that have none; it depends only on ``key``."""
         rows = np.flatnonzero(where & (self.codes < 0))
         if not len(rows):
             return
@@ -33,14 +33,14 @@ class RowReasons:
         self.texts += [sentence(int(value)) for value in values]
 
     def build_column(self, rows: NDArray[np.int64]) -> Any:
-        """The sentences of some rows, as a dictionary array; every row must have one."""
+        """Return the sentences of some rows as a dictionary array; every row must have one."""
         codes = self.codes[rows]
         used, compact = np.unique(codes, return_inverse=True)
         return build_dictionary(compact.astype(np.int32), [self.texts[code] for code in used])
 
 
 def pluralize(count: int, noun: str) -> str:
-    """A count with its noun, thousands set apart.
+    """Format a count with its noun and thousands separators.
 
     >>> plural(1, "file slice"), plural(1240, "file slice")
     ('1 file slice', '1 240 file slices')
@@ -49,7 +49,7 @@ def pluralize(count: int, noun: str) -> str:
 
 
 def format_bytes(size: int) -> str:
-    """Bytes to two or three digits.
+    """Format a size with two or three digits.
 
     >>> amount_of(999), amount_of(1536), amount_of(125829120)
     ('999 B', '1.5 KiB', '120 MiB')

@@ -1,4 +1,4 @@
-"""String columns of a plan: distinct values, JSON escapes, order, and what makes a file name."""
+"""Work on the string columns of a plan: distinct values, JSON escapes, order and file names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
 
 
 def build_dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
-    """A pyarrow dictionary<int32, string> array of codes into values.
+    """Return a pyarrow dictionary<int32, string> array of codes into values.
 
     >>> dictionary(np.array([1, 0], np.int32), ["a", "b"]).to_pylist()
     ['b', 'a']
@@ -36,12 +36,12 @@ def build_dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
 
 
 def dictionary_codes(column: Any) -> NDArray[Any]:
-    """The codes of a dictionary array, over its own memory."""
+    """Return the codes of a dictionary array as a numpy view of its memory."""
     return to_numpy_numbers(column.indices)
 
 
 def rank_values(column: Any) -> tuple[list[str], NDArray[np.int32]]:
-    """The distinct values of a dictionary array, sorted, and for every row its place in them.
+    """Return the sorted distinct values of a dictionary array and the rank of every row.
 
     >>> ranked(dictionary(np.array([1, 0, 1], np.int32), ["b", "a"]))[1].tolist()
     [0, 1, 0]
@@ -54,19 +54,19 @@ def rank_values(column: Any) -> tuple[list[str], NDArray[np.int32]]:
 
 
 def string_bytes(column: Any) -> NDArray[np.uint8]:
-    """The bytes that the offsets of a string array point into."""
+    """Return the bytes that the offsets of a string array point into."""
     return np.frombuffer(column.buffers()[2] or b"", dtype=np.uint8)
 
 
 def replace_rows(column: Any, rows: NDArray[np.int64], values: Sequence[str]) -> Any:
-    """The string array with other values in a few rows (ascending)."""
+    """Return the string array with new values in the given rows (ascending)."""
     is_replaced = np.zeros(len(column), np.bool_)
     is_replaced[rows] = True
     return pc.replace_with_mask(column, to_boolean_array(is_replaced), to_string_array(values))
 
 
 def escape_json(column: Any) -> Any:
-    r"""The values as they stand between the quotes of canonical JSON.
+    r"""Return the values as canonical JSON writes them between the quotes.
 
     >>> escaped(strings(["plain", 'quo"te', "\n"])).to_pylist()
     ['plain', 'quo\\"te', '\\n']
@@ -81,7 +81,7 @@ def escape_json(column: Any) -> Any:
 
 
 def unescape_json(column: Any) -> Any:
-    r"""The inverse of ``escape_json``; raises ValueError for text that is no JSON string.
+    r"""Undo ``escape_json``. Raises ValueError for text that is not a JSON string.
 
     >>> unescaped(strings(["plain", 'quo\\"te'])).to_pylist()
     ['plain', 'quo"te']
@@ -94,17 +94,17 @@ def unescape_json(column: Any) -> Any:
 
 
 def _find_rows(column: Any, test: Any) -> NDArray[np.int64]:
-    """The rows in which a byte passes the test."""
+    """Return the rows that contain a byte that passes the test."""
     starts = get_value_offsets(column)
     found = np.flatnonzero(test(string_bytes(column)[starts[0] : starts[-1]])) + starts[0]
     return sort_unique(np.searchsorted(starts, found, side="right") - 1).astype(np.int64)
 
 
 def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
-    """The values between byte positions of a block, as a string array.
+    """Return the strings between byte positions of a block.
 
-    Raises ValueError when the positions don't rise within the block (Arrow would trust them and
-    read anywhere) or a value is not UTF-8.
+    Raises ValueError when the positions do not rise within the block, because Arrow would read
+    outside of it, or when a value is not UTF-8.
     """
     positions = np.empty(2 * len(starts), np.int64)
     positions[0::2], positions[1::2] = starts, ends
@@ -121,7 +121,7 @@ def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
 
 
 def find_quotes(block: bytes) -> NDArray[np.int64]:
-    """The positions of the quotes that delimit strings, escaped ones left out."""
+    """Return the positions of the quotes that delimit strings, without the escaped ones."""
     bytes_ = np.frombuffer(block, np.uint8)
     found = np.flatnonzero(bytes_ == _QUOTE)
     if b"\\" not in block:
@@ -134,7 +134,7 @@ def find_quotes(block: bytes) -> NDArray[np.int64]:
 
 
 def is_increasing(groups: NDArray[Any], column: Any) -> bool:
-    """Whether (group, value) rises strictly from row to row: sorted, and nothing twice."""
+    """Return whether (group, value) rises from row to row: sorted and without duplicates."""
     steps = np.diff(groups)
     if (steps < 0).any():
         return False
@@ -148,7 +148,7 @@ def _string_array(ends: NDArray[np.int32], values: Any) -> Any:
 
 
 def are_file_names(column: Any) -> bool:
-    """Whether every value is the name of a file in its folder: no separator, no NUL, no ``..``."""
+    """Return whether every value is a plain file name: no separator, no NUL, no ``..``."""
     starts = get_value_offsets(column)
     text = string_bytes(column)[starts[0] : starts[-1]]
     if ((text == _SLASH) | (text == _BACKSLASH) | (text == 0)).any():

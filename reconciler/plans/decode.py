@@ -1,4 +1,4 @@
-"""A checked plan document and the columns of its file lists, as a Plan."""
+"""Build a Plan from a validated document and the columns of its file lists."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepLists:
-    """The ``partitions`` and the ``groups`` of one step; ``rollback_files``: the ``files`` of a rollback."""
+    """The file lists of one step: ``partitions``, ``groups``, and ``files`` of a rollback."""
 
     files: RemovedFiles
     delete_partitions: tuple[str, ...]
@@ -51,14 +51,14 @@ class StepLists:
 
 @dataclass(frozen=True, slots=True)
 class TableLists:
-    """The file lists of one table: ``kept``, and those of every step."""
+    """The file lists of one table: ``kept`` and those of every step."""
 
     kept: KeptFiles | None
     steps: Sequence[StepLists]
 
 
 def empty_removed_files() -> RemovedFiles:
-    """The columns of a step that removes no file."""
+    """Return the columns of a step that removes no file."""
     return RemovedFiles(
         partition=columns.build_dictionary(np.empty(0, np.int32), []),
         name=arrays.to_string_array([]),
@@ -70,13 +70,13 @@ def empty_removed_files() -> RemovedFiles:
 
 
 def empty_named_files() -> NamedFiles:
-    """The columns of a rollback of a write that has written no file."""
+    """Return the columns of a rollback of a write that wrote no file."""
     nowhere = columns.build_dictionary(np.empty(0, np.int32), [])
     return NamedFiles(partition=nowhere, name=arrays.to_string_array([]))
 
 
 def decode_plan(document: Mapping[str, Any], lists: Sequence[TableLists]) -> Plan:
-    """The plan of a document that ``shape.check`` let pass; its own file lists are ignored."""
+    """Return the plan of a valid document. File lists come from ``lists``, not the document."""
     return Plan(
         created_at=document["createdAt"],
         tool=document["tool"],

@@ -1,8 +1,8 @@
-"""A plan as one JSON document in canonical bytes, and back.
+"""Write a plan as one JSON document in canonical bytes, and load it again.
 
-Writing streams. Reading takes the file lists out as columns, parses the small rest as JSON and then
-proves itself: what it read must write the very same bytes. A document that isn't in canonical
-bytes, or is wrong, goes through ``formatted``, which is slower and finds the sentence to say.
+Writing streams. Loading takes the file lists out as columns and parses the small rest as JSON.
+It then checks itself: the loaded plan must write exactly the same bytes. A document that is not
+canonical, or is wrong, goes to ``lenient_load``, which is slower and explains what is wrong.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from reconciler.plans.model import (
 )
 
 __all__ = [
-    "dump_plan",
-    "load_plan",
     "compute_plan_digest",
     "compute_spec_digest",
     "compute_steps_digest",
+    "dump_plan",
+    "load_plan",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class _ListFormat:
-    """A long list: how it opens, what may follow it, and what reads what stands in its brackets.
+    """One kind of long list: its opening, what may follow it, and the reader of its content.
 
-    No marker can occur inside a string: each has a bare word between two quotes, and the quotes of
-    a string's own text are escaped.
+    A marker cannot occur inside a string: each one has unescaped quotes, and JSON escapes the
+    quotes of a string.
     """
 
     key: str
@@ -61,7 +61,7 @@ class _ListFormat:
 
     @property
     def offset(self) -> int:
-        """How much of ``opening`` stands before the list."""
+        """Return the number of bytes of ``opening`` before the list."""
         return len(self.key) + len('"":[')
 
 
@@ -97,9 +97,9 @@ _DIGESTS: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
 
 
 def dump_plan(plan: Plan) -> bytes:
-    """The canonical bytes, digest included, and one newline.
+    """Return the canonical bytes of a plan, with its digest and a newline at the end.
 
-    Raises ValueError when the rows of a step aren't sorted by (partition, name).
+    Raises ValueError when the rows of a step are not sorted by (partition, name).
     """
     out = io.BytesIO()
     sha = hashlib.sha256(b"{")
@@ -115,10 +115,10 @@ def dump_plan(plan: Plan) -> bytes:
 
 
 def load_plan(data: bytes, name: str) -> Plan:
-    """The plan of a document; ``name`` is the file's, for messages.
+    """Return the plan of a document. ``name`` is the name of its file, for error messages.
 
-    Raises PlanError with one sentence when the document is damaged, edited, foreign, of another
-    format, or names a file or partition that could lead out of the table.
+    Raises PlanError when the document is damaged, edited, not a plan, of another format, or names
+    a file or partition outside of the table.
     """
     try:
         plan = _read_canonical(data) or lenient_load.load_any_layout(data)
@@ -141,7 +141,7 @@ def _remember_digest(plan: Plan, digest: str) -> str:
 
 
 def compute_steps_digest(table: TablePlan) -> str:
-    """The digest of the table's ``steps``, what an approval compares."""
+    """Return the digest of the table's ``steps``, which an approval compares."""
     return _hash_chunks(encode.encode_steps(table))
 
 
@@ -167,7 +167,7 @@ def _encode_tail(plan: Plan) -> bytes:
 
 
 def _read_canonical(data: bytes) -> Plan | None:
-    """The plan, or None when the bytes aren't the canonical ones of a sound plan."""
+    """Return the plan, or None when the bytes are not the canonical bytes of a valid plan."""
     try:
         document, lists = _extract_lists(data)
         validation.validate_document(document)
@@ -184,7 +184,7 @@ def _read_canonical(data: bytes) -> Plan | None:
 
 
 def _extract_lists(data: bytes) -> tuple[dict[str, Any], list[TableLists]]:
-    """The document with its long file lists emptied, and those lists as columns."""
+    """Return the document without its long file lists, and those lists as columns."""
     pieces: list[bytes] = []
     blocks: list[Any] = []
     done = 0
@@ -215,7 +215,7 @@ def _take_list(holder: dict[str, Any], key: str, blocks: Sequence[Any]) -> Any:
 
 
 def _find_lists(data: bytes) -> Iterator[tuple[_ListFormat, int, int]]:
-    """Every long list, with start and end of what stands between its brackets."""
+    """Yield every long list with the start and end of its content."""
     at = {kind: data.find(kind.opening) for kind in _LIST_FORMATS}
     while found := [(start, kind) for kind, start in at.items() if start >= 0]:
         first, kind = min(found, key=lambda each: each[0])
@@ -226,7 +226,7 @@ def _find_lists(data: bytes) -> Iterator[tuple[_ListFormat, int, int]]:
 
 
 def _find_list_end(data: bytes, kind: _ListFormat, start: int) -> int:
-    """Where a list ends. What follows lists of steps is looked for among the steps alone."""
+    """Return where a list ends. The end of a list of a step is searched among the steps only."""
     limit = len(data)
     if len(kind.endings) > 1:
         limit = data.index(_STEPS_END, start) + len(_STEPS_END)
@@ -235,7 +235,7 @@ def _find_list_end(data: bytes, kind: _ListFormat, start: int) -> int:
 
 
 def _is_canonical(plan: Plan, digest: str, data: bytes) -> bool:
-    """Whether the plan's canonical bytes are these, and their digest is this."""
+    """Return whether the plan's canonical bytes are ``data`` and their digest is ``digest``."""
     sha = hashlib.sha256(b"{")
     at = len(_encode_head(plan, digest))
     if not data.startswith(_encode_head(plan, digest)):
@@ -281,12 +281,12 @@ def _has_valid_files(files: Any) -> bool:
 
 
 def _check_duplicates(plan: Plan) -> None:
-    """A table has one entry, a file one step, a file group one rewrite; counts are true."""
+    """Raise PlanError for a table, file or file group that occurs twice, or a wrong table count."""
     selected = plan.selection
     if selected is not None and not len(plan.tables) == selected.tables <= selected.total:
         tables = "1 table" if len(plan.tables) == 1 else f"{len(plan.tables)} tables"
         said = f"{selected.tables} of {selected.total}"
-        raise PlanError(f"lists {tables} and says that {said} were selected")
+        raise PlanError(f"lists {tables} but its selection says {said}; make the plan again")
     names = sorted(table.name for table in plan.tables)
     for before, after in itertools.pairwise(names):
         if before == after:
@@ -309,7 +309,7 @@ def _check_duplicates(plan: Plan) -> None:
 
 
 def _find_duplicate(paths: Sequence[Any]) -> str | None:
-    """A value that occurs twice."""
+    """Return a value that occurs twice, or None."""
     if not paths:
         return None
     found = pa.chunked_array(paths).combine_chunks()

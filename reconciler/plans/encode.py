@@ -1,4 +1,4 @@
-"""A plan's tables as canonical JSON text in chunks; the names and meanings are the format's."""
+"""Encode a plan as canonical JSON text in chunks. Field names are those of the plan format."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def encode_body(plan: Plan) -> Iterator[Chunk]:
 
 
 def encode_selection(selection: Selection | None) -> Mapping[str, Any]:
-    """The ``selection`` of a document; nothing where no selector was used."""
+    """Return the ``selection`` of a document; empty if no selector was used."""
     if selection is None:
         return {}
     return {
@@ -62,7 +62,7 @@ def encode_selection(selection: Selection | None) -> Mapping[str, Any]:
 
 
 def encode_steps(table: TablePlan) -> Iterator[Chunk]:
-    """The table's ``encode_steps``, brackets and all."""
+    """Yield the table's ``steps`` with their brackets."""
     yield b"["
     for number, step in enumerate(table.steps):
         if number:
@@ -110,7 +110,7 @@ def _encode_table(table: TablePlan) -> Iterator[Chunk]:
 
 
 def _encode_file_sizes(table: TablePlan) -> dict[str, Any]:
-    """The ``fileSizes`` of a table; nothing where none were looked at."""
+    """Return the ``fileSizes`` of a table; empty if they were not measured."""
     if table.file_sizes is None:
         return {}
     from reconciler.plans.file_sizes import encode_file_sizes  # noqa: PLC0415 - few specs declare file sizes
@@ -119,7 +119,7 @@ def _encode_file_sizes(table: TablePlan) -> dict[str, Any]:
 
 
 def _encode_layout(layout: LayoutChange | None) -> dict[str, Any]:
-    """The ``layout`` of a table; nothing where no step changes it."""
+    """Return the ``layout`` of a table; empty if no step changes it."""
     if layout is None:
         return {}
     return {
@@ -137,7 +137,7 @@ def _encode_layout(layout: LayoutChange | None) -> dict[str, Any]:
 
 
 def _encode_sampled(sampled: Sampled | None) -> dict[str, Any]:
-    """Nothing where nothing was sampled."""
+    """Return the ``sampled`` of a layout; empty if nothing was sampled."""
     if sampled is None:
         return {}
     groups, rows = _to_int(sampled.row_groups), _to_int(sampled.rows)
@@ -223,7 +223,7 @@ def _encode_kept(kept: KeptFiles) -> Iterator[Chunk]:
 
 
 def _check_sorted(files: RemovedFiles | KeptFiles | NamedFiles) -> None:
-    """The order is part of the format; a planner that breaks it has a bug worth stopping for."""
+    """Raise ValueError for files out of order: the order is part of the format."""
     if not columns.is_increasing(columns.rank_values(files.partition)[1], files.name):
         raise ValueError("the files of a plan must be sorted by (partition, name), each once")
 
@@ -258,7 +258,7 @@ def _encode_impact(impact: Impact) -> Mapping[str, Any]:
 
 
 def _to_int(value: int | np.integer[Any]) -> int:
-    """A sum over a numpy column is no int to json."""
+    """Convert a numpy integer, which json cannot write."""
     return int(value)
 
 
@@ -267,7 +267,7 @@ def _encode_notes(notes: Iterable[Note]) -> list[Mapping[str, str]]:
 
 
 def compute_spec_digest(document: Mapping[str, Any]) -> str:
-    """The digest of an effective spec without its ``path``: the same wherever the table lies."""
+    """Return the digest of an effective spec without its ``path``, so that it ignores location."""
     return canonical_json.digest_document(
         {key: value for key, value in document.items() if key != "path"}
     )

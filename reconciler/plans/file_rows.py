@@ -1,8 +1,8 @@
-"""Rows of files as canonical JSON text and back, in chunks, never an object a file.
+"""Encode and decode lists of files as canonical JSON, in chunks, not an object per file.
 
-Writing joins columns with Arrow's string kernels. Reading relies on what canonical bytes promise:
-every row has the same keys in the same order, so the n-th quote of a row always delimits the same
-field. Nothing here trusts that promise: ``document.load`` writes what it read and compares bytes.
+Writing joins columns with Arrow's string kernels. Reading relies on the canonical form: every row
+has the same keys in the same order, so the n-th quote of a row always delimits the same field.
+``document.load_plan`` checks the result by writing it again and comparing bytes.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _TextPart = Callable[[slice], Any]
 
 
 def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[bytes | memoryview]:
-    """What stands between the brackets of ``partitions``; sorted by path.
+    """Yield the text between the brackets of ``partitions``, sorted by path.
 
-    ``deleted``: partitions whose directory goes, with or without rows of their own.
+    ``deleted``: partitions whose directory is deleted, with or without files.
     """
     paths, by_row = columns.rank_values(files.partition)
     bounds = _find_run_bounds(by_row)
@@ -61,7 +61,7 @@ def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[b
 
 
 def encode_kept(kept: KeptFiles) -> Iterator[bytes | memoryview]:
-    """What stands between the brackets of ``kept``."""
+    """Yield the text between the brackets of ``kept``."""
     parts = (
         _dictionary_text(',{"because":"', kept.because, '","name":"'),
         lambda rows: columns.escape_json(kept.name[rows]),
@@ -72,7 +72,7 @@ def encode_kept(kept: KeptFiles) -> Iterator[bytes | memoryview]:
 
 
 def encode_named(files: NamedFiles) -> Iterator[bytes | memoryview]:
-    """What stands between the brackets of the ``files`` of a rollback."""
+    """Yield the text between the brackets of the ``files`` of a rollback."""
     opens = arrays.to_string_array([',{"name":"'])[0]
     parts = (
         lambda rows: pc.binary_join_element_wise(
@@ -94,7 +94,7 @@ def _removed_text_parts(files: RemovedFiles) -> tuple[_TextPart, ...]:
 
 
 def _dictionary_text(before: str, column: Any, after: str) -> _TextPart:
-    """A dictionary column between two constants; each distinct value is escaped once."""
+    """Return a dictionary column between two constants; each distinct value is escaped once."""
     distinct = columns.escape_json(column.dictionary)
     texts = pc.binary_join_element_wise(
         arrays.to_string_array([before])[0], distinct, arrays.to_string_array([after])[0], _EMPTY
@@ -113,7 +113,7 @@ _EMPTY = arrays.to_string_array([""])[0]
 def _join_chunks(
     count: int, parts: Sequence[_TextPart]
 ) -> Iterator[tuple[NDArray[np.int32], memoryview]]:
-    """The text of all rows, a chunk at a time, with the offset of every row in it."""
+    """Yield the text of all rows in chunks, with the offset of every row."""
     for start in range(0, count, _CHUNK_ROWS):
         rows = slice(start, min(start + _CHUNK_ROWS, count))
         text = pc.binary_join_element_wise(*(part(rows) for part in parts), _EMPTY)
@@ -121,14 +121,14 @@ def _join_chunks(
 
 
 class _ChunkReader:
-    """Cuts texts of rows out of chunks, front to back."""
+    """Cuts the text of rows out of chunks, from front to back."""
 
     def __init__(self, chunks: Iterator[tuple[NDArray[np.int32], memoryview]]) -> None:
         self._chunks, self._first, self._bounds = chunks, 0, np.zeros(1, np.int32)
         self._text = memoryview(b"")
 
     def cut(self, start: int, end: int) -> Iterator[memoryview]:
-        """The rows from start to end, without the first comma."""
+        """Yield the rows from start to end, without the first comma."""
         skip = 1
         while start < end:
             have = self._first + len(self._bounds) - 1
@@ -143,7 +143,7 @@ class _ChunkReader:
 
 
 def _find_run_bounds(codes: NDArray[Any]) -> list[int]:
-    """Where each run of equal codes starts, and where the last one ends."""
+    """Return where each run of equal codes starts and where the last one ends."""
     changes: list[int] = (np.flatnonzero(np.diff(codes)) + 1).tolist()
     return [0, *changes, len(codes)] if len(codes) else []
 
@@ -152,9 +152,9 @@ def _find_run_bounds(codes: NDArray[Any]) -> list[int]:
 
 
 def read_partitions(document: bytes, start: int, end: int) -> tuple[RemovedFiles, tuple[str, ...]]:
-    """The inverse of ``encode_partitions`` for the bytes from start to end.
+    """Undo ``encode_partitions`` for the bytes from start to end.
 
-    Raises ValueError or IndexError when the bytes aren't canonical.
+    Raises ValueError or IndexError when the bytes are not canonical.
     """
     rows = [_parse_removed(chunk) for chunk in _split_document(document, start, end)]
     paths = [path for row in rows for path in row.paths]
@@ -173,7 +173,7 @@ def read_partitions(document: bytes, start: int, end: int) -> tuple[RemovedFiles
 
 
 def read_kept(document: bytes, start: int, end: int) -> KeptFiles:
-    """The inverse of ``encode_kept``; raises as ``read_partitions``."""
+    """Undo ``encode_kept``; raises like ``read_partitions``."""
     because, names, partitions, rules = [], [], [], []
     for block in _split_document(document, start, end):
         at = columns.find_quotes(block).reshape(-1, _KEPT_QUOTES)
@@ -190,7 +190,7 @@ def read_kept(document: bytes, start: int, end: int) -> KeptFiles:
 
 
 def read_named(document: bytes, start: int, end: int) -> NamedFiles:
-    """The inverse of ``encode_named``; raises as ``read_partitions``."""
+    """Undo ``encode_named``; raises like ``read_partitions``."""
     names, partitions = [], []
     for block in _split_document(document, start, end, _NAMED_ROW):
         at = columns.find_quotes(block).reshape(-1, _NAMED_QUOTES)
@@ -201,9 +201,10 @@ def read_named(document: bytes, start: int, end: int) -> NamedFiles:
 
 @dataclass(frozen=True, slots=True)
 class _RemovedChunk:
-    """One chunk; ``partition`` counts the partitions that open in it, -1 the one before.
+    """One chunk of removed files.
 
-    ``paths``: of the partitions that close in it.
+    ``partition``: number of the partition among those that open in the chunk; -1 for the one
+    before. ``paths``: paths of the partitions that close in the chunk.
     """
 
     partition: NDArray[np.int64]
@@ -241,7 +242,7 @@ def _parse_removed(block: bytes) -> _RemovedChunk:
 
 
 def _split_document(document: bytes, start: int, end: int, row: bytes = _ROW) -> Iterator[bytes]:
-    """The bytes from start to end in pieces, each but the first beginning with a row."""
+    """Yield the bytes from start to end in pieces; each but the first begins with a row."""
     while start < end:
         stop = document.find(row, min(start + _CHUNK_BYTES, end), end)
         stop = end if stop < 0 else stop
@@ -250,12 +251,12 @@ def _split_document(document: bytes, start: int, end: int, row: bytes = _ROW) ->
 
 
 def _string_values(block: bytes, at: NDArray[np.int64], quote: int) -> Any:
-    """The string values whose opening quote is the given one of each row."""
+    """Return the string of each row that begins at its n-th quote."""
     return columns.unescape_json(columns.cut_strings(block, at[:, quote] + 1, at[:, quote + 1]))
 
 
 def _encode_names(column: Any, names: Sequence[str]) -> NDArray[np.int8]:
-    """Values as indexes into names; ValueError for a value that isn't one."""
+    """Return values as indexes into ``names``; raises ValueError for an unknown value."""
     encoded = column.dictionary_encode()
     known = np.array([names.index(value) for value in encoded.dictionary.to_pylist()], np.int8)
     return known.take(columns.dictionary_codes(encoded))

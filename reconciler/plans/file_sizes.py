@@ -1,6 +1,6 @@
-"""What a plan says of file sizes: how they are, and what the next rows would do to them.
+"""The report on file sizes in a plan: current sizes and the effect of the next insert.
 
-It is for people to look at. No step comes of it, and apply does not read it.
+It only informs people. No step depends on it, and apply does not read it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from reconciler.layout.sizing.size_report import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertReport:
-    """What so many new ``rows`` will do.
+    """The predicted effect of inserting ``rows`` rows.
 
-    ``because``: how they were spread and what a row was taken for, or why nothing was simulated.
-    ``total``: of all partitions that get some, so many as ``partition_count`` says; None where nothing was
-    simulated. ``partitions``: those with most rows, at most a few.
+    ``because``: how rows were distributed and the size assumed for one, or why nothing was
+    simulated. ``total``: the sum over all ``partition_count`` partitions that get rows; None if
+    nothing was simulated. ``partitions``: the few with most rows.
     """
 
     rows: int
@@ -36,10 +36,10 @@ class InsertReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizeReport:
-    """The base files of newest slices beside what is declared of them.
+    """The sizes of current base files compared with the declared sizes.
 
-    ``target``, ``small_below``: bytes. ``state``: of its partitions no more than those with most
-    small files; ``small_partitions``: how many have any. ``next_insert``: None where nobody asked.
+    ``target``, ``small_below``: bytes. ``state``: lists only the partitions with most small files;
+    ``small_partitions``: number of partitions with any. ``next_insert``: None if not requested.
     """
 
     target: int
@@ -50,7 +50,7 @@ class FileSizeReport:
 
 
 def encode_file_sizes(report: FileSizeReport) -> dict[str, Any]:
-    """The ``fileSizes`` of a document."""
+    """Return the ``fileSizes`` of a plan document."""
     state = report.state
     found = {
         "target": report.target,
@@ -119,7 +119,7 @@ def _encode_span(span: SizeRange | None) -> dict[str, int] | None:
 
 
 def decode_file_sizes(found: Mapping[str, Any]) -> FileSizeReport:
-    """The report of a ``fileSizes`` that ``shape.check`` let pass."""
+    """Return the report of a validated ``fileSizes``."""
     simulated = found.get("nextInsert")
     return FileSizeReport(
         target=found["target"],

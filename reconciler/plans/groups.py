@@ -1,7 +1,7 @@
-"""Groups of file slices as canonical JSON text and back, as columns, never an object a slice.
+"""Encode and decode groups of file slices as canonical JSON, in columns, not an object per slice.
 
-Reading relies on what canonical bytes promise: a string before a colon is a key, and every other
-string belongs to the key before it. ``document.load`` writes what it read and compares bytes.
+Reading relies on the canonical form: a string before a colon is a key, and every other string
+belongs to the key before it. ``document.load_plan`` checks the result by writing it again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.plans.model import Rewrites
 
 _CHUNK_ROWS = 1 << 15
 _COLON = 0x3A
-#: the keys of a group and of a slice by what tells them apart: the first letter and the third
+#: the first and third letters of the keys of a group and of a slice, which identify each key
 _BECAUSE, _BYTES, _PARTITION = b"bc", b"bt", b"pr"
 _BASE, _FILE_ID, _LOGS = b"bs", b"fl", b"lg"
 
@@ -30,7 +30,7 @@ _BASE, _FILE_ID, _LOGS = b"bs", b"fl", b"lg"
 
 
 def encode_groups(groups: Rewrites | None) -> Iterator[bytes | memoryview]:
-    """What stands between the brackets of ``groups``."""
+    """Yield the text between the brackets of ``groups``."""
     if groups is None:
         return
     starts = groups.starts.tolist()
@@ -50,7 +50,7 @@ def encode_groups(groups: Rewrites | None) -> Iterator[bytes | memoryview]:
 
 
 class _SliceText:
-    """The text of slices, cut front to back out of chunks."""
+    """Cuts the text of slices out of chunks, from front to back."""
 
     def __init__(self, groups: Rewrites) -> None:
         self._groups = groups
@@ -58,7 +58,7 @@ class _SliceText:
         self._text = memoryview(b"")
 
     def cut(self, start: int, end: int) -> Iterator[memoryview]:
-        """The slices from start to end, without the first comma."""
+        """Yield the slices from start to end, without the first comma."""
         skip = 1
         while start < end:
             have = self._first + len(self._bounds) - 1
@@ -74,7 +74,7 @@ class _SliceText:
 
 
 def _encode_slices(groups: Rewrites, rows: slice) -> Any:
-    """A string a slice, comma first."""
+    """Return one string per slice, with a comma in front."""
     return pc.binary_join_element_wise(
         _scalar(',{"base":'),
         pc.fill_null(_quote(groups.base[rows]), "null"),
@@ -88,7 +88,7 @@ def _encode_slices(groups: Rewrites, rows: slice) -> Any:
 
 
 def _join_lists(lists: Any) -> Any:
-    """The strings of every list, quoted and with commas between."""
+    """Return the quoted strings of each list, joined by commas."""
     values = lists.flatten()
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(_list_lengths(lists))])
     offsets = arrays.to_integer_array(ends.astype(np.int32))
@@ -96,7 +96,7 @@ def _join_lists(lists: Any) -> Any:
 
 
 def _quote(column: Any) -> Any:
-    """The values with quotes around them; a null stays one."""
+    """Return the values in quotes; nulls stay null."""
     known = pc.fill_null(column, "")
     text = pc.binary_join_element_wise(_QUOTE, columns.escape_json(known), _QUOTE, _EMPTY)
     return pc.if_else(pc.is_valid(column), text, _NULL) if column.null_count else text
@@ -118,9 +118,9 @@ _NULL = pa.nulls(1, pa.string())[0]  # pa.scalar imports pandas, which takes lon
 
 
 def read_groups(document: bytes, start: int, end: int) -> Rewrites:
-    """The inverse of ``encode_groups`` for the bytes from start to end.
+    """Undo ``encode_groups`` for the bytes from start to end.
 
-    Raises ValueError, IndexError or an Arrow error when the bytes aren't canonical.
+    Raises ValueError, IndexError or an Arrow error when the bytes are not canonical.
     """
     found = _QuotedStrings(document[start:end])
     first = found.find_keys(_BECAUSE)
@@ -145,7 +145,7 @@ def read_groups(document: bytes, start: int, end: int) -> Rewrites:
 
 
 class _QuotedStrings:
-    """The strings of a block in order, keys and values. ``is_key``: one a string."""
+    """The strings of a block in order, keys and values. ``is_key``: one flag per string."""
 
     def __init__(self, block: bytes) -> None:
         at = columns.find_quotes(block).reshape(-1, 2)
@@ -155,22 +155,22 @@ class _QuotedStrings:
         self._name = np.stack([text[self._opens + 1], text[self._opens + 3]], axis=1)
 
     def find_keys(self, name: bytes) -> NDArray[np.int64]:
-        """The places of a key among the strings."""
+        """Return the positions of a key among the strings."""
         return np.flatnonzero(self.is_key & self._has_name(name))
 
     def find_values_of(self, name: bytes) -> NDArray[np.int64]:
-        """The places of the values that belong to a key."""
+        """Return the positions of the values that belong to a key."""
         places = np.arange(len(self.is_key))
         key = np.maximum.accumulate(np.where(self.is_key, places, 0))
         return np.flatnonzero(~self.is_key & self._has_name(name)[key])
 
     def take_strings(self, places: NDArray[np.int64]) -> Any:
-        """Strings of the block."""
+        """Return the strings at the given positions."""
         opens, closes = self._opens[places], self._closes[places]
         return columns.unescape_json(columns.cut_strings(self._block, opens + 1, closes))
 
     def take_numbers(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers between keys and the next ones."""
+        """Return the number after each of the given keys."""
         text = columns.cut_strings(
             self._block, self._closes[places] + 2, self._opens[places + 1] - 1
         )
@@ -182,7 +182,7 @@ class _QuotedStrings:
 
 
 def empty_rewrites() -> Rewrites:
-    """No group."""
+    """Return the columns of no group."""
     return Rewrites(
         partition=columns.build_dictionary(np.empty(0, np.int32), []),
         outputs=np.empty(0, np.int64),
@@ -196,7 +196,7 @@ def empty_rewrites() -> Rewrites:
 
 
 def rewrites_from_json(groups: Iterable[Any]) -> Rewrites | None:
-    """The columns of plain JSON groups that ``shape.check`` let pass; None for none."""
+    """Return the columns of validated JSON groups; None if there are none."""
     found = list(groups)
     if not found:
         return None
@@ -221,16 +221,16 @@ def _encode_dictionary(values: list[str]) -> Any:
 
 
 def _nullable_indices(places: NDArray[np.int64]) -> Any:
-    """Places as Arrow integers, null where there is none."""
+    """Return indices as Arrow integers, with null for -1."""
     known = arrays.to_boolean_array(places >= 0).buffers()[1]
     return pa.Array.from_buffers(pa.int64(), len(places), [known, pa.py_buffer(places)])
 
 
-# --- what is said about a group ------------------------------------------------------------------
+# --- slices of groups ----------------------------------------------------------------------------
 
 
 def group_of_slices(groups: Rewrites) -> NDArray[np.int64]:
-    """The group of every slice.
+    """Return the number of the group of every slice.
 
     >>> owners(from_values([{"partition": "", "outputs": 1, "bytes": 1, "because": "", "slices": [
     ...     {"fileId": "f", "base": None, "logs": []}]}]))
@@ -240,7 +240,7 @@ def group_of_slices(groups: Rewrites) -> NDArray[np.int64]:
 
 
 def slice_paths(groups: Rewrites) -> Any:
-    """Partition and file id of every slice, as pyarrow strings with a slash between."""
+    """Return ``partition/file id`` of every slice as pyarrow strings."""
     folders = groups.partition.take(arrays.to_integer_array(group_of_slices(groups)))
     folders = folders.dictionary.take(folders.indices)
     return pc.binary_join_element_wise(folders, groups.file_id, _scalar("/"))

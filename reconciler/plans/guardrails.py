@@ -1,7 +1,7 @@
-"""What policies say about the plan of one table at one moment; pure.
+"""Check the plan of one table against the policies over it; pure.
 
-Every policy over the table is asked, so that the strictest decides. What one forbids is a refusal,
-or a warning where the policy only warns or a waiver is in force.
+Every policy is checked, so the strictest one decides. A violation is a refusal, or a warning if
+the policy only warns or a waiver is in force.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _COUNT_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyNotes:
-    """What forbids a plan, and what only deserves a word."""
+    """The violations that forbid a plan and those that only warn."""
 
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
 
 
 def apply_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> TablePlan:
-    """The plan with what the policies over its table say about it; its steps stay as they are."""
+    """Return the plan with the refusals and warnings of its policies; its steps do not change."""
     found = evaluate_policies(plan, spec, now)
     return replace(
         plan,
@@ -42,9 +42,9 @@ def apply_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> TablePlan
 
 
 def evaluate_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> PolicyNotes:
-    """The verdicts of every policy over the table, on its spec and on what the plan comes to.
+    """Return the violations of every policy over the table by its spec and the plan's impact.
 
-    ``now`` has a zone: a waiver is in force up to and including its day of UTC.
+    ``now`` has a zone: a waiver is in force until the end of its last day in UTC.
     """
     today = now.astimezone(UTC).date().isoformat()
     refusals: list[Note] = []
@@ -58,7 +58,7 @@ def evaluate_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> Policy
 
 
 def _find_violations(policy: GuardPolicy, plan: TablePlan, spec: TableSpec) -> Iterator[Note]:
-    """The rules that do not hold, each with what to do; nothing is waived here."""
+    """Yield the violated rules, each with what to do; waivers are not considered here."""
     glob = next((glob for glob in policy.protected if fnmatchcase(spec.name, glob)), None)
     if glob is not None and plan.steps:
         name = "" if glob == spec.name else f" ({glob})"
@@ -68,7 +68,7 @@ def _find_violations(policy: GuardPolicy, plan: TablePlan, spec: TableSpec) -> I
         declared = "no concurrency.lock" if lock is None else "concurrency.lock.provider none"
         yield Note(
             "requireLock",
-            f"asks for a lock, and the spec has {declared}; declare the one that the writers use, "
+            f"requires a lock, but the spec has {declared}; declare the lock that the writers use, "
             "as in concurrency: {lock: {provider: filesystem}}",
         )
     if spec.retention is not None and policy.min_retention:
@@ -83,14 +83,14 @@ def _check_retention(policy: GuardPolicy, retention: Retention) -> Iterator[Note
         known = sorted(policy.min_retention.items())
         yield Note(
             "minRetention",
-            f"has a minimum for {' and '.join(kind for kind, _ in known)} and none for {count}, so "
-            f"it cannot tell whether retention.{count}: {keep} is enough; declare "
+            f"has a minimum for {' and '.join(kind for kind, _ in known)} but none for {count}, so "
+            f"retention.{count}: {keep} cannot be checked; declare "
             f"{' or '.join(f'{kind}: {much}' for kind, much in known)} or more instead",
         )
     elif keep < least:
         yield Note(
             "minRetention",
-            f"asks for retention.{count}: {least} or more, and the spec says {keep}; declare that",
+            f"requires retention.{count} of {least} or more, but the spec has {keep}; raise it",
         )
 
 
@@ -101,27 +101,27 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     if most is not None and impact.files_removed > most:
         yield Note(
             "maxFilesRemoved",
-            f"lets a plan remove {most} file{'s' * (most != 1)}, and this one removes "
+            f"lets a plan remove {most} file{'s' * (most != 1)}, but this one removes "
             f"{impact.files_removed}; {fewer}",
         )
     most = policy.max_bytes_removed
     if most is not None and impact.bytes_removed > most:
         yield Note(
             "maxBytesRemoved",
-            f"lets a plan remove {units.format_size(most)}, and this one removes "
+            f"lets a plan remove {units.format_size(most)}, but this one removes "
             f"{_format_rounded_up(impact.bytes_removed)}; {fewer}",
         )
     most = policy.max_rewrite
     if most is not None and impact.bytes_rewritten > most:
         yield Note(
             "maxRewrite",
-            f"lets a plan rewrite {units.format_size(most)}, and this one rewrites "
+            f"lets a plan rewrite {units.format_size(most)}, but this one rewrites "
             f"{_format_rounded_up(impact.bytes_rewritten)}; lower clustering.budget.rewrite",
         )
 
 
 def _format_rounded_up(size: int) -> str:
-    """A size for people, rounded up so that it is never shown as the limit it is above.
+    """Format a size, rounded up so that it never looks equal to a limit that it exceeds.
 
     >>> _about(1024**3 + 1), _about(1), _about(1536)
     ('1.01GiB', '1B', '1.5KiB')
@@ -136,7 +136,7 @@ def _format_rounded_up(size: int) -> str:
 def _describe_violation(
     broken: Note, policy: GuardPolicy, table: str, today: str
 ) -> tuple[Note, bool]:
-    """The verdict as people read it, and whether a waiver is in force."""
+    """Return the note about a violation and whether a waiver is in force."""
     said = f"policy {policy.name} {broken.because}"
     waivers = [w for w in policy.waivers if (w.rule, w.table) == (broken.rule, table)]
     waiver = max(waivers, key=lambda waiver: waiver.until, default=None)
@@ -145,5 +145,5 @@ def _describe_violation(
     if policy.severity == "error":
         said += f", or ask {policy.owner or 'its owner'} for a waiver"
     if waiver is not None:
-        said += f"; the one there was ended on {waiver.until} ({waiver.reason})"
+        said += f"; the last waiver ended on {waiver.until} ({waiver.reason})"
     return Note(broken.rule, said), False

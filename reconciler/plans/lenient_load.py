@@ -1,7 +1,7 @@
-"""The careful way to read a plan document: any JSON layout, and a sentence for what is wrong.
+"""Load a plan document in any JSON layout and explain what is wrong with it.
 
-A tool may have re-indented the file. Here a file is a Python object for a moment; a plan as
-``reconciler plan`` wrote it never comes this way.
+A tool may have re-indented the file. This loader makes a Python object per file, so it is slow;
+a plan that ``reconciler plan`` wrote and nobody changed does not need it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OUTSIDE_THE_DIGEST = ("digest", "createdAt", "tool")
 
 
 def load_any_layout(data: bytes) -> Plan:
-    """The plan of a document in any layout; raises PlanError."""
+    """Return the plan of a document in any JSON layout; raises PlanError."""
     document = _parse_document(data)
     made_by = document.get("format")
     if type(made_by) is int and made_by != _FORMAT:
@@ -56,7 +56,7 @@ def _parse_document(data: bytes) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         is_cut = error.reason == "unexpected end of data" and data.startswith(b"{")
-        problem = f"is not UTF-8 at byte {error.start}, so it is no plan"
+        problem = f"is not UTF-8 at byte {error.start}, so it is not a plan"
         raise PlanError(other_formats.TRUNCATED if is_cut else problem) from None
     try:
         value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
@@ -92,24 +92,24 @@ def _check_digests(document: Mapping[str, Any]) -> None:
         canonical_json.to_canonical_bytes(document["tool"])
         if canonical_json.digest_document(rest) != document["digest"]:
             raise EditedPlanError(
-                "was edited after it was made (its digest doesn't match); nothing of it is done: "
-                "change the spec instead, and make the plan again"
+                "was edited after it was made (its digest does not match). Nothing was applied. "
+                "Edit the spec and plan again"
             )
         for table in document["tables"]:
             if canonical_json.digest_document(table["steps"]) != table["stepsDigest"]:
-                raise PlanError(f"has steps of table {table['name']} that don't match stepsDigest")
+                raise PlanError(f"has steps of table {table['name']} that do not match stepsDigest")
             if compute_spec_digest(table["spec"]) != table["specDigest"]:
                 raise PlanError(
-                    f"has a spec of table {table['name']} that doesn't match specDigest"
+                    f"has a spec of table {table['name']} that does not match specDigest"
                 )
     except UnicodeEncodeError:
-        raise PlanError("is damaged: it has half of a surrogate pair") from None
+        raise PlanError("is damaged: it contains half of a surrogate pair") from None
     except ValueError as error:
         raise PlanError(f"is damaged: {error}") from None
 
 
 def _check_order(table: Mapping[str, Any]) -> None:
-    """Files and partitions are sorted, each once; a partition without files goes itself."""
+    """Check that files and partitions are sorted and unique and that each partition is used."""
     for step in table["steps"]:
         partitions = step.get("partitions", ())
         _check_rising([p["path"] for p in partitions], "partition", table)
@@ -117,7 +117,8 @@ def _check_order(table: Mapping[str, Any]) -> None:
             _check_rising([f["name"] for f in partition["files"]], "file", table)
             if not partition["files"] and not partition["deletePartition"]:
                 raise PlanError(
-                    f"lists partition {partition['path']!r} of table {table['name']} for nothing"
+                    f"lists partition {partition['path']!r} of table {table['name']} without files "
+                    "and does not delete it"
                 )
         if step["kind"] == "rollback":
             _check_rising([(f["partition"], f["name"]) for f in step["files"]], "file", table)

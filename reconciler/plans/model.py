@@ -1,6 +1,6 @@
-"""What a plan is: a decision about tables, complete and frozen; apply adds nothing.
+"""The plan: complete, frozen decisions about tables; apply adds nothing to them.
 
-Files are columns, never an object a file: a plan may name a million of them.
+Files are stored as columns, not as an object per file: a plan may name a million files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEEP_RULES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemovedFiles:
-    """Files to remove, sorted by (partition, name), one row a file.
+    """Files to remove, sorted by (partition, name), one row per file.
 
     ``partition``: pyarrow dictionary<int32, string> (paths; ``""`` when not partitioned).
     ``name``: pyarrow string. ``bytes``: int64. ``kind``: int8 into FILE_KINDS.
@@ -53,7 +53,7 @@ class RemovedFiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptFiles:
-    """Files that the policy alone would remove and another rule saves; sorted by (partition, name).
+    """Files past retention that another rule keeps; sorted by (partition, name).
 
     ``partition``: pyarrow dictionary<int32, string>; ``name``: pyarrow string;
     ``rule``: int8 into KEEP_RULES; ``because``: pyarrow dictionary<int32, string>.
@@ -70,7 +70,7 @@ class KeptFiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFiles:
-    """Files by nothing but their names, sorted by (partition, name), one row a file.
+    """Files by name only, sorted by (partition, name), one row per file.
 
     ``partition``: pyarrow dictionary<int32, string>; ``name``: pyarrow string.
     """
@@ -86,7 +86,7 @@ class NamedFiles:
 class CleanStep:
     """Remove files that no read within the retention needs.
 
-    ``delete_partitions``: sorted paths whose directories go too, with or without files of theirs.
+    ``delete_partitions``: sorted paths of the partition directories that are deleted as well.
     """
 
     kind: Literal["clean"] = "clean"
@@ -98,15 +98,15 @@ class CleanStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewrites:
-    """Groups of file slices in the order of partitions.
+    """Groups of file slices to rewrite, ordered by partition.
 
     Group g has the slices ``starts[g]:starts[g + 1]``.
 
-    A group each: ``partition``: pyarrow dictionary<int32, string>; ``outputs``: int64, files that
-    come out; ``bytes``: int64, bytes of base and log files that are read; ``because``: a dictionary
-    array of sentences; ``starts``: int64, one more than groups.
-    A slice each: ``hash_file_name``: pyarrow string; ``base``: pyarrow string, null for a slice of logs
-    alone; ``logs``: pyarrow list<string>, names in merge order.
+    Per group: ``partition``: pyarrow dictionary<int32, string>; ``outputs``: int64, files written;
+    ``bytes``: int64, bytes of base and log files read; ``because``: a dictionary array of
+    sentences. ``starts``: int64, one more than there are groups.
+    Per slice: ``file_id``: pyarrow string; ``base``: pyarrow string, null for a slice without a
+    base file; ``logs``: pyarrow list<string>, names in merge order.
     """
 
     partition: Any
@@ -124,9 +124,9 @@ class Rewrites:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResumeStep:
-    """Finish (or undo) a pending clean or clustering that its owner left behind.
+    """Finish or undo a pending clean or clustering whose owner is gone.
 
-    ``groups``: what a pending clustering rewrites; None where there is nothing.
+    ``groups``: what a pending clustering rewrites; None for a clean.
     """
 
     kind: Literal["resume"] = "resume"
@@ -140,9 +140,9 @@ class ResumeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RollbackStep:
-    """Take back a write of ours whose run is dead, as if it had never been announced.
+    """Roll back a pending write of ours whose process is dead.
 
-    ``files``: what it has written so far. No reader has ever seen them, so they count in no figure
+    ``files``: the files it has written. Readers have never seen them, so they count in no figure
     of the plan and for no guardrail.
     """
 
@@ -155,9 +155,9 @@ class RollbackStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterStep:
-    """Rewrite groups of file slices, rows in the order of ``columns`` along ``curve``.
+    """Rewrite groups of file slices with rows ordered by ``columns`` along ``curve``.
 
-    Without columns files are packed as they are, and ``curve`` and ``mapping`` are None.
+    Without columns small files are only packed, and ``curve`` and ``mapping`` are None.
     """
 
     kind: Literal["cluster"] = "cluster"
@@ -169,11 +169,11 @@ class ClusterStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStep:
-    """Bring indexes of column statistics to what is declared, and up to date.
+    """Update indexes of column statistics to the declared columns and the current files.
 
-    ``targets``: some of INDEX_TARGETS; ``columns``: what they hold afterwards, of which ``add`` is
-    new, and ``drop`` is what goes. ``files``: base files whose footers are read; those that a
-    clustering of the same plan writes are among them, as planned.
+    ``targets``: some of INDEX_TARGETS. ``columns``: the columns indexed afterwards, including those
+    to ``add``; ``drop``: the columns to remove. ``files``: number of base files whose footers are
+    read, including those that a clustering of the same plan writes.
     """
 
     kind: Literal["index"] = "index"
@@ -186,24 +186,24 @@ class IndexStep:
 
 
 Step = ResumeStep | RollbackStep | ClusterStep | IndexStep | CleanStep
-#: a step that removes files which a completed write has made
+#: a step that removes files of completed writes
 Removal = ResumeStep | CleanStep
 
 
 def removal_steps(steps: Iterable[Step]) -> tuple[Removal, ...]:
-    """The steps that remove files of completed writes, in their order."""
+    """Return the steps that remove files of completed writes, in their order."""
     return tuple(step for step in steps if isinstance(step, ResumeStep | CleanStep))
 
 
 def rewritten_groups(steps: Iterable[Step]) -> tuple[Rewrites, ...]:
-    """The groups that steps rewrite, in the order of the steps; a step without groups has none."""
+    """Return the groups that steps rewrite, in the order of the steps."""
     found = (step.groups for step in steps if isinstance(step, ResumeStep | ClusterStep))
     return tuple(groups for groups in found if groups is not None and len(groups))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Note:
-    """One entry of ``refusals`` or ``warnings``: a rule's name and a sentence."""
+    """One entry of ``refusals`` or ``warnings``: the name of a rule and a sentence."""
 
     rule: str
     because: str
@@ -211,7 +211,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One entry of ``drift``: a fact, not a remedy."""
+    """One entry of ``drift``: a difference between the spec and the table, and how it is known."""
 
     field: str
     desired: Any
@@ -228,7 +228,7 @@ class PendingInstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What the plan was made from; counts are of base, log and CDC files in the partitions."""
+    """The table that the plan was made from. Counts include base, log and CDC files."""
 
     table_version: int
     table_type: str
@@ -251,10 +251,10 @@ class Impact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutFigures:
-    """The base files of newest slices. ``small``: below ``files.small``; ``bytes``: of all.
+    """Figures about the base files of newest slices. ``small``: files below ``files.small``.
 
-    ``overlap``: the mean number of files that cover a row on the clustering columns, None where it
-    is not known. ``sizes``: files in every class of sizes.
+    ``overlap``: mean number of files that cover a row on the clustering columns; None if unknown.
+    ``sizes``: number of files in each size class.
     """
 
     files: int
@@ -266,7 +266,7 @@ class LayoutFigures:
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """So many file slices that a rule leaves as they are, and why most of them are."""
+    """The number of file slices that a rule leaves unchanged, and the most frequent reason."""
 
     rule: str
     slices: int
@@ -275,9 +275,9 @@ class Untouched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """What predictions come from.
+    """The sample that predictions are based on.
 
-    So many ``row_group_starts`` ``of`` those that the files looked into have, and the ``rows`` used.
+    ``row_groups`` were read, of ``total_row_groups`` in the sampled files; ``rows`` were used.
     """
 
     row_groups: int
@@ -287,10 +287,10 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutChange:
-    """What a clustering makes of a table: the figures ``before`` are facts, those after predicted.
+    """The effect of a clustering: measured figures ``before`` it and predicted figures ``after``.
 
-    ``below``: where the classes of sizes end, bytes, ascending; the last class has no end.
-    ``untouched``: the rule with most slices first. ``sampled``: None where the spec has no queries.
+    ``below``: upper bounds of the size classes, bytes, ascending; the last class has no bound.
+    ``untouched``: the rule with most slices first. ``sampled``: None if the spec has no queries.
     """
 
     below: tuple[int, ...]
@@ -302,10 +302,10 @@ class LayoutChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TablePlan:
-    """Everything about one table. ``error`` is set alone: a table that could not be read.
+    """The plan of one table. ``error`` is set for a table that could not be read.
 
-    ``layout``: what the cluster step comes to; None where there is none. ``report_file_sizes``: None where
-    the spec declares none and nobody asked.
+    ``layout``: the effect of the cluster step; None without one. ``file_sizes``: None if the spec
+    declares no file sizes and they were not requested.
     """
 
     name: str
@@ -331,10 +331,10 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The tables at hand may not be all: so many ``of`` so many, chosen ``by`` these options.
+    """The selectors of a plan: ``tables`` of ``total`` tables were chosen ``by`` these options.
 
-    ``by`` has every option with its value as it was given, as in ``--name sales.*``. ``removed``
-    names what was declared at the commit that the tables are compared with, and is not any more.
+    ``by`` has each option with its value as given, for example ``--name sales.*``. ``removed``:
+    tables declared at the compared commit and no longer declared.
     """
 
     tables: int
@@ -345,9 +345,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Plan:
-    """The reviewed thing. ``created_at`` is ISO-8601 with offset; ``tool`` the name and version.
+    """A reviewed plan. ``created_at``: ISO-8601 with offset; ``tool``: name and version.
 
-    ``selection`` is None where no selector was used.
+    ``selection`` is None if no selector was used.
     """
 
     created_at: str

@@ -1,4 +1,4 @@
-"""What a file that isn't a plan is instead, said in a way that helps."""
+"""Recognize files that are not plans and say what they are."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 _SPEC = re.compile(r"^\s*apiVersion\s*:\s*\S+", re.MULTILINE)
 _RENDERED = re.compile(r"<!-- reconciler:plan|^Plan: .*digest sha256:", re.MULTILINE)
-TRUNCATED = "ends in the middle; it was cut off when it was written or copied"
+TRUNCATED = "is truncated: it was cut off when it was written or copied; make or copy it again"
 _MAKE_ONE = "`reconciler plan SPEC_OR_DIR -o plan.json` makes one"
 
-#: a key at the top that a plan never has, and what has it
+#: top-level keys that a plan never has, and the message for the document that has them
 _OTHER_DOCUMENTS = {
     "terraform_version": f"is the JSON of an OpenTofu or Terraform plan; {_MAKE_ONE}",
     "planned_values": f"is the JSON of an OpenTofu or Terraform plan; {_MAKE_ONE}",
@@ -23,7 +23,7 @@ _OTHER_DOCUMENTS = {
 
 
 def describe_bytes(data: bytes) -> str | None:
-    """What the bytes are, when that can be told before they are read as text."""
+    """Return what the bytes are if they are not text; None if they may be text."""
     if not data.strip():
         return f"is empty; {_MAKE_ONE}"
     if data.startswith(b"PK\x03\x04"):
@@ -36,7 +36,7 @@ def describe_bytes(data: bytes) -> str | None:
 
 
 def describe_text(text: str, error: json.JSONDecodeError) -> str:
-    """What a text is that JSON's parser refused."""
+    """Return what a text is that the JSON parser refused."""
     if text.lstrip().startswith("{"):
         whole = text.rstrip()
         is_cut = not whole.endswith("}") or error.pos >= len(whole)
@@ -45,19 +45,19 @@ def describe_text(text: str, error: json.JSONDecodeError) -> str:
         where = f"line {error.lineno}, column {error.colno}"
         return f"is damaged: {error.msg} at {where}; make the plan again"
     if _RENDERED.search(text):
-        return "is a plan as people read it; apply and show need the JSON that `plan -o` writes"
+        return "is a rendered plan; apply and show need the JSON that `plan -o` writes"
     if _SPEC.search(text):
         return "is a spec, not a plan; `reconciler plan` makes a plan of it"
-    return f"is not JSON, so it is no plan; {_MAKE_ONE}"
+    return f"is not JSON, so it is not a plan; {_MAKE_ONE}"
 
 
 def describe_value(value: Any) -> str | None:
-    """What a JSON value is that isn't a plan; None when it may be one."""
+    """Return what a JSON value is instead of a plan; None if it may be a plan."""
     if not isinstance(value, dict):
-        return f"is JSON but no plan; {_MAKE_ONE}"
+        return f"is JSON but not a plan; {_MAKE_ONE}"
     for key, sentence in _OTHER_DOCUMENTS.items():
         if key in value:
             return sentence
     if "format" not in value:
-        return f'is JSON but no plan (it has no "format"); {_MAKE_ONE}'
+        return f'is JSON but not a plan (it has no "format"); {_MAKE_ONE}'
     return None

@@ -1,7 +1,7 @@
-"""What forbids work on a table, and what only deserves a word; pure.
+"""Find what forbids work on a table and what only needs a warning; pure.
 
-A refusal of the table's own state leaves no steps to show; one of a guardrail shows them. What only
-an apply needs is a warning in a plan and a refusal in an apply.
+A refusal because of the table's state leaves no steps to show; one because of the spec shows them.
+What only an apply needs is a warning in a plan and a refusal in an apply.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import TableState
 
 _AHEAD = timedelta(minutes=5)
-#: blocks of the spec that this version understands and plans nothing for
 
 
 def find_timeline_zone(spec: TableSpec, state: TableState) -> tzinfo | None:
-    """The zone of the timeline's instants: the table's own, else the spec's; None if unknown."""
+    """Return the zone of the timeline: the table's, else the spec's; None if unknown."""
     if state.timezone == "UTC":
         return UTC
     return ZoneInfo(spec.timezone) if spec.timezone else None
 
 
 def format_instant(moment: datetime, zone: tzinfo) -> str:
-    """A moment as an instant in a zone, to the millisecond.
+    """Format a moment as an instant in a zone, with milliseconds.
 
     >>> instant_at(datetime(2024, 1, 1, 12, tzinfo=UTC), ZoneInfo("Asia/Tokyo"))
     '20240101210000000'
@@ -36,34 +35,36 @@ def format_instant(moment: datetime, zone: tzinfo) -> str:
 
 
 def refuse_by_state(spec: TableSpec, state: TableState, now: datetime) -> tuple[Note, ...]:
-    """What the table's own state forbids: no step can be trusted."""
+    """Return the refusals because of the table's state: no step would be safe."""
     notes = [
         Note(
             "pendingRestore",
-            f"restore {instant.requested} is half done, so no reading of the table is right; let a "
-            "Hudi writer finish it",
+            f"restore {instant.requested} is unfinished, so the table cannot be read correctly; "
+            "let a Hudi writer finish it",
         )
         for instant in state.timeline.pending({Action.RESTORE})
     ]
     zone = find_timeline_zone(spec, state)
     if zone is None:
         if counting := _time_dependent_block(spec):
-            notes.append(Note("zone", f"{counting} needs to know when now is. {_explain_zone()}"))
+            notes.append(
+                Note("zone", f"{counting} needs the timeline's time zone. {_explain_zone()}")
+            )
         return tuple(notes)
     newest = state.timeline.newest_time
     if newest is not None and newest > format_instant(now + _AHEAD, zone)[: len(newest)]:
         notes.append(
             Note(
                 "clock",
-                f"instant {newest} is later than now, {format_instant(now, zone)} in {zone}: the "
-                "timezone of the spec is not the writers', or a clock is wrong",
+                f"instant {newest} is later than now, {format_instant(now, zone)} in {zone}: "
+                "correct the timezone of the spec, or a clock",
             )
         )
     return tuple(notes)
 
 
 def _time_dependent_block(spec: TableSpec) -> str | None:
-    """The part of the spec that makes a clean depend on the time of day, if there is one."""
+    """Return the field of the spec that makes a clean depend on the time, or None."""
     if spec.retention is None:
         return None
     if spec.retention.policy is Policy.HOURS:
@@ -72,14 +73,14 @@ def _time_dependent_block(spec: TableSpec) -> str | None:
 
 
 def refuse_by_spec(spec: TableSpec) -> tuple[Note, ...]:
-    """What the spec itself forbids: the steps are shown and must not run."""
+    """Return the refusals because of the spec: steps are shown and must not run."""
     if not spec.suspend:
         return ()
-    return (Note("suspend", "suspend: true in the spec; remove it to go on"),)
+    return (Note("suspend", "the spec has suspend: true; remove it to continue"),)
 
 
 def refuse_apply(spec: TableSpec, state: TableState, now: datetime) -> tuple[Note, ...]:
-    """What forbids an apply: all that forbids the plan, and what only an apply needs."""
+    """Return the refusals of an apply: those of the plan and those only an apply has."""
     return (
         *refuse_by_state(spec, state, now),
         *refuse_by_spec(spec),
@@ -88,7 +89,7 @@ def refuse_apply(spec: TableSpec, state: TableState, now: datetime) -> tuple[Not
 
 
 def refuse_incomplete_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """The lock and the zone, where the spec lacks them."""
+    """Return a refusal for a missing lock and for a missing time zone."""
     notes = []
     if spec.concurrency is None or spec.concurrency.lock is None:
         notes.append(
@@ -99,14 +100,12 @@ def refuse_incomplete_spec(spec: TableSpec, state: TableState) -> tuple[Note, ..
             )
         )
     if find_timeline_zone(spec, state) is None:
-        notes.append(
-            Note("zone", "apply chooses instants by the writers' clock. " + _explain_zone())
-        )
+        notes.append(Note("zone", "apply needs the timeline's time zone. " + _explain_zone()))
     return tuple(notes)
 
 
 def warn_of_unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """Without a lock a pending write may write what a clustering replaces; forbids its apply."""
+    """Return the warning that a pending write may change clustered groups without a lock."""
     lock = spec.concurrency.lock if spec.concurrency else None
     writes = state.foreign_writes
     if lock is None or lock.provider != "none" or not writes:
@@ -114,19 +113,19 @@ def warn_of_unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, .
     return (
         Note(
             "lock",
-            f"{writes[0].action} {writes[0].requested} is pending, and without a lock it may write "
+            f"{writes[0].action} {writes[0].requested} is pending and, without a lock, may write "
             "to file groups while they are clustered; configure concurrency.lock or let it finish",
         ),
     )
 
 
 def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """What the spec says and no step follows from, and what should be known."""
+    """Return warnings about fields of the spec or the table that have no effect on the steps."""
     notes = []
     clustering = spec.clustering
     if spec.files is not None and clustering is None:
         notes.append(
-            Note("unbuilt", "files: writes go by it; without a clustering block it makes no step")
+            Note("unbuilt", "files: used by writes; it makes no step without a clustering block")
         )
     if state.timezone == "UTC" and spec.timezone not in (None, "UTC"):
         notes.append(
@@ -141,6 +140,6 @@ def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
 
 def _explain_zone() -> str:
     return (
-        "The timeline's instants are in the local time of its writers: declare timezone, for "
-        "example timezone: Europe/Berlin"
+        "The timeline's instants are in the writers' local time; declare timezone, for example "
+        "timezone: Europe/Berlin"
     )

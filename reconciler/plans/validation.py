@@ -1,7 +1,7 @@
-"""What a plan document must look like, checked on plain JSON values; one sentence per problem.
+"""Validate the structure of a plan document; each problem has its own sentence.
 
-``schemas/plan.v1.json`` says the same for other programs; a test keeps the two together. This one
-is small, fast and speaks to people.
+``schemas/plan.v1.json`` has the same rules for other programs; a test compares the two. This check
+is smaller and faster and has better messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TYPE_NAMES: Mapping[type, str] = {
 
 
 def validate_document(document: Any) -> None:
-    """Raises PlanError with the first thing that isn't as the format says, and where."""
+    """Raise PlanError for the first violation of the format, with its path."""
     _DOCUMENT(document, "")
 
 
@@ -102,7 +102,7 @@ def _is_record(_optional: Mapping[str, Check] | None = None, /, **fields: Check)
         for name in fields.keys() - value.keys():
             _refuse(path, f'has no "{name}"')
         for name in value.keys() - known.keys():
-            _refuse(path, f"has a field that format 1 doesn't know: {_shorten(name)}")
+            _refuse(path, f"has a field that format 1 does not have: {_shorten(name)}")
         for name, inner in known.items():
             if name in value:
                 inner(value[name], f"{path}.{name}" if path else name)
@@ -119,7 +119,7 @@ def _check_count(value: Any, path: str) -> None:
 def _check_positive(value: Any, path: str) -> None:
     _check_count(value, path)
     if not value:
-        _refuse(path, "must be at least 1: rows need a file to be in")
+        _refuse(path, "must be at least 1")
 
 
 def _check_number(value: Any, path: str) -> None:
@@ -162,12 +162,12 @@ def _check_partition(value: Any, path: str) -> None:
 
 
 def is_file_name(value: str) -> bool:
-    """Whether the value names a file in its folder: no separator, no NUL, not ``..``."""
+    """Return whether the value is a plain file name: no separator, no NUL, not ``..``."""
     return value not in ("", ".", "..") and not set(value) & {"/", "\\", "\0"}
 
 
 def is_partition(value: str) -> bool:
-    """Whether the value is a relative path that stays inside the table and out of ``.hoodie``.
+    """Return whether the value is a relative path inside the table and outside ``.hoodie``.
 
     >>> [is_partition(p) for p in ("", "dt=1/h=2", "/etc", "../other", "a//b", ".hoodie/timeline")]
     [True, True, False, False, False, False]
@@ -209,7 +209,7 @@ _check_note = _is_record(rule=_check_text, because=_check_text)
 
 
 def _accept_anything(_value: Any, _path: str) -> None:
-    """What the format leaves open: values of the spec."""
+    """Accept any value: the format does not restrict values of the spec."""
 
 
 _PARTITIONS = _is_list(

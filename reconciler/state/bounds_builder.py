@@ -1,4 +1,4 @@
-"""Least and greatest values of columns, collected file by file into Arrow arrays; pure."""
+"""Collect least and greatest values of columns, file by file, into Arrow arrays; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from reconciler.hudi.metadata.column_stats import Bound
 
-#: how values are kept that Python has in one type; decimals with 38 digits on either side
+#: Arrow types by Python type; decimals with 38 digits before and after the point
 _TYPES: Final[dict[type, pa.DataType]] = {
     int: pa.int64(),
     float: pa.float64(),
@@ -32,7 +32,7 @@ _Chunk = tuple["NDArray[np.int64]", Any, Any]
 
 @dataclass(slots=True, kw_only=True)
 class BoundsBuilder:
-    """The bounds of one column, of so many ``files`` at most; what comes last of a file counts."""
+    """The bounds of one column for ``files`` files; the last value added for a file counts."""
 
     files: int
     _chunks: dict[type, list[_Chunk]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class BoundsBuilder:
         least: Sequence[Bound | None],
         greatest: Sequence[Bound | None],
     ) -> None:
-        """Bounds of files by their rows; None where they are not known."""
+        """Add bounds of files by their rows; None where unknown."""
         kinds = [
             type(low) if type(low) is type(high) else None
             for low, high in zip(least, greatest, strict=True)
@@ -56,11 +56,11 @@ class BoundsBuilder:
                 self._chunks.setdefault(kind, []).append((rows[some], low, high))
 
     def build_arrays(self, instant: NDArray[np.int32]) -> tuple[Any, Any]:
-        """The least and the greatest values, an element a file, null where they are not known.
+        """Return the least and the greatest value of each file, null where unknown.
 
-        ``instant``: per file, codes that ascend with time. A column's type may have changed: whole
-        numbers, decimals and floats compare as floats then; text and numbers don't compare at all,
-        and those of the newest file's kind are kept.
+        ``instant``: per file, codes that ascend with time. If the type of the column has changed,
+        integers, decimals and floats compare as floats. Text and numbers do not compare, so only
+        the kind of the newest file is used.
         """
         kinds = self._comparable_kinds(instant)
         stored = _TYPES[kinds[0]] if len(kinds) == 1 else pa.float64()
@@ -76,7 +76,7 @@ class BoundsBuilder:
         return low.take(at), high.take(at)
 
     def _comparable_kinds(self, instant: NDArray[np.int32]) -> list[type]:
-        """The kinds that compare with each other: all numbers, or text."""
+        """Return the kinds that compare with each other: all numbers, or text."""
         kinds = [kind for kind in _TYPES if kind in self._chunks]
         if bytes not in kinds or len(kinds) == 1:
             return kinds
@@ -88,7 +88,7 @@ class BoundsBuilder:
         return [kind for kind in kinds if (kind is bytes) == is_text]
 
     def _find_places(self, chunks: Sequence[_Chunk]) -> NDArray[np.int64]:
-        """Per file its place in the chunks one after another, -1 for none."""
+        """Return per file its position in the concatenated chunks, -1 for none."""
         place = np.full(self.files, _UNKNOWN, np.int64)
         rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _, _ in chunks)])
         place[rows] = np.arange(len(rows))
@@ -96,7 +96,7 @@ class BoundsBuilder:
 
 
 def _build_array(values: Sequence[Any], stored: pa.DataType) -> Any:
-    """Values of one kind; numbers beyond 64 bits and 76 digits are as good as unknown."""
+    """Return an array of one kind; numbers beyond 64 bits or 76 digits are unknown."""
     try:
         return pa.array(values, stored)
     except (pa.ArrowInvalid, OverflowError):

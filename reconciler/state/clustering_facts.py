@@ -1,6 +1,6 @@
-"""What a clustering is judged by, beside the listing: past writes, past clusterings, statistics.
+"""The facts a clustering is planned from: past writes, past clusterings and statistics.
 
-Loaded only for tables whose spec has a clustering block.
+They are read only for tables whose spec has a clustering block.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadWarning:
-    """Something that could not be found out: what is not judged for want of it, and what to do.
+    """Something that could not be read, what is skipped because of it, and what to do.
 
-    ``rule`` and ``because`` are those of a plan's warning.
+    ``rule`` and ``because`` become those of a plan's warning.
     """
 
     rule: str
@@ -32,9 +32,9 @@ class ReadWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecentWrites:
-    """The ``newest`` completed writes, oldest first; ``warning``: why there are none to look at.
+    """The ``newest`` completed writes, oldest first; ``warning``: why they could not be read.
 
-    ``footers``: of a few files, where they are to tell of rows and past writes do not.
+    ``footers``: of a few files, if past writes do not show record sizes.
     """
 
     newest: tuple[PastWrite, ...] = ()
@@ -46,16 +46,15 @@ class RecentWrites:
 class ClusteringFacts:
     """What was read of a table for its clustering.
 
-    ``written``: the newest completed writes, oldest first; ``clusterings``: all completed ones of
-    the active timeline, likewise. ``footers``: of some base files, None where none were read.
-    ``bounds``: per declared column the least and the greatest values, two Arrow arrays of one type
-    with an order and one element a file of the state's ``files``, null where nothing is known (of
-    log files nothing is); None where no overlap is to be judged, or nothing is known of any file.
-    ``rows``: int64 per file, records; estimated from its size where nothing tells, 0 for log files.
-    ``columns``: those of the table by name, each with ``struct``, ``list`` or ``map``, else empty;
-    None where the newest writes don't say. ``warnings``: what a plan has to warn of.
-    ``is_consistently_hashed``: a consistent hashing says in which file group a key is. ``damaged``: why base files
-    cannot be read, by their rows of the state's files.
+    ``written``: the newest completed writes, oldest first. ``clusterings``: all completed ones of
+    the active timeline, oldest first. ``footers``: of some base files; None if none were read.
+    ``bounds``: per declared column, the least and greatest values as two Arrow arrays of one
+    ordered type, with one element per file of the state's ``files``, null if unknown; None if
+    overlap is not needed or nothing is known. ``rows``: int64 per file, estimated from its size if
+    unknown, 0 for log files. ``columns``: the table's columns by name, with ``struct``, ``list`` or
+    ``map`` for nested ones, else ``""``; None if no recent write has a schema.
+    ``warnings``: what a plan must warn of. ``is_consistently_hashed``: the table has a
+    consistent-hashing bucket index. ``damaged``: why base files cannot be read, by their rows.
     """
 
     written: tuple[PastWrite, ...]

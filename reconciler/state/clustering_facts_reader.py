@@ -1,7 +1,7 @@
-"""Read what a clustering is judged by: the writes of the timeline, and statistics of base files.
+"""Read the facts for a clustering: past writes of the timeline and statistics of base files.
 
-Statistics come from the metadata table where its column_stats index is live, in one pass; of the
-files that it does not know, from their footers, as long as those are few.
+Statistics come from the metadata table in one pass if its column_stats index is live. For files
+without entries they come from footers, as long as there are few of these.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
 
-#: base files whose footers are read at most for the bounds of columns
+#: greatest number of base files whose footers are read for the bounds of columns
 MAX_FOOTERS: Final = 5000
-#: base files whose footers tell sizes where past writes don't
+#: number of base files whose footers are read for record sizes if past writes lack them
 _SAMPLE: Final = 16
-#: a folder a partition, with which file group has which range of hashes (HoodieTableMetaClient)
+#: a folder per partition with the range of hashes of each file group (HoodieTableMetaClient)
 _HASHING: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
-#: the rule of a plan's warning that an overlap is not judged
+#: the rule of the warning that overlap is not measured
 _OVERLAP: Final = "overlap"
 
 
 def read_clustering_facts(
     storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
 ) -> ClusteringFacts:
-    """Everything that is read for a spec with a clustering block.
+    """Read the facts for a spec with a clustering block.
 
-    ``state`` is the table's, as it was listed. A footer that cannot be read makes a doubt. Raises
-    FormatError for damaged files of the timeline, StorageError; NotFoundError where the timeline
-    has moved on since it was listed.
+    ``state``: the listed table. A footer that cannot be read makes a warning. Raises FormatError
+    for damaged files of the timeline, StorageError, and NotFoundError if the timeline has changed
+    since it was listed.
     """
     assert spec.clustering is not None, "the spec has a clustering block"
     history = read_write_history(storage, properties, state.timeline)
@@ -63,7 +63,7 @@ def read_clustering_facts(
 
 @dataclass(slots=True)
 class _FactsReader:
-    """``rows``: per file, -1 as long as nothing tells. ``footers``: by row of the file."""
+    """Reads the facts. ``rows``: per file, -1 while unknown. ``footers``: by row of the file."""
 
     storage: Storage
     properties: TableProperties
@@ -108,14 +108,14 @@ class _FactsReader:
         )
 
     def _is_consistently_hashed(self) -> bool:
-        """Whether the bucket index of some partition hashes consistently."""
+        """Return whether a partition has a consistent-hashing bucket index."""
         try:
             return bool(self.storage.list(_HASHING))
         except NotFoundError:
             return False
 
     def _find_columns(self) -> dict[str, str] | None:
-        """The table's; partition columns are some of them, whether files have them or not."""
+        """Return the table's columns, with partition columns even if files lack them."""
         found = list_top_columns(self.history.schema) if self.history.schema else None
         return {**found, **dict.fromkeys(self.properties.partition_fields, "")} if found else None
 
@@ -125,7 +125,7 @@ class _FactsReader:
         return bool(self.clustering.columns) and not when.always and when.overlap_above is not None
 
     def _find_candidates(self) -> NDArray[np.int64]:
-        """Rows of the base files of newest slices in the partitions that the filter admits."""
+        """Return the rows of current base files in the partitions that the spec selects."""
         files, view = self.state.files, build_table_view(self.state)
         out = find_excluded_partitions(self.state.partitions, self.clustering.partitions)
         known = set(self.state.partitions)
@@ -135,7 +135,7 @@ class _FactsReader:
         return rows
 
     def _read_bounds(self, candidates: NDArray[np.int64]) -> tuple[tuple[Any, Any], ...] | None:
-        """The bounds of the clustering columns, None where there are none at all."""
+        """Return the bounds of the clustering columns; None if none are known."""
         files, columns = self.state.files, self.clustering.columns
         found = [BoundsBuilder(files=len(files)) for _ in columns]
         is_told = np.zeros((len(columns), len(files)), np.bool_)
@@ -143,7 +143,7 @@ class _FactsReader:
             try:
                 self._read_column_stats(candidates, found, is_told)
             except (FormatError, UnsupportedError) as problem:
-                said = f"the index column_stats is left aside, footers are read instead: {problem}"
+                said = f"the index column_stats is ignored and footers are read instead: {problem}"
                 self.warnings.append(ReadWarning(rule="columnStats", because=said))
         crowded = self._find_crowded(candidates)
         missing = crowded[~is_told[:, crowded].all(axis=0)]
@@ -169,7 +169,7 @@ class _FactsReader:
     def _read_column_stats(
         self, candidates: NDArray[np.int64], found: list[BoundsBuilder], is_told: NDArray[np.bool_]
     ) -> None:
-        """What the metadata table knows of the candidates."""
+        """Add what the metadata table knows of the candidates."""
         table = open_metadata_table(
             self.storage,
             version=self.properties.table_version,
@@ -185,7 +185,7 @@ class _FactsReader:
             self.rows[rows] = np.maximum(self.rows[rows], np.array(stats.values, np.int64))
 
     def _group_by_folder(self, candidates: NDArray[np.int64]) -> Iterator[tuple[str, list[str]]]:
-        """Partition paths with the names of their candidates, which are sorted by partition."""
+        """Yield partition paths with the names of their candidates, which are sorted."""
         files = self.state.files
         partition = files.partition[candidates]
         for code in sort_unique(partition).tolist():
@@ -194,7 +194,7 @@ class _FactsReader:
             yield files.partitions[code], names
 
     def _find_crowded(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Candidates of partitions with so many base files that too many may overlap."""
+        """Return the candidates in partitions with enough files to exceed ``overlapAbove``."""
         partition = self.state.files.partition[candidates]
         counts = np.bincount(partition, minlength=len(self.state.files.partitions))
         is_crowded = counts > (self.clustering.when.overlap_above or 0.0)
@@ -221,7 +221,7 @@ class _FactsReader:
                 self.rows[row] = footer.rows
 
     def _estimate_rows(self, footers: FooterSizes | None) -> NDArray[np.int64]:
-        """Records of every file, estimated from its size where nothing tells."""
+        """Return the number of rows of every file, estimated from its size if unknown."""
         files = self.state.files
         sizes = self.spec.files or FileSizes()
         size = estimate_record_size(self.history.written, footers, fallback=sizes.record_size)
@@ -234,51 +234,47 @@ class _FactsReader:
         damaged = [footer.problem for footer in self.footers.values() if footer.problem is not None]
         if damaged:
             some = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
-            said = (
-                f"{damaged[0]}{some}; until then nothing is known of the rows in there, and they "
-                "are left out of every clustering"
-            )
+            said = f"{damaged[0]}{some}; such files are not clustered until then"
             self.warnings.append(ReadWarning(rule="damagedFile", because=said))
 
     def _warn_of_overlap(self, missing: NDArray[np.int64], partitions: int) -> None:
         columns = ", ".join(self.clustering.columns)
         said = (
-            f"clustering.when.overlapAbove is not judged in {partitions} "
+            f"clustering.when.overlapAbove is not checked in {partitions} "
             f"{'partition' if partitions == 1 else 'partitions'}: {len(missing)} base files have "
-            f"no statistics on {columns} in the metadata table, and no more than {MAX_FOOTERS} "
-            "footers are read; let the table's writers keep the index "
+            f"no statistics on {columns} in the metadata table, and at most {MAX_FOOTERS} footers "
+            "are read; let the table's writers maintain the index "
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
         )
         self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
 
     def _warn_of_columns(self, unknown: list[str]) -> None:
-        """Of a column that the table has and that has an order it is not the name."""
+        """Warn of clustering columns without statistics; a wrong name has its own warning."""
         known = self._find_columns() or {}
         silent = [column for column in unknown if known.get(column) == ""]
         if silent:
             said = (
-                f"the statistics of the base files on {', '.join(silent)} tell nothing: where "
-                "there is a NaN, text too long for them or nothing but nulls there are none that "
-                "count. No overlap is seen in it"
+                f"the base files have no usable statistics on {', '.join(silent)} (NaN, long text "
+                "and only nulls have none), so overlap in these columns is not measured"
             )
             self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
         if strange := [column for column in unknown if column not in silent]:
             said = (
-                f"no base file has statistics on {', '.join(strange)}: is the name right, and has "
-                "its type an order? No overlap is seen in it"
+                f"no base file has statistics on {', '.join(strange)}, so overlap in these columns "
+                "is not measured; check the name and that its type has an order"
             )
             self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
 
 
 def _clear_bounds(pair: tuple[Any, Any], is_out: NDArray[np.bool_]) -> tuple[Any, Any]:
-    """The bounds with nulls for some files."""
+    """Return the bounds with nulls for some files."""
     low, high = pair
     keep = to_boolean_array(~is_out)
     return pc.if_else(keep, low, None), pc.if_else(keep, high, None)
 
 
 def _choose_by_size(candidates: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A few files of all sizes, ascending."""
+    """Return a few files of all sizes, ascending."""
     if len(candidates) <= _SAMPLE:
         return candidates
     by_size = candidates[np.argsort(size[candidates], kind="stable")]

@@ -1,8 +1,8 @@
-"""How past clusterings laid a table out: the memory that keeps the next one from doing it again.
+"""The row order of past clusterings, so that the next one does not repeat it.
 
-The timeline is the memory. Our own clusterings say columns, curve and mapping in their extra
-metadata; Hudi's plans say the sort columns alone, and its executor's options are nowhere. What Hudi
-executes for us says it in its plan, since Hudi writes the completed file.
+It is recorded on the timeline. Our clusterings record columns, curve and mapping in their extra
+metadata. Hudi's plans record only the sort columns. If Hudi executes a clustering for us, the plan
+has the record, because Hudi writes the completed file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from reconciler.errors import FormatError
 
 #: key of a clustering's extra metadata
 LAYOUT_KEY: Final = "reconciler.layout"
-#: key of a plan's extra metadata, which says who was to execute it
+#: key of a plan's extra metadata that says who executes it
 EXECUTOR_KEY: Final = "reconciler.executor"
 HUDI_EXECUTOR: Final = "hudi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringLayout:
-    """What orders the rows. No columns: files are packed, rows lie as they came."""
+    """How a clustering orders rows. Without columns files are packed in their row order."""
 
     columns: tuple[str, ...] = ()
     curve: str | None = None
@@ -32,7 +32,7 @@ class ClusteringLayout:
 
     @property
     def text(self) -> str:
-        """The value of ``LAYOUT_KEY``; the inverse of ``parse``.
+        """Return the value of ``LAYOUT_KEY``; the inverse of ``parse``.
 
         >>> Layout(columns=("x",), curve="linear", mapping="rank").text
         '{"columns":["x"],"curve":"linear","mapping":"rank"}'
@@ -42,7 +42,7 @@ class ClusteringLayout:
 
     @classmethod
     def parse(cls, text: str, path: str) -> Self:
-        """The layout in an instant's extra metadata; raises FormatError naming ``path``."""
+        """Parse the layout in an instant's extra metadata; raises FormatError naming ``path``."""
         try:
             found = json.loads(text)
             columns, rest = found["columns"], (found["curve"], found["mapping"])
@@ -58,10 +58,10 @@ class ClusteringLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastClustering:
-    """A completed clustering of the active timeline; every base file of its time is its own.
+    """A completed clustering of the active timeline, which wrote every base file of its instant.
 
-    ``layout`` is None where nobody wrote down how rows were ordered; Hudi's has columns alone.
-    ``extra``: the completed file's extra metadata.
+    ``layout`` is None if the row order was not recorded; one of Hudi has only columns.
+    ``extra``: extra metadata of the completed file.
     """
 
     instant: str

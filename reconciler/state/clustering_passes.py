@@ -1,4 +1,4 @@
-"""How often partitions were laid out under one declaration, as clusterings say it of themselves."""
+"""The pass numbers of a clustering per partition, as recorded in its extra metadata."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PASSES_KEY: Final = "reconciler.passes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedPasses:
-    """``partitions``: which pass over them a clustering was, by path; those not named: the first.
+    """The pass number of a clustering in each of its partitions; 1 if a partition is not listed.
 
-    ``declaration_digest``: digest of what was declared; under another declaration they are counted anew.
+    ``declaration_digest``: digest of the declared goals; with other goals the count starts again.
     """
 
     declaration_digest: str
@@ -25,7 +25,7 @@ class RecordedPasses:
 
     @property
     def text(self) -> str:
-        """The value of ``PASSES_KEY``.
+        """Return the value of ``PASSES_KEY``.
 
         >>> Passes.read({PASSES: Passes(asked="sha256:1", partitions={"p=1": 2}).text})
         Passes(asked='sha256:1', partitions={'p=1': 2})
@@ -36,7 +36,7 @@ class RecordedPasses:
 
     @classmethod
     def read(cls, extra: Mapping[str, str]) -> Self | None:
-        """What a clustering's extra metadata says; None where it says nothing that can be read."""
+        """Parse a clustering's extra metadata; None if it has no valid value."""
         try:
             found = json.loads(extra[PASSES_KEY])
             passes = {str(path): int(nth) for path, nth in found["partitions"].items()}

@@ -1,4 +1,4 @@
-"""How big rows are where past writes do not tell: by the footers of a few files."""
+"""Read a few footers for record sizes if past writes do not show them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from reconciler.layout.sizing.write_history import FooterSizes
 from reconciler.state.footers import read_footers
 from reconciler.storage.api import Storage
 
-#: files whose footers are read: each has a bloom filter, half a megabyte
+#: number of footers to read; each has a bloom filter of half a megabyte
 _SAMPLE: Final = 4
 
 
 def sample_footers(storage: Storage, groups: FileGroupSizes, bases: Any) -> FooterSizes | None:
-    """Footers of newest base files of all sizes; None where none can be read.
+    """Return footers of current base files of all sizes; None if none can be read.
 
-    ``bases``: per group the name of its newest base file. Divided among few rows, what a file costs
-    without any makes every row look big, and the next write would begin many files that stay small.
-    What is damaged is left out: it is said where rows are read. Raises StorageError.
+    ``bases``: per group the name of its newest base file. Files of different sizes are needed
+    because the fixed bytes of a small file make its rows look big, and the next write would then
+    start too many files. Damaged files are skipped. Raises StorageError.
     """
     live = np.flatnonzero(groups.is_live & (groups.base > 0) & to_numpy_bools(pc.is_valid(bases)))
     by_size = live[np.argsort(groups.base[live], kind="stable")]

@@ -1,4 +1,4 @@
-"""What the footers of base files say: rows, bytes, and the least and greatest values of columns."""
+"""Read footers of base files: rows, bytes, and least and greatest values of columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.index.footer_validation import is_valid_footer
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
 
-#: files at once: reading waits for the store
+#: files at a time: reading waits for the store
 _AT_ONCE: Final = 16
 _MAGIC: Final = b"PAR1"
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
@@ -22,10 +22,10 @@ _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanosecond
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """One file's footer. ``row_bytes``: compressed bytes of its row groups.
+    """The footer of one file. ``row_bytes``: compressed bytes of its row groups.
 
-    ``bounds``: per asked column the least and the greatest value, None where they are not known;
-    ``problem`` says why the file tells nothing at all.
+    ``bounds``: per requested column the least and greatest value, or None if unknown.
+    ``problem``: why the footer could not be read.
     """
 
     rows: int = 0
@@ -38,10 +38,9 @@ class Footer:
 def read_footers(
     storage: Storage, files: Sequence[tuple[str, int]], columns: Sequence[str]
 ) -> list[Footer]:
-    """The footers of files, given by path and size, in their order.
+    """Return the footers of files, given by path and size, in their order.
 
-    A file that is gone, damaged or not ours to read has a ``problem`` and nothing else. Raises
-    StorageError.
+    A file that is missing, damaged or not permitted has only a ``problem``. Raises StorageError.
     """
     reading = _FooterReader(FooterTails(storage), tuple(columns))
     return parallel.run_parallel(reading.read, files, parallelism=_AT_ONCE)
@@ -49,7 +48,7 @@ def read_footers(
 
 @dataclass(frozen=True, slots=True)
 class _FooterReader:
-    """Reads footers for the sake of some columns."""
+    """Reads footers with the bounds of some columns."""
 
     tails: FooterTails
     columns: tuple[str, ...]
@@ -102,15 +101,15 @@ class _FooterReader:
         return bounds
 
 
-#: a chunk of nulls alone: it adds nothing
+#: bounds of a chunk that has only nulls
 _NOTHING: Final = (None, None)
 
 
 def _chunk_bounds(chunk: Any, column: str, kind: Any) -> tuple[Bound | None, Bound | None] | None:
-    """Of one column chunk; None: it may hold anything.
+    """Return the bounds of one column chunk; None if they are unknown.
 
-    Without least and greatest values only the count of nulls tells a chunk of nulls. One of another
-    column or type is damage: asked for its statistics, pyarrow ends the process.
+    A chunk without bounds has only nulls if its null count says so. A chunk of another column or
+    type is damaged: reading its statistics would make pyarrow end the process.
     """
     is_it = (chunk.path_in_schema, chunk.physical_type) == (column, kind.physical_type)
     stats = chunk.statistics if is_it else None
@@ -128,9 +127,9 @@ def _chunk_bounds(chunk: Any, column: str, kind: Any) -> tuple[Bound | None, Bou
 
 
 def _has_bounds(stats: Any, kind: Any) -> bool:
-    """There are bounds, with an order, that neither hide a NaN nor are cut short.
+    """Return whether a chunk has ordered, exact bounds that do not hide a NaN.
 
-    Zero to zero is what Hudi says of a file with NaN.
+    Hudi writes bounds of zero to zero for a file with NaN.
     """
     if not stats.has_min_max or kind.physical_type == "INT96" or kind.max_repetition_level:
         return False
@@ -141,7 +140,7 @@ def _has_bounds(stats: Any, kind: Any) -> bool:
 
 
 def _is_exact(stats: Any) -> bool:
-    """Not cut short, as far as the library tells."""
+    """Return whether bounds are not truncated, as far as pyarrow knows."""
     return all(
         getattr(stats, name, None) is not False
         for name in ("is_min_value_exact", "is_max_value_exact")
@@ -162,14 +161,14 @@ def _to_comparable(value: Any) -> Bound | None:
 
 
 def _microsecond_factors(logical: str) -> tuple[int, int]:
-    """What makes microseconds of a time, times and by."""
+    """Return the factor and divisor that convert a time unit to microseconds."""
     return next((how for unit, how in _MICROS.items() if unit in logical), (1, 1))
 
 
 def _merge_bounds(
     chunks: Sequence[tuple[Bound | None, Bound | None] | None],
 ) -> tuple[Bound, Bound] | None:
-    """The bounds of all row groups together."""
+    """Return the bounds of all row groups together."""
     if any(chunk is None for chunk in chunks):
         return None
     told: list[Any] = [chunk for chunk in chunks if chunk is not None and chunk[0] is not None]

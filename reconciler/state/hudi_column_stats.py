@@ -1,4 +1,4 @@
-"""What is known of Hudi's own index of column statistics where it is to be built."""
+"""Read the state of Hudi's own column_stats index for a spec that builds it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Folder = tuple[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiColumnStats:
-    """As ``IndexState`` has it, whose names begin with ``hudi_``."""
+    """The state of column_stats; see the fields of ``IndexState`` that begin with ``hudi_``."""
 
     columns: tuple[str, ...] | None = None
     problem: str | None = None
@@ -49,12 +49,12 @@ def read_hudi_column_stats(
     names: Collection[str],
     folders: Sequence[Folder],
 ) -> HudiColumnStats:
-    """What the metadata table says of it.
+    """Return the state of column_stats from the metadata table.
 
-    ``timeline``: the data table's as it was listed; ``wanted``: the declared columns; ``names``: of
-    all columns that the table has; ``folders``: the base files of newest slices, whose entries are
-    looked for by their keys. That is left out where the index is too large to be built here.
-    Raises StorageError; NotFoundError where the table has moved on since it was listed.
+    ``timeline``: the listed one of the data table; ``wanted``: the declared columns; ``names``: of
+    all columns of the table; ``folders``: the current base files, whose entries are looked up by
+    key, unless the index is too large to be built. Raises StorageError, and NotFoundError if the
+    table has changed since it was listed.
     """
     if not properties.metadata_partitions:
         return HudiColumnStats()
@@ -89,7 +89,7 @@ def read_hudi_column_stats(
 
 
 def group_by_folder(files: FileKeys) -> tuple[Folder, ...]:
-    """Files by partition."""
+    """Return file names by partition."""
     code = to_numpy_numbers(files.partition.indices)
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1)).tolist()
@@ -109,7 +109,7 @@ def _count_gaps(table: MetadataTable, columns: Sequence[str], folders: Sequence[
 
 
 def _find_removed_columns(table: MetadataTable, missing: Sequence[str]) -> tuple[str, ...]:
-    """Writers write the columns that they keep down with each commit, from version 8 on."""
+    """Return the columns that writers removed; from version 8 on commits record their columns."""
     if table.version < VERSION_8 or not missing:
         return ()
     built = read_built_columns(table)

@@ -1,4 +1,4 @@
-"""The index of column statistics as a table has it; one frozen value that planners read."""
+"""The state of a table's indexes of column statistics, as planners need it."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ if TYPE_CHECKING:
 class IndexState:
     """The index as it is, and what an index of the declared columns needs.
 
-    ``versions``: all that are listed. ``version``, ``index``, ``provenance``: the newest that can be
-    read, with the statistics of ``wanted`` columns that it has; None where none can. ``damaged``:
-    newer ones that cannot be read, a sentence each; ``newer``: those that a later version of
+    ``versions``: all listed versions. ``version``, ``index``, ``provenance``: the newest readable
+    one, with its statistics of ``wanted`` columns; None if there is none. ``damaged``: newer
+    versions that cannot be read, one sentence each; ``newer``: versions that a later version of
     reconciler wrote.
-    ``schema``: the table's columns as readers see them. ``wanted``: by declared column that can be
-    indexed the type of its bounds, in the order of the spec; ``problems``: by any other column why
-    it cannot be. ``supplied``: of the wanted, those that readers fill in where a file lacks them,
-    as ``index_of`` asks for them.
-    ``files``: int64, rows of the state's files: the base files of newest slices. ``missing``: those
-    whose footers must be read; of these the last version has not ``unindexed`` ones at all, and of
-    ``unreadable`` ones it knows that their footers could not be read.
-    ``renamed``: columns and fields that files may hold under another name, or another column under
-    theirs.
-    ``hudi_columns``: what Hudi's own column_stats has, None where it is not live or the spec does
-    not ask to build it; ``hudi_problem`` says why it cannot be known. ``hudi_defined``: what is
-    written down of it, live or not. ``hudi_files_without_entries``: how many of ``files`` lack an entry of a column
-    that it has. ``hudi_removed_by_writers``: wanted columns that a build of ours gave it and writers took out.
+    ``schema``: the table's columns as readers see them. ``wanted``: type of the bounds of each
+    declared column that can be indexed, in the order of the spec; ``problems``: why other columns
+    cannot. ``supplied``: wanted columns that readers fill in if a file lacks them.
+    ``files``: int64, rows of the state's files, the current base files. ``missing``: those whose
+    footers must be read; ``unindexed``: of these, not in the last version; ``unreadable``: of
+    these, files whose footers could not be read when it was built.
+    ``renamed``: columns and fields that files may have under another name, or whose name another
+    column has in files.
+    ``hudi_columns``: columns of Hudi's column_stats; None if it is not live or the spec does not
+    build it; ``hudi_problem``: why that is unknown. ``hudi_defined``: its recorded columns, live or
+    not. ``hudi_files_without_entries``: number of ``files`` without an entry of one of its columns.
+    ``hudi_removed_by_writers``: wanted columns that we built and writers removed.
     """
 
     versions: IndexVersions

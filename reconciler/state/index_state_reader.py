@@ -1,7 +1,7 @@
-"""What is known of a table's index of column statistics: its versions, and what they lack.
+"""Read the state of a table's indexes of column statistics: versions and what they lack.
 
-The columns that the spec declares are looked up in the table's schema here, so that whoever plans,
-builds and reads agrees on which can be indexed. Rules of the format: docs/index-format.md.
+The declared columns are looked up in the table's schema here, so that planning, building and
+reading agree on which can be indexed. docs/index-format.md describes the format.
 """
 
 from __future__ import annotations
@@ -56,13 +56,12 @@ _EMPTY_SCHEMA: Final = pa.schema([])
 def read_index_state(
     storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
 ) -> IndexState:
-    """What is known of the index of a table whose spec has an index block.
+    """Return the state of the index of a table whose spec has an index block.
 
-    ``state`` is the table's, as it was listed. Reads the versions' folders, the last one's file
-    and the newest commit, no base file where a commit says the table's columns. What cannot be
-    read is said in the result: an index is never a reason to leave a table alone. Raises
-    StorageError; NotFoundError where the table has moved on since it was listed, and FormatError
-    for a file that is just being written.
+    ``state``: the listed table. Reads the folders of versions, the file of the last one and the
+    newest commit; it reads no base file if a commit has the schema. What cannot be read is recorded
+    in the result, because an index never stops a plan. Raises StorageError, NotFoundError if the
+    table has changed since it was listed, and FormatError for a file that is being written.
     """
     assert spec.index is not None, "the spec has an index block"
     view = build_table_view(state)
@@ -78,7 +77,7 @@ def read_index_state(
     is_unread = np.zeros(len(lacking), np.bool_)
     if index is not None and len(index):
         row = find_rows(index, keys.partition, keys.name, keys.size)[lacking]
-        # where a column is new every footer is read for its sake, whatever came of it before
+        # a new column needs every footer, also those that could not be read before
         if all(column in index.columns for column in wanted):
             is_unread = (row >= 0) & (index.rows[row] < 0)
     hudi = HudiColumnStats()
@@ -115,7 +114,7 @@ def read_index_state(
 
 
 def build_file_keys(state: TableState, rows: NDArray[np.int64]) -> FileKeys:
-    """What an index knows files by, given by their rows of the state's files."""
+    """Return the index keys of files, given by their rows of the state's files."""
     files = state.files
     return FileKeys(
         partition=pa.DictionaryArray.from_arrays(
@@ -128,7 +127,7 @@ def build_file_keys(state: TableState, rows: NDArray[np.int64]) -> FileKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ReadVersion:
-    """The newest version that can be read."""
+    """The newest version that can be read, and those that cannot."""
 
     version: IndexVersion | None = None
     index: FileIndex | None = None
@@ -140,7 +139,10 @@ class _ReadVersion:
 def _read_newest_version(
     storage: Storage, versions: IndexVersions, columns: tuple[str, ...]
 ) -> _ReadVersion:
-    """One that goes while it is read is NotFoundError: a newer one is there, list again."""
+    """Read the newest readable version.
+
+    Raises NotFoundError if a version was deleted meanwhile: then a newer one exists.
+    """
     damaged: list[str] = []
     newer: list[str] = []
     for version in reversed(versions.valid):
@@ -165,10 +167,10 @@ def _read_newest_version(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _TableColumns:
-    """The table's columns. ``problem``: why nothing is known of them.
+    """The table's columns. ``problem``: why they are unknown.
 
-    ``renamed``: columns that files may hold under another name, and that name; it is the same where
-    files hold another column under it.
+    ``renamed``: columns that files may have under another name, with that name. It is the same name
+    if files have another column under it.
     """
 
     schema: Any
@@ -198,7 +200,7 @@ class _TableColumns:
         return cls(schema=schema, partition=fields, renamed=renamed)
 
     def split(self, declared: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
-        """Of declared columns the types of those that can be indexed, and why others cannot."""
+        """Return the types of declared columns that can be indexed, and why others cannot."""
         wanted: dict[str, Any] = {}
         problems: dict[str, str] = {}
         for column in declared:
@@ -215,23 +217,23 @@ class _TableColumns:
     def _explain_problem(self, column: str) -> str | None:
         if self.problem is not None:
             return (
-                f"column {column} cannot be indexed: the table's columns cannot be read: "
+                f"column {column} cannot be indexed: the table's columns are unknown: "
                 f"{self.problem}"
             )
         if not self.schema.names:
-            return f"column {column} cannot be indexed yet: nothing was written to the table"
+            return f"column {column} cannot be indexed yet: the table has no rows"
         parts = column.split(".")
         paths = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
         if any(self.renamed.get(path) == path for path in paths):
             return (
-                f"column {column} cannot be indexed: older files hold another column of this name, "
+                f"column {column} cannot be indexed: older files have another column of this name, "
                 "which was dropped or renamed since; rewrite them with Hudi, for example by "
                 "clustering"
             )
         return None
 
     def _suggest_name(self, column: str) -> str:
-        """What may have been meant by a name that the table does not know."""
+        """Return a suggestion for a name that the table does not have."""
         names = _list_names(self.schema)
         if column in names:
             return ""
@@ -239,7 +241,7 @@ class _TableColumns:
         return f"; did you mean {close}?" if close else ""
 
     def find_supplied(self, wanted: Mapping[str, Any], *, is_bootstrapped: bool) -> frozenset[str]:
-        """Files that a bootstrap made lack every column: another file has them."""
+        """Return the wanted columns that readers supply; bootstrapped files may lack all."""
         if is_bootstrapped:
             return frozenset(wanted)
         names = {*self.partition, *self.renamed}
@@ -257,7 +259,7 @@ def _read_schema(
     files: NDArray[np.int64],
     found: DeclaredSchema | None,
 ) -> Any:
-    """As readers see it: where no write says it, the newest base file does."""
+    """Return the schema as readers see it, from a write or else from the newest base file."""
     if found is not None:
         return build_table_schema(found.text, found.path, properties)
     if not len(files):
@@ -283,7 +285,7 @@ def _find_renamed(
 
 
 def _list_names(schema: Any) -> list[str]:
-    """Of all columns and of fields in structs, with dots."""
+    """Return the names of all columns and of fields in structs, with dots."""
     found = []
     parts = [(part.name, part.type) for part in schema]
     while parts:

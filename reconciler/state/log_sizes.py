@@ -1,6 +1,6 @@
-"""How long log files are by the writes that made them; a shorter one has lost its end.
+"""Read the sizes of log files as their writes recorded them; a shorter file is truncated.
 
-Source of the sizes: HoodieAppendHandle.updateWriteStat, the file's length after the append.
+Source of the sizes: HoodieAppendHandle.updateWriteStat, the length of the file after the append.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def read_log_sizes(
     *,
     at_once: int = 1,
 ) -> dict[LogFile, int]:
-    """The most bytes that a completed write of the active timeline says one of these files has.
+    """Return the greatest size that completed writes of the active timeline recorded per file.
 
-    Nothing comes of a file that only archived writes made. Reads the writes that may have made one
-    of them, so many files ``parallelism``. Raises FormatError, StorageError, and NotFoundError where
-    the timeline has moved on.
+    Files of archived writes are missing in the result. Reads the writes that may have appended to
+    one of the files, ``at_once`` at a time. Raises FormatError, StorageError, and NotFoundError if
+    the timeline has changed.
     """
     instants = [log.instant for _, name in among if (log := LogName.parse(name)) is not None]
     first = min(instants, default="")

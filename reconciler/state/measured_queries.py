@@ -1,4 +1,4 @@
-"""What clusterings came to, by the queries that were declared: kept in their extra metadata."""
+"""What queries read after a clustering, as recorded in its extra metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from reconciler.canonical_json import to_canonical_bytes
 
-#: keys of a clustering's extra metadata: of completed ones alone, of pending ones alone, of both
+#: keys of a clustering's extra metadata: of completed ones, of pending ones, and of both
 QUERIES_KEY: Final = "reconciler.queries"
 PREDICTED_KEY: Final = "reconciler.predicted"
 CIRCUMSTANCES_KEY: Final = "reconciler.circumstances"
@@ -17,14 +17,13 @@ CIRCUMSTANCES_KEY: Final = "reconciler.circumstances"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredQuery:
-    """What one query reads of a table that was just clustered, by the statistics of its files.
+    """What one query reads of a table after a clustering, by the statistics of its files.
 
-    ``where``: the query's text; its name may be given to another. ``files``, ``bytes``: those that
-    may hold a row for it, of so many; a base file with its log files counts as one, as in
-    predictions. ``predicted_files``, ``predicted_bytes``: None where the reviewed plan said nothing
-    of it.
-    ``unread``: files that stayed as they were and were too many to look at; where there are any,
-    all counts are of the new files alone.
+    ``where``: the query's text, because its name may change. It reads ``files`` and ``bytes`` of
+    ``total_files`` and ``total_bytes``; a base file with its log files counts as one file.
+    ``predicted_files``, ``predicted_bytes``: None if the reviewed plan has no prediction.
+    ``unread``: number of unchanged files that were too many to measure; if there are any, all
+    counts are those of the new files.
     """
 
     query: str
@@ -39,7 +38,7 @@ class MeasuredQuery:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As results, audit records and instants carry it; the inverse of ``parse``."""
+        """Return the JSON value for results, audit records and instants; inverse of ``parse``."""
         return {
             "query": self.query,
             "where": self.where,
@@ -54,7 +53,7 @@ class MeasuredQuery:
 
     @classmethod
     def parse(cls, found: Mapping[str, Any]) -> Self:
-        """Raises LookupError, TypeError, ValueError for what is no such document."""
+        """Parse the JSON value; raises LookupError, TypeError or ValueError for another value."""
         files, size = found["predictedFiles"], found["predictedBytes"]
         return cls(
             query=str(found["query"]),
@@ -70,7 +69,7 @@ class MeasuredQuery:
 
 
 def encode_measurements(measured: Sequence[MeasuredQuery]) -> str:
-    """The value of ``QUERIES_KEY``; ``parse_measurements`` reads it.
+    """Return the value of ``QUERIES_KEY``; ``parse_measurements`` reads it.
 
     >>> measured_text([Measured(query="q", files=1, bytes=2, of_files=3, of_bytes=4)])[:36]
     '[{"bytes":2,"files":1,"ofBytes":4,"o'
@@ -79,9 +78,9 @@ def encode_measurements(measured: Sequence[MeasuredQuery]) -> str:
 
 
 def parse_measurements(extra: Mapping[str, str]) -> tuple[MeasuredQuery, ...]:
-    """What a clustering's extra metadata says of its queries; nothing where it cannot be read.
+    """Return the measured queries in a clustering's extra metadata; none if it is damaged.
 
-    It is told to people and decides nothing, so a damaged one is no reason to stop.
+    They only inform people, so damaged ones are ignored.
     """
     try:
         return tuple(map(MeasuredQuery.parse, json.loads(extra.get(QUERIES_KEY, "[]"))))
@@ -90,9 +89,9 @@ def parse_measurements(extra: Mapping[str, str]) -> tuple[MeasuredQuery, ...]:
 
 
 def encode_predictions(queries: Mapping[str, str], predictions: Sequence[Mapping[str, Any]]) -> str:
-    """The value of ``PREDICTED_KEY``; ``parse_predictions`` reads it.
+    """Return the value of ``PREDICTED_KEY``; ``parse_predictions`` reads it.
 
-    ``queries``: their texts by name; ``predictions``: as a plan has them.
+    ``queries``: their texts by name; ``predictions``: those of a plan.
 
     >>> read_predicted({PREDICTED: predicted_text({"q": "a = 1"}, [
     ...     {"query": "q", "filesAfter": 1, "bytesAfter": 2}])})
@@ -108,9 +107,9 @@ def encode_predictions(queries: Mapping[str, str], predictions: Sequence[Mapping
 
 
 def parse_predictions(extra: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Files and bytes that a reviewed plan predicted, by the text of the query.
+    """Return the files and bytes that a reviewed plan predicted, by the text of the query.
 
-    Of what was requested, so that whoever finishes it knows them; nothing where it cannot be read.
+    A requested clustering has them for whoever finishes it. Damaged ones are ignored.
     """
     try:
         found = json.loads(extra.get(PREDICTED_KEY, "[]"))
@@ -121,9 +120,9 @@ def parse_predictions(extra: Mapping[str, str]) -> dict[str, tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringContext:
-    """What a clustering was done under, beside its layout: what comes of it depends on that.
+    """The conditions of a clustering besides its layout.
 
-    ``target``: bytes of a file; ``remaining_slices``: file slices that its plan left to another run.
+    ``target``: bytes of a file; ``remaining_slices``: file slices left to another run.
     """
 
     target: int
@@ -131,7 +130,7 @@ class ClusteringContext:
 
     @property
     def text(self) -> str:
-        """The value of ``CIRCUMSTANCES_KEY``.
+        """Return the value of ``CIRCUMSTANCES_KEY``.
 
         >>> Circumstances.read({CIRCUMSTANCES: Circumstances(target=1, waiting=2).text})
         Circumstances(target=1, waiting=2)
@@ -142,7 +141,7 @@ class ClusteringContext:
 
     @classmethod
     def read(cls, extra: Mapping[str, str]) -> Self | None:
-        """What a clustering's extra metadata says; None where it says nothing that can be read."""
+        """Parse a clustering's extra metadata; None if it has no valid value."""
         try:
             found = json.loads(extra[CIRCUMSTANCES_KEY])
             return cls(target=int(found["target"]), remaining_slices=int(found["waiting"]))

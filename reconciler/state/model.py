@@ -1,4 +1,4 @@
-"""What a table is right now: one frozen value that every planner reads and nothing else."""
+"""The state of a table at one moment, which is the only input of planners besides the spec."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PLAN_DIGEST: Final = "reconciler.plans.digest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savepoint:
-    """A savepoint, also a half-made one (``completed`` False: its files are not known).
+    """A savepoint, also an incomplete one (``completed`` is False and its files are unknown).
 
-    ``files`` are file names of all partitions pooled, as Hudi matches them.
+    ``files``: file names of all partitions together, as Hudi matches them.
     """
 
     instant: str
@@ -36,7 +36,7 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCompactionGroup:
-    """One file group in a pending compaction or log compaction plan."""
+    """One file group of a pending compaction or log compaction plan."""
 
     instant: str
     action: Action
@@ -47,7 +47,7 @@ class PendingCompactionGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingClusteringSlice:
-    """One slice named in a pending clustering plan; names only, the base None for log-only."""
+    """One slice of a pending clustering plan, by names; ``base_file`` is None without one."""
 
     instant: str
     partition: str
@@ -58,11 +58,10 @@ class PendingClusteringSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedClean:
-    """What a completed clean of the active timeline recorded.
+    """The record of a completed clean of the active timeline.
 
-    ``is_blank``: its file is empty (Hudi leaves such files after a crash) and says nothing; what it
-    meant to delete is in ``planned`` then, where its plan is still there.
-    ``removed`` maps a partition to the names it successfully deleted.
+    ``is_blank``: its file is empty, as Hudi leaves it after a crash; then ``planned`` has the files
+    of its plan, if the plan still exists. ``removed``: deleted file names by partition.
     """
 
     instant: str
@@ -78,10 +77,10 @@ class CompletedClean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingClean:
-    """A requested or inflight clean. ``plan`` is None when its requested file cannot be decoded.
+    """A requested or inflight clean.
 
-    ``problem`` then says why; ``started_ms`` is the newest modification time of its files.
-    ``files`` maps a partition to the planned names.
+    ``problem``: why its requested file cannot be decoded, or None. ``started_ms``: the newest
+    modification time of its files. ``files``: planned file names by partition.
     """
 
     instant: str
@@ -106,23 +105,23 @@ class PendingClustering:
 
     @property
     def extra(self) -> Mapping[str, str]:
-        """What its plan says of itself."""
+        """Return the extra metadata of its plan."""
         return self.plan.extra
 
     @property
     def is_ours(self) -> bool:
-        """Whether an apply of this tool requested it."""
+        """Return whether an apply of this tool requested it."""
         return PLAN_DIGEST in self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingWrite:
-    """A requested or inflight write of rows whose heartbeat says that it is ours.
+    """A requested or inflight write of rows that is ours by its heartbeat.
 
-    ``beat_ms``: its last beat, epoch milliseconds. ``is_running``: whether its process runs, None where
-    nobody here can know. ``unlisted``: folder, name and size of files that it has written where no
-    partition is yet; those in partitions are among the state's files. ``is_rolled_back``: a
-    rollback of it is pending, which is another writer's.
+    ``beat_ms``: its last heartbeat, epoch milliseconds. ``is_running``: whether its process runs;
+    None if unknown. ``unlisted``: folder, name and size of its files outside of partitions; those
+    in partitions are in the state's files. ``is_rolled_back``: another writer's rollback of it is
+    pending.
     """
 
     instant: str
@@ -135,7 +134,7 @@ class PendingWrite:
     is_rolled_back: bool = False
 
     def is_dead(self, now_ms: int) -> bool:
-        """Whether its run looks dead; whoever undoes it asks the clock of the store as well."""
+        """Return whether its process looks dead; a rollback also checks the store's clock."""
         if self.owner.ended or self.is_running is False:
             return True
         return self.is_running is None and is_silent(self.beat_ms, now_ms)
@@ -145,21 +144,19 @@ class PendingWrite:
 class TableState:
     """A table at one moment.
 
-    ``partitions``: what a full scan looks at, sorted ("" when not partitioned): the metadata
-    table's list where it is live, else the folders that hold a partition metafile.
-    ``stray_partitions``: folders that hold something that is none of Hudi's, so they stay.
-    ``replaced``: (partition, file id) -> requested time of the completed replacecommit (greatest).
-    ``touched_partitions``: completed commit -> partitions it wrote or replaced; loaded only for the window an
-    incremental scan needs (None: not loaded).
-    ``v6_completions``: version 6 only: requested time -> completion time derived from the
+    ``partitions``: what a full scan reads, sorted (``""`` if not partitioned): the list of the
+    metadata table if it is live, else the folders with a partition metafile.
+    ``stray_partitions``: folders with files that are not Hudi's; they are never deleted.
+    ``replaced``: (partition, file id) -> greatest requested time of a completed replacecommit.
+    ``touched_partitions``: completed commit -> partitions it wrote or replaced; None if the spec
+    does not need them. ``v6_completions``: in version 6, requested time -> completion time from the
     modification time of the completed file, as Hudi 1.x reads it.
     ``observed_ms``: epoch milliseconds at which the listing began.
-    ``clustering_facts``: what a clustering is judged by; None where the spec has no clustering block.
-    ``index_state``: what is known of the index; None where the spec has no index block.
-    ``forecast_input``: what predictions are made from; None where the spec has no queries, and before
-    it was asked for.
-    ``recent_writes``: what the files were written by; None where nobody looks at how big they are.
-    ``read_pending_writes``: those of ours, oldest first; nothing where nobody asked whose they are.
+    ``clustering_facts``: None if the spec has no clustering block.
+    ``index_state``: None if the spec has no index block.
+    ``forecast_input``: None if the spec has no queries or it was not read.
+    ``recent_writes``: None if file sizes are not reported.
+    ``pending_writes``: our pending writes, oldest first; empty if not requested.
     """
 
     location: str
@@ -195,7 +192,7 @@ class TableState:
 
     @property
     def foreign_writes(self) -> tuple[Instant, ...]:
-        """Pending writes, without the clusterings that an apply of ours has left."""
+        """Return the pending writes without clusterings of ours."""
         ours = {pending.instant for pending in self.pending_clusterings if pending.is_ours}
         return tuple(i for i in self.timeline.pending(WRITES) if i.requested not in ours)
 
@@ -209,7 +206,7 @@ class TableState:
 
     @property
     def commits_timeline(self) -> tuple[Instant, ...]:
-        """Hudi's completed commits timeline: deltacommits count on merge-on-read only."""
+        """Return Hudi's completed commits timeline; deltacommits count only for merge-on-read."""
         if self.is_merge_on_read:
             return self.timeline.commits
         return tuple(i for i in self.timeline.commits if i.action is not Action.DELTACOMMIT)

@@ -1,7 +1,7 @@
-"""Look at a table and write down what is there: the only reader of the world.
+"""Read the state of a table from storage.
 
-One listing of the timeline, one of the files, and of the timeline's files only those that a planner
-needs: replacecommits, cleans, savepoints, pending plans.
+It lists the timeline and the files once. Of the timeline's files it reads only those that planners
+need: replacecommits, cleans, savepoints and pending plans.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from reconciler.state.timeline_reader import TimelineReader, list_clustering_sli
 from reconciler.storage.api import Storage
 
 _ATTEMPTS: Final = 4
-#: a file that was changed so long ago is not being written any more
+#: a file that was changed longer ago is no longer being written
 _WRITING_MS: Final = 10_000
-#: what a writer gets for the rest of it, longer each time
+#: pause for a writer to finish a file; it grows with every attempt
 _PAUSE_S: Final = 0.1
 #: the first table version whose log files are attributed by completion time
 _BY_COMPLETION: Final = 8
@@ -60,16 +60,15 @@ def observe(
     with_history: bool = True,
     check_process: ProcessCheck | None = None,
 ) -> TableState:
-    """The table as it is now. ``spec`` says how much has to be read (None: a full scan's share).
+    """Return the current state of a table. ``spec`` determines what is read (None: a full scan).
 
-    ``listing``: where names and sizes of files come from. ``with_history``: False for those who want
-    the newest slices only: nothing is read of what says which old ones were removed or must stay,
-    the cleans, the savepoints, and what pending clusterings read. ``check_process``: whether the process
-    of an owner runs, as far as that is known here; None for those who do not ask whose the pending
-    writes are. A timeline that moves while it is read is read again, a few times, and so is a file
-    that is not whole and was just written.
-    Raises FormatError, UnsupportedError, StorageError; BlockedError while a restore is pending: the
-    table is in pieces then.
+    ``listing``: where names and sizes of files come from. ``with_history``: False reads only what
+    the newest slices need, without cleans, savepoints and pending clusterings.
+    ``check_process``: returns whether the process of an owner runs; None: pending writes of ours
+    are not read. If the timeline changes while it is read, or a file is incomplete because it is
+    being written, reading is repeated a few times.
+    Raises FormatError, UnsupportedError, StorageError, and BlockedError while a restore is pending,
+    because the table is then inconsistent.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -80,8 +79,8 @@ def observe(
             if attempt == _ATTEMPTS:
                 raise StorageError(
                     moved.path,
-                    "went away again and again while the table was read; its writers are busy: "
-                    "run again",
+                    "disappeared several times while the table was read, because its writers are "
+                    "busy; run again",
                 ) from None
         except FormatError as damaged:
             if attempt == _ATTEMPTS or not is_being_written(storage, damaged.path, observed_ms):
@@ -91,9 +90,9 @@ def observe(
 
 
 def is_being_written(storage: Storage, path: str, observed_ms: int) -> bool:
-    """Whether what is damaged may only be half there: Hudi writes local files where they are read.
+    """Return whether a damaged file may just be incomplete, because Hudi writes it in place.
 
-    Source: HoodieStorage.createImmutableFileInPath, which takes another name first on HDFS alone.
+    Source: HoodieStorage.createImmutableFileInPath, which uses a temporary name only on HDFS.
     """
     if not path.startswith(".hoodie/"):
         return False
@@ -118,7 +117,7 @@ class _Observation:
         except NoTableError as nothing:
             if self.spec is None or self.spec.table is None:
                 raise
-            remedy = "nobody has made the table that is declared; reconciler write makes it"
+            remedy = "the declared table does not exist yet; create it with reconciler write"
             raise NoTableError(nothing.path, nothing.problem, remedy) from None
 
     def read_state(self) -> TableState:
@@ -175,7 +174,7 @@ class _Observation:
     def _read_pending_writes(
         self, reader: TimelineReader, pending: tuple[Instant, ...], listed: TableListing
     ) -> tuple[PendingWrite, ...]:
-        """Those of ours, where somebody asks for them."""
+        """Read the pending writes of ours if they were requested."""
         if self.check_process is None:
             return ()
         return read_pending_writes(
@@ -189,7 +188,7 @@ class _Observation:
     def _add_spec_facts(
         self, spec: TableSpec, properties: TableProperties, state: TableState
     ) -> TableState:
-        """The state with what only blocks of the spec ask for; few tables need it."""
+        """Add what blocks of the spec need; few tables have these blocks."""
         if spec.clustering is not None:
             from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
 
@@ -207,7 +206,7 @@ class _Observation:
     def _read_touched(
         self, reader: TimelineReader, cleans: tuple[CompletedClean, ...]
     ) -> Mapping[str, frozenset[str]] | None:
-        """What an incremental scan wants: the partitions of commits since the last clean."""
+        """Read the partitions of commits since the last clean for an incremental scan."""
         retention = self.spec.retention if self.spec else None
         if retention is None or retention.scan != "incremental" or not cleans:
             return None
@@ -217,7 +216,7 @@ class _Observation:
     def _find_completions(
         self, properties: TableProperties, timeline: Timeline, files: TableFiles, zone: tzinfo
     ) -> Mapping[str, str]:
-        """Completion times by requested time, archived ones too where a log file needs them."""
+        """Return completion times by requested time, with archived ones that log files need."""
         if properties.table_version < _BY_COMPLETION:
             return {}
         found: dict[str, str] = {}
@@ -238,14 +237,14 @@ class _Observation:
 def _refuse_restore(timeline: Timeline) -> None:
     for instant in timeline.pending({Action.RESTORE}):
         raise BlockedError(
-            f"restore {instant.requested} is {instant.state.lower()}: the table is between two "
-            "states until it is finished; finish it with Hudi (run the restore to the savepoint "
-            "again), then plan anew"
+            f"restore {instant.requested} is {instant.state.lower()}, so the table is "
+            "inconsistent; finish it with Hudi (run the restore to the savepoint again), then "
+            "plan again"
         )
 
 
 def _find_zone(properties: TableProperties, spec: TableSpec | None) -> tzinfo:
-    """The zone of the timeline; UTC where only its writers know."""
+    """Return the zone of the timeline; UTC if it is unknown."""
     if properties.timezone == "UTC" or spec is None or spec.timezone is None:
         return UTC
     return ZoneInfo(spec.timezone)
@@ -254,7 +253,7 @@ def _find_zone(properties: TableProperties, spec: TableSpec | None) -> tzinfo:
 def _find_v6_completions(
     properties: TableProperties, timeline: Timeline, zone: tzinfo
 ) -> Mapping[str, str]:
-    """Completion times as Hudi 1.x reads version 6: when the completed file was written."""
+    """Return completion times as Hudi 1.x reads version 6: when the completed file was written."""
     if properties.table_version >= _BY_COMPLETION:
         return {}
     return {

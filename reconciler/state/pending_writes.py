@@ -1,7 +1,7 @@
-"""Pending writes of ours: whose they are says their heartbeat, for their requested file cannot.
+"""Read the pending writes of ours, which are identified by their heartbeat files.
 
-Nothing is asked of a store where no write is pending, and nothing of another tool's heartbeats but
-their names: they are empty.
+Nothing is read from the store if no write is pending. Heartbeats of other tools are empty, so they
+are only listed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from reconciler.hudi.timeline.owner import Owner
 from reconciler.state.model import PendingWrite
 from reconciler.storage.api import Storage, StorageEntry
 
-#: whether an owner's process runs; None where that cannot be known here
+#: returns whether an owner's process runs; None if that is unknown
 ProcessCheck = Callable[[Owner], bool | None]
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 
 def find_pending_instants(timeline: Timeline, clusterings: Collection[str]) -> tuple[Instant, ...]:
-    """Pending instants that may be writes of ours; ``clusterings`` are none."""
+    """Return pending instants that may be writes of ours, without ``clusterings``."""
     return tuple(i for i in timeline.pending(_WRITES) if i.requested not in clusterings)
 
 
@@ -36,11 +36,11 @@ def read_pending_writes(
     unlisted: Iterable[tuple[str, str, int]],
     rolled_back: Callable[[], Collection[str]],
 ) -> tuple[PendingWrite, ...]:
-    """Those of the pending instants that are ours, oldest first.
+    """Return the pending instants that are writes of ours, oldest first.
 
-    ``unlisted``: folder, name and size of what they have written where no partition is.
-    ``read_rolled_back`` gives the instants that pending rollbacks undo; it is asked where a write is
-    ours. Raises StorageError, FormatError.
+    ``unlisted``: folder, name and size of files outside of partitions. ``rolled_back`` returns the
+    instants that pending rollbacks undo; it is called only if there is a write of ours.
+    Raises StorageError, FormatError.
     """
     instants = tuple(pending)
     entries = _list_heartbeats(storage) if instants else {}
@@ -69,7 +69,7 @@ def read_pending_writes(
 
 
 def _list_heartbeats(storage: Storage) -> dict[str, StorageEntry]:
-    """The heartbeats that there are, by instant."""
+    """Return the heartbeat files by instant."""
     try:
         entries = storage.list(HEARTBEAT_FOLDER)
     except NotFoundError:

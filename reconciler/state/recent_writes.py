@@ -1,4 +1,4 @@
-"""The newest writes of a table, for whoever looks at how big its files are."""
+"""Add the newest writes of a table to its state, for the report on file sizes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from reconciler.state.slice_view import build_table_view
 from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
 
-#: as many as a write's own estimate of a row looks at
+#: number of writes, as in a write's own estimate of record sizes
 _NEWEST: Final = 20
 
 
 def add_recent_writes(
     storage: Storage, state: TableState, *, with_footers: bool = False
 ) -> TableState:
-    """The state with its newest writes: those that a clustering is judged by, else they are read.
+    """Return the state with its newest writes, from the clustering facts or else from storage.
 
-    ``with_footers``: with what a writer knows of how big rows are. Reads one small file each. What is
-    damaged, or was archived meanwhile, is a doubt and stops no plan. Raises StorageError.
+    ``with_footers``: also read footers if the writes do not show record sizes. Reads one small file
+    per write. Files that are damaged or archived meanwhile make a warning. Raises StorageError.
     """
     found = _read_newest(storage, state)
     if with_footers and not can_fit_size(found.newest):
@@ -46,5 +46,5 @@ def _read_newest(storage: Storage, state: TableState) -> RecentWrites:
             newest=read_newest_writes(storage, properties, state.timeline, newest=_NEWEST)
         )
     except (FormatError, NotFoundError) as problem:
-        said = f"what wrote the files is not known, nor how big a row is: {problem}"
+        said = f"recent writes and the size of a row are unknown: {problem}"
         return RecentWrites(warning=ReadWarning(rule="fileSizes", because=said))

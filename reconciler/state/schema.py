@@ -1,4 +1,4 @@
-"""The columns of a table: as its writes declare them, and as readers see them.
+"""Find the columns of a table, as its writes declare them and as readers see them.
 
 Source: TableSchemaResolver (getTableAvroSchema, appendPartitionColumns).
 """
@@ -35,9 +35,9 @@ CREATE_SCHEMA_KEY: Final = "hoodie.table.create.schema"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSchema:
-    """A table's Avro schema as ``text``, and the file of the table that says it.
+    """A table's Avro schema as ``text``, and the file that it is from.
 
-    ``extra``: the rest of what that write says, empty where no write did.
+    ``extra``: other extra metadata of that write; empty if it is not from a write.
     """
 
     text: str
@@ -52,11 +52,11 @@ def read_declared_schema(
     *,
     is_visible: Callable[[str, str | None], bool] | None = None,
 ) -> DeclaredSchema | None:
-    """The schema that the newest write says, else a table service, else the table's first.
+    """Return the schema of the newest write, else of a table service, else of the table's creation.
 
-    ``is_visible``: which writes count, by requested and completion time; all by default. None where
-    nobody has written one down. Reads commit files, the newest first, until one tells. Raises
-    FormatError, StorageError, and NotFoundError where the timeline has moved on.
+    ``is_visible``: which writes count, by requested and completion time; all by default. Returns
+    None if no file has a schema. Reads commit files from the newest on until one has it. Raises
+    FormatError, StorageError, and NotFoundError if the timeline has changed.
     """
     service: DeclaredSchema | None = None
     for operation, extra, path in _list_writes(storage, properties, state, is_visible):
@@ -77,7 +77,7 @@ def _list_writes(
     state: TableState,
     sees: Callable[[str, str | None], bool] | None,
 ) -> Iterator[tuple[str | None, dict[str, str], str]]:
-    """Operation and extra metadata of writes, newest first."""
+    """Yield operation, extra metadata and path of writes, newest first."""
     active = []
     for entry in state.timeline.entries:
         instant = entry.instant
@@ -94,13 +94,13 @@ def _list_writes(
 
 
 def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
-    """Every version of a table's schema, oldest first; none where it was never evolved by name.
+    """Return the versions of a table's schema, oldest first; none if it never evolved by name.
 
-    Raises FormatError, StorageError, and NotFoundError where they were just written anew.
+    Raises FormatError, StorageError, and NotFoundError if they were just rewritten.
     """
     try:
         entries = storage.list(SCHEMA_FOLDER)
-    except NotFoundError:  # evolution was never used, whether or not it is switched on
+    except NotFoundError:  # schema evolution was never used
         return ()
     found = [
         (instant.requested, entry.name)
@@ -114,7 +114,7 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
 
 
 def read_file_schema(storage: Storage, path: str, size: int) -> pa.Schema:
-    """The Arrow schema that the footer of a base file says; raises FormatError, StorageError."""
+    """Return the Arrow schema in the footer of a base file; raises FormatError, StorageError."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     with reading_parquet(path):
@@ -122,16 +122,16 @@ def read_file_schema(storage: Storage, path: str, size: int) -> pa.Schema:
 
 
 def build_table_schema(text: str, path: str, properties: TableProperties) -> pa.Schema:
-    """The columns of a declared schema as readers see them.
+    """Return the columns of a declared schema as readers see them.
 
-    Meta columns come first where the table has them; partition columns that files drop are text at
-    the end, as in Hudi. Raises as ``to_arrow_schema`` does, naming ``path``.
+    Meta columns come first if the table has them. Partition columns that files drop come last as
+    text, as in Hudi. Raises the errors of ``arrow_schema``, naming ``path``.
     """
     return add_table_columns(to_arrow_schema(text, path), properties)
 
 
 def add_table_columns(schema: pa.Schema, properties: TableProperties) -> pa.Schema:
-    """Columns with what the table's properties add to them."""
+    """Return the columns with the meta and partition columns that the table's properties add."""
     if drops_partition_columns(properties):
         for name in properties.partition_fields:
             if name not in schema.names:
@@ -144,6 +144,6 @@ def has_meta_columns(properties: TableProperties) -> bool:
 
 
 def drops_partition_columns(properties: TableProperties) -> bool:
-    """Whether base files lack the partition columns, so that only folders know their values."""
+    """Return whether base files lack the partition columns, so that only folders have them."""
     said = properties.raw.get("hoodie.datasource.write.drop.partition.columns", "false")
     return said.lower() == "true"

@@ -1,8 +1,8 @@
-"""Columns that changed their name while files under the old one are still there; pure.
+"""Find columns that were renamed while files with the old name still exist; pure.
 
-Source: SerDeHelper, InternalSchemaCache: what ``ALTER TABLE`` did is kept below ``.hoodie/.schema``
-as every version of the table's schema, in which a column keeps its id whatever it is called. Files
-are read by name here, so those that hold a column under another name are refused.
+Source: SerDeHelper, InternalSchemaCache. ``ALTER TABLE`` stores every version of the schema below
+``.hoodie/.schema``, in which a column keeps its id when it is renamed. Files are read by column
+name here, so files with an old name are refused.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, Final, Self
 
 from reconciler.hudi.codecs.avro_binary import decoding, require
 
-#: where the versions are, and the key of a commit's extra metadata that says there are some
+#: folder of the versions, and the key of a commit's extra metadata that shows they exist
 SCHEMA_FOLDER: Final = ".hoodie/.schema"
 LATEST_SCHEMA_KEY: Final = "latest_schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaVersion:
-    """A version of a table's schema: the path of each column and field by its id.
+    """A version of a table's schema: paths of columns and fields by their ids.
 
-    ``since``: the instant from which on files are written with it, as a number.
+    ``since``: the instant, as a number, from which on files are written with it.
     """
 
     since: int
@@ -35,20 +35,20 @@ class SchemaVersion:
 
 
 def parse_schema_versions(data: bytes, path: str) -> tuple[SchemaVersion, ...]:
-    """Every version, oldest first; raises FormatError naming ``path``."""
+    """Parse all versions, oldest first; raises FormatError naming ``path``."""
     with decoding(path, "the history of the schema"):
         schemas = json.loads(data)["schemas"]
-        require(isinstance(schemas, list), "it lists no schemas")
+        require(isinstance(schemas, list), "it has no list of schemas")
         return tuple(sorted(map(SchemaVersion.parse, schemas), key=lambda version: version.since))
 
 
 def find_renamed_columns(
     versions: tuple[SchemaVersion, ...], *, oldest: str, as_of: str
 ) -> dict[str, str]:
-    """The columns as of an instant that files may hold under another name, and that name.
+    """Return columns as of an instant that files may have under another name, with that name.
 
-    ``oldest``: the instant of the oldest of the files that are read. A column that was dropped and
-    made again counts too, under its own name: what the old files hold is not it.
+    ``oldest``: instant of the oldest file that is read. A column that was dropped and added again
+    is included with its own name, because old files have another column of that name.
     """
     seen = [version for version in versions if version.since <= int(as_of)]
     begin = max((v.since for v in seen if v.since <= int(oldest)), default=0)
@@ -65,7 +65,7 @@ def find_renamed_columns(
 
 
 def _list_fields(kind: Mapping[str, Any], path: str) -> Iterator[tuple[int, str]]:
-    """Ids and paths of the fields of a type, and of those in them."""
+    """Yield ids and paths of the fields of a type, with nested ones."""
     for field in kind.get("fields", ()):
         name = f"{path}{field['name']}"
         yield int(field["id"]), name

@@ -1,4 +1,4 @@
-"""The file slices of a table as it is, by the rules of its version; pure."""
+"""Find the files that a read of the current table needs; pure."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def build_table_view(state: TableState) -> FileView:
 
 
 def find_newest_bases(view: FileView) -> NDArray[np.int64]:
-    """The base files that a read of now sees, as ascending rows of the view's files.
+    """Return the base files that a current read uses, as ascending rows of the view's files.
 
-    Those of the newest visible slice of every group that isn't replaced, and of the one before
-    where a compaction is pending; of two in a slice the last.
+    They belong to the newest visible slice of every file group that is not replaced, and to the
+    slice before if a compaction is pending. If a slice has two, the last one counts.
     """
     is_read = _is_current(view)
     bases = np.flatnonzero((view.files.kind == FileKind.BASE) & is_read[view.row_slice])
@@ -42,12 +42,12 @@ def find_newest_bases(view: FileView) -> NDArray[np.int64]:
 
 
 def find_newest_logs(view: FileView) -> NDArray[np.int64]:
-    """The log files that a read of now merges, as ascending rows of the view's files."""
+    """Return the log files that a current read merges, as ascending rows of the view's files."""
     return np.flatnonzero((view.files.kind == FileKind.LOG) & _is_current(view)[view.row_slice])
 
 
 def _is_current(view: FileView) -> NDArray[np.bool_]:
-    """Per slice: it is the newest of a live group, or the one before where that one is to come."""
+    """Return per slice whether it is the newest of a live group, or before a pending compaction."""
     rows = np.flatnonzero(view.is_visible & view.is_live)
     is_last = np.append(np.diff(view.group[rows]) != 0, True)[: len(rows)]
     newest = np.flatnonzero(is_last)

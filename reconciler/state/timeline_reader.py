@@ -1,6 +1,7 @@
-"""The payloads of the timeline that planners need, as values of the state.
+"""Read the payloads of the timeline that planners need.
 
-Only what is asked for is read: a commit's statistics may be large, and most plans need none.
+Each payload is read only when it is needed: commit statistics may be large and most plans do not
+need them.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class TimelineReader:
         for instant in self.timeline.pending({Action.CLUSTERING, Action.REPLACECOMMIT}):
             data, path = self._read_requested(instant)
             if instant.action is Action.REPLACECOMMIT and not data:
-                continue  # an insert_overwrite of an old writer: it names no slices
+                continue  # an insert_overwrite of an old writer, which names no slices
             if RequestedReplace.parse(data, path).is_clustering:
                 found.append(
                     PendingClustering(
@@ -99,7 +100,7 @@ class TimelineReader:
         return tuple(found)
 
     def read_rolled_back(self) -> frozenset[str]:
-        """What pending rollbacks are going to undo; one whose plan is not there says nothing."""
+        """Return the instants that pending rollbacks undo; a rollback without a plan is ignored."""
         found = set()
         for instant in self.timeline.pending({Action.ROLLBACK}):
             file = self.timeline.find_file(instant.requested, instant.action, State.REQUESTED)
@@ -157,7 +158,7 @@ class TimelineReader:
         )
 
     def _read_planned(self, time: str) -> Mapping[str, tuple[str, ...]]:
-        """What a clean meant to delete; nothing where its plan is gone or cannot be decoded."""
+        """Return the files a clean planned to delete; none if its plan is missing or damaged."""
         requested = self.timeline.find_file(time, Action.CLEAN, State.REQUESTED)
         if requested is None:
             return {}
@@ -179,7 +180,7 @@ class TimelineReader:
         state = entry.instant.state.value
         requested = self.timeline.find_file(time, Action.CLEAN, State.REQUESTED)
         if requested is None:
-            problem = "its requested file is not there"
+            problem = "its requested file is missing"
             return PendingClean(instant=time, state=state, started_ms=started_ms, problem=problem)
         try:
             plan = CleanerPlan.parse(self._read_data(requested), self._path(requested))
@@ -198,13 +199,13 @@ class TimelineReader:
         )
 
     def _find_start(self, pending: Instant) -> int:
-        """When the newest file of an instant was written."""
+        """Return when the newest file of an instant was written."""
         key = (pending.requested, pending.action)
         files = (f for f in self.timeline.files if (f.instant.requested, f.instant.action) == key)
         return max(file.modified_ms for file in files)
 
     def read_touched(self, since: str) -> Mapping[str, frozenset[str]]:
-        """Partitions by completed write at or after ``since``."""
+        """Return the partitions of completed writes at or after ``since``."""
         return {
             entry.instant.requested: self._read_partitions(entry)
             for entry in self._list_entries(COMMITS)
@@ -230,7 +231,7 @@ class TimelineReader:
             missing = Instant(instant.requested, instant.action, State.REQUESTED).file_name
             raise FormatError(
                 f"{self.properties.timeline_folder}/{missing}",
-                f"is not there, although {instant.file_name} is",
+                f"is missing, although {instant.file_name} exists",
                 "restore it from a copy or roll the instant back with Hudi",
             )
         return self._read_data(file), self._path(file)
@@ -245,7 +246,7 @@ class TimelineReader:
 def list_clustering_slices(
     pending: Iterable[PendingClustering],
 ) -> tuple[PendingClusteringSlice, ...]:
-    """Every slice that a pending clustering has in hand."""
+    """Return every slice of the plans of pending clusterings."""
     return tuple(
         PendingClusteringSlice(
             instant=one.instant,

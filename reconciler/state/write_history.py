@@ -1,4 +1,4 @@
-"""Past writes and past clusterings, read from the timeline's commit files."""
+"""Read past writes and past clusterings from the timeline's commit files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteHistory:
-    """``read_newest``: the newest completed writes, oldest first. ``clusterings``: likewise, all.
+    """The newest completed writes and all completed clusterings, oldest first.
 
-    ``schema``: the table's Avro schema by the newest of ``read_newest`` that declares it.
+    ``schema``: the table's Avro schema from the newest of ``written`` that has it.
     """
 
     written: tuple[PastWrite, ...]
@@ -43,10 +43,10 @@ class WriteHistory:
 def read_write_history(
     storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 20
 ) -> WriteHistory:
-    """The newest completed writes, and every completed clustering of the active timeline.
+    """Return the newest completed writes and every completed clustering of the active timeline.
 
-    Reads one file a write and two a clustering. Raises FormatError, StorageError; NotFoundError
-    where the timeline has moved on since it was listed.
+    Reads one file per write and two per clustering. Raises FormatError, StorageError, and
+    NotFoundError if the timeline has changed since it was listed.
     """
     return _HistoryReader(storage, properties, timeline).read_history(newest)
 
@@ -54,7 +54,7 @@ def read_write_history(
 def read_newest_writes(
     storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 10
 ) -> tuple[PastWrite, ...]:
-    """The newest completed writes, oldest first; reads one file each and raises as above."""
+    """Return the newest completed writes, oldest first. Raises like ``read_write_history``."""
     return _HistoryReader(storage, properties, timeline).read_newest(newest)
 
 
@@ -97,7 +97,7 @@ class _HistoryReader:
                 yield self._past_clustering(entry, stats)
 
     def _past_clustering(self, entry: TimelineFile, stats: WriteStats) -> PastClustering:
-        """What a completed clustering was; of those that we had Hudi execute the plan knows."""
+        """Return a completed clustering; if Hudi executed it for us, from its plan."""
         time = entry.instant.requested
         if LAYOUT_KEY in stats.extra:
             layout = ClusteringLayout.parse(stats.extra[LAYOUT_KEY], self._path(entry))
@@ -108,7 +108,7 @@ class _HistoryReader:
         if asked is None:
             return PastClustering(instant=time, layout=None, extra=stats.extra)
         plan = RequestedReplace.parse(self._read_data(asked), self._path(asked))
-        # a plan that we were to execute and another writer did says nothing of what came of it
+        # if another writer executed a plan that was ours to execute, its result is unknown
         if plan.extra.get(EXECUTOR_KEY) == HUDI_EXECUTOR and LAYOUT_KEY in plan.extra:
             layout = ClusteringLayout.parse(plan.extra[LAYOUT_KEY], self._path(asked))
             return PastClustering(instant=time, layout=layout, extra=plan.extra)

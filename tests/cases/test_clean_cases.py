@@ -108,7 +108,7 @@ def by_us(state, decision):
     return {
         "earliest": decision.expired.earliest,
         "lastCompleted": state.commits_timeline[-1].requested if state.commits_timeline else "",
-        "scanned": list(decision.verdict.scanned),
+        "scanned": list(decision.expired.scanned),
         "files": files,
         "deleted": list(step.delete_partitions) if step else [],
     }

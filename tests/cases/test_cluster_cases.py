@@ -276,8 +276,8 @@ def test_what_hudi_packed_once_is_not_packed_again(unpacked):
 
     assert [] == by_us(decision)
     assert [
-        "clustering 20261121051148760 laid it out as declared",
-        "clustering 20261121051148760 laid it out as declared",
-        "packing it with others of its partition would make no fewer files",
-        "clustering 20261121051148760 laid it out as declared",
+        "clustering 20261121051148760 ordered it as declared",
+        "clustering 20261121051148760 ordered it as declared",
+        "packing it with others of its partition would not make fewer files",
+        "clustering 20261121051148760 ordered it as declared",
     ] == decision.because.to_pylist()

@@ -65,7 +65,7 @@ def test_a_dead_write_is_named_taken_back_and_planned_no_more(it):
         list_step_files(step),
     )
     assert f"commit {instant} of ann on here, process 2 (reconciler test) was left" in step.because
-    assert "its process is gone; apply takes it back, with 2 files" in step.because
+    assert "its process is dead; apply rolls it back, with 2 files" in step.because
     assert (0, 0) == (plan.tables[0].impact.files_removed, plan.tables[0].impact.bytes_removed)
 
     result = apply_once(it, plan)
@@ -316,7 +316,7 @@ def test_a_killed_process_has_its_write_taken_back_by_the_command(tmp_path, capf
     assert "Applying rolls back 1 dead write and removes no other files." in shown
     assert f"- rollback commit {instant}, 2 files: commit {instant} of " in " ".join(shown.split())
     assert 0 == run("status", spec)
-    assert "its process is gone" in " ".join(capfd.readouterr().out.split())
+    assert "its process is dead" in " ".join(capfd.readouterr().out.split())
 
     assert 0 == run("apply", spec, "--auto-approve", "--master", "no Spark is needed")
 

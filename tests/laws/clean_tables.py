@@ -494,7 +494,7 @@ def _scanned_groups(state, retention, bound):
     if set(last.savepointed) - current:
         return set(state.partitions)
     window = [i.requested for i in state.commits_timeline if since <= i.requested < bound]
-    return {path for time in window for path in state.touched[time]}
+    return {path for time in window for path in state.touched_partitions[time]}
 
 
 def _removable_files(state, retention, groups, bound, *, alone):

@@ -97,7 +97,7 @@ def test_a_limit_that_no_layout_reaches_is_explained_and_rewrites_nothing_again(
     assert "it reads 100 % of the table's bytes today; raise its maxScan" in said
     assert () == after.steps
     (said,) = of(after.warnings, "maxScan")
-    assert ": all is laid out as declared; it reads 9.1 % of the table's bytes today" in said
+    assert ": all is clustered as declared; it reads 9.1 % of the table's bytes today" in said
     assert "today, and 9.1 % was measured after clustering 2026" in said
     assert said.startswith("no layout on customer gets query 'one customer' below 1 % (maxScan): ")
     # the first rewrite was worth it, and nothing is to be done about the rest
@@ -212,7 +212,7 @@ def test_a_file_without_a_footer_is_read_by_every_query_and_named(table):
     plan, found = planned(it)
     (said,) = of(found.warnings, "predictions")
 
-    assert f"1 footer cannot be read, and queries read those files: {name}: " in said
+    assert f"1 footer cannot be read, so every query reads them: {name}: " in said
     assert all(one["filesBefore"] == 16 for one in found.predictions)
     # it is in no group, the others are laid out, and it still counts as read
     (step,) = found.steps

@@ -71,7 +71,7 @@ def test_a_column_that_is_declared_already_is_not_advised(warned):
 
     assert said.startswith("no layout on customer gets query 'one customer' below 1 % (maxScan): ")
     assert said.endswith(
-        "; raise its maxScan: what its predicate bounds is in clustering.columns already"
+        "; the query's columns are already clustered; raise its maxScan"
     )
 
 
@@ -93,4 +93,4 @@ def test_a_query_that_bounds_nothing_is_not_told_to_declare_columns(warned):
 def test_a_limit_on_a_misspelt_column_asks_for_the_name_to_be_put_right(warned):
     (said,) = warned("maxScan", "custmer = 4711")
 
-    assert said.endswith("; put the names of its predicate right first")
+    assert said.endswith("; correct the names in its predicate first")

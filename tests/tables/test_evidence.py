@@ -108,14 +108,14 @@ def gathered(folder, columns=("id", "i"), *, live=True, above=0.5, **asked):
 
 
 def said(state):
-    return [(doubt.rule, doubt.because) for doubt in state.evidence.warnings]
+    return [(doubt.rule, doubt.because) for doubt in state.clustering_facts.warnings]
 
 
 def told(state):
     """Per file the bounds of each column and its rows, log files left out."""
-    lists = [(low.to_pylist(), high.to_pylist()) for low, high in state.evidence.bounds]
+    lists = [(low.to_pylist(), high.to_pylist()) for low, high in state.clustering_facts.bounds]
     return {
-        name: (*((low[row], high[row]) for low, high in lists), int(state.evidence.rows[row]))
+        name: (*((low[row], high[row]) for low, high in lists), int(state.clustering_facts.rows[row]))
         for row, name in enumerate(state.files.name.to_pylist())
     }
 
@@ -144,7 +144,7 @@ class TestBounds:
         state = gathered(copy, live=False)
 
         expected = (
-            "clustering.when.overlapAbove is not judged in 2 partitions: 3 base files have no "
+            "clustering.when.overlapAbove is not checked in 2 partitions: 3 base files have no "
             "statistics on id, i in the metadata table, and no more than 2 footers are read; "
             "let the table's writers keep the index "
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"

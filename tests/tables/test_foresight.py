@@ -57,7 +57,7 @@ def test_a_store_that_fails_is_a_doubt_and_stops_nothing(table, monkeypatch):
     monkeypatch.setattr("reconciler.state.sampling.forecast_input.load_properties", fails)
     (doubt,) = add_forecast_input(storage, spec, state).forecast_input.warnings
 
-    said = "nothing is predicted for the declared queries: a.parquet: timed out"
+    said = "there are no predictions for the declared queries: a.parquet: timed out"
     assert said == doubt.because
 
 
@@ -127,7 +127,7 @@ def test_beyond_the_most_footers_nothing_is_invented(table):
     (doubt,) = found.warnings
     assert "predictions" == doubt.rule
     assert doubt.because == (
-        "nothing is predicted for the declared queries: 5 base files have no statistics on id, and "
+        "there are no predictions for the declared queries: 5 base files have no statistics on id, and "
         "no more than 4 footers are read; declare these columns under index.columns"
     )
 
@@ -152,7 +152,7 @@ def test_beyond_the_most_footers_no_column_is_advised_that_is_declared_already(t
         (found,) = telling.read().warnings
         return found.because
 
-    assert doubt("id").endswith("; the index step of a plan reads them: apply it")
+    assert doubt("id").endswith("; apply the index step of a plan, which reads them")
     assert doubt("id", "amount").endswith("; declare amount under index.columns too")
 
 

@@ -159,7 +159,7 @@ def test_a_table_that_nothing_was_written_to_has_no_columns_yet(table):
 
     assert 0 == len(state.files) == len(known.files)
     assert known.problems == {
-        "id": "column id cannot be indexed yet: nothing was written to the table"
+        "id": "column id cannot be indexed yet: the table has no rows"
     }
     assert plan_table(asked("id"), state, NOW).steps == ()
 
@@ -340,5 +340,5 @@ def test_a_name_that_was_another_columns_is_not_believed(table):
     assert ["id", "z", "y"] == [one["name"] for one in now["fields"][5:8]]
     assert ["id", "z"] == list(known.wanted)
     assert known.problems["y"].startswith(
-        "column y cannot be indexed: older files hold another column of this name"
+        "column y cannot be indexed: older files have another column of this name"
     )

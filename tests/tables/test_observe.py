@@ -175,7 +175,7 @@ def test_a_clean_is_known_completed_blank_pending_and_broken(name, unpacked):
 
     requested.unlink()
     (pending,) = seen(root).pending_cleans
-    assert ("its requested file is not there", {}) == (pending.problem, pending.files)
+    assert ("its requested file is missing", {}) == (pending.problem, pending.files)
 
 
 @pytest.mark.parametrize("name", ["v6_cow_part", "v9_cow_part"])

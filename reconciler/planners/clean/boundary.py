@@ -1,7 +1,7 @@
-"""The earliest instant to retain: what a read must still be able to see.
+"""Find the earliest instant to retain, from which on reads must still work.
 
-Source: Hudi's CleanerUtils.getEarliestCommitToRetain and CleanPlanner (1.2.0). Unlike Hudi, pending
-writes hold the hours boundary back too, and ``maxCommitsPerRun`` holds from the first clean on.
+Source: Hudi's CleanerUtils.getEarliestCommitToRetain and CleanPlanner (1.2.0). Unlike in Hudi,
+pending writes also limit the boundary by hours, and ``maxCommitsPerRun`` limits the first clean.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import CompletedClean, TableState
 
-#: pending actions that hold the boundary back: what they write may be read at their own time
+#: pending actions that limit the boundary: what they write may be read at their own time
 _BLOCKING_ACTIONS = COMMITS | {Action.COMPACTION, Action.CLUSTERING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boundary:
-    """``policy``: what the policy alone says; ``held``: the same, held back by pending writes.
+    """The earliest instant to retain: by the ``policy`` alone, and the ``effective`` one.
 
-    None where there is none: nothing is old enough. ``blocking_write`` is the pending write that holds it
-    back, None if none does. ``cutoff`` is the instant of "now minus the hours".
+    Both are None if nothing is old enough. ``blocking_write``: the pending write that limits the
+    boundary, or None. ``cutoff``: the instant that is the retention's hours before now.
     """
 
     policy: str | None
@@ -33,9 +33,9 @@ class Boundary:
 
 
 def find_boundary(retention: Retention, timeline: Timeline, cutoff: str | None) -> Boundary:
-    """The boundary before any cap; both None under KEEP_LATEST_FILE_VERSIONS.
+    """Return the boundary before any cap; both values are None under KEEP_LATEST_FILE_VERSIONS.
 
-    ``cutoff`` is needed by KEEP_LATEST_BY_HOURS alone.
+    ``cutoff`` is needed only by KEEP_LATEST_BY_HOURS.
     """
     times = [i.requested for i in timeline.commits]
     policy = _policy_boundary(retention, times, cutoff)
@@ -53,7 +53,7 @@ def _policy_boundary(retention: Retention, times: list[str], cutoff: str | None)
             return times[-retention.keep] if len(times) > retention.keep else None
         case Policy.HOURS:
             if cutoff is None:
-                raise ValueError("KEEP_LATEST_BY_HOURS needs the instant of its window's start")
+                raise ValueError("KEEP_LATEST_BY_HOURS needs the instant at which its hours start")
             at = bisect_left(times, cutoff)
             return times[at] if at < len(times) else None
         case Policy.FILE_VERSIONS:
@@ -63,11 +63,11 @@ def _policy_boundary(retention: Retention, times: list[str], cutoff: str | None)
 def cap_boundary(
     boundary: str, max_commits: int, state: TableState, first_expiry: str | None
 ) -> str:
-    """The boundary of one run that retires at most so many commits.
+    """Return the boundary of one run that retires at most ``max_commits`` commits.
 
-    Counted from the earliest instant that the last completed clean retained, else from the first
-    commit there is. ``first_expiry`` is the smallest instant that expires anything removable: a run
-    goes beyond it, however small the cap, so that what is left shrinks.
+    Commits count from the earliest instant that the last completed clean retained, else from the
+    first commit. ``first_expiry`` is the smallest instant that expires a removable file: a run goes
+    beyond it even with a small cap, so that every run removes something.
     """
     times = [i.requested for i in state.timeline.commits]
     last = find_last_clean(state)
@@ -82,7 +82,7 @@ def cap_boundary(
 
 
 def find_last_clean(state: TableState) -> CompletedClean | None:
-    """The last completed clean; None also when its file is empty, as Hudi reads it."""
+    """Return the last completed clean; None also if its file is empty, as in Hudi."""
     if not state.cleans:
         return None
     last = max(state.cleans, key=lambda clean: clean.instant)
@@ -90,7 +90,7 @@ def find_last_clean(state: TableState) -> CompletedClean | None:
 
 
 def count_commits_since_clean(state: TableState) -> int:
-    """Completed writes after those that the last completed clean was planned on."""
+    """Return how many writes were completed since the last completed clean was planned."""
     last = find_last_clean(state)
     if last is None:
         return len(state.timeline.commits)

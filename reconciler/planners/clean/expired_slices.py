@@ -1,4 +1,4 @@
-"""Which slices a clean removes, which the policy alone would, and why: masks over the view.
+"""Find the expired file slices: those a clean removes and those the policy alone would remove.
 
 Source: Hudi's CleanPlanner.getFilesToCleanKeepingLatestCommits and -Versions (1.2.0).
 """
@@ -21,12 +21,12 @@ from reconciler.state.model import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpiredSlices:
-    """Masks per slice, and what they were made of.
+    """Masks per slice and what they are based on.
 
-    ``by_policy``: what the policy alone removes. ``is_removed``: what the clean removes; a subset.
-    ``is_held_back``: of ``by_policy``, below neither a pending write's bound nor outside its scan.
-    ``is_displaced``: a pending compaction's output takes its place among the file versions.
-    ``earliest``: the run's earliest instant to retain; ``scanned`` the partitions it looked at.
+    ``by_policy``: the policy alone removes the slice. ``is_removed``: the clean removes it.
+    ``is_held_back``: the policy removes it, but a pending write keeps it.
+    ``is_displaced``: the output of a pending compaction counts as its file version.
+    ``earliest``: the earliest instant to retain of this run; ``scanned``: the partitions scanned.
     """
 
     boundary: Boundary
@@ -45,7 +45,7 @@ def find_expired_slices(
     protection: Protection,
     boundary: Boundary,
 ) -> ExpiredSlices:
-    """Decide about every slice."""
+    """Return which slices of a table have expired."""
     if retention.policy is Policy.FILE_VERSIONS:
         return _expire_by_versions(retention, state, view, protection, boundary)
     return _expire_by_time(retention, state, view, protection, boundary)
@@ -57,7 +57,7 @@ def _expire_by_versions(
     scanned = find_partitions_to_scan(retention, state, None)
     scope = view.is_visible & _is_in_partitions(view, scanned)
     by_policy = scope & (~view.is_live | (view.rank >= retention.keep))
-    # the pending compaction's output counts as one version, its input as none
+    # the output of a pending compaction counts as one version, its input does not count
     needed = np.cumsum((guard.compaction >= 0) & view.is_visible, dtype=np.int64)
     last = np.searchsorted(view.group, view.group, side="right") - 1
     unneeded_newer = view.rank - (needed[last] - needed) if len(view) else view.rank
@@ -103,7 +103,7 @@ def _expire_by_time(
 def _find_expired(
     retention: Retention, state: TableState, view: FileView, earliest: str | None
 ) -> NDArray[np.bool_]:
-    """Slices that no read at or after ``earliest`` needs, in the partitions it makes us look at."""
+    """Return the slices of scanned partitions that no read at or after ``earliest`` needs."""
     fewest = retention.keep if retention.policy is Policy.COMMITS else 0
     if earliest is None or len(state.commits_timeline) <= fewest:
         return np.zeros(len(view), np.bool_)
@@ -117,9 +117,9 @@ def _find_expired(
 def _find_first_expiry(
     view: FileView, is_removed: NDArray[np.bool_], looks: Mapping[str, str]
 ) -> str | None:
-    """The smallest instant such that any boundary after it removes something; None if none does.
+    """Return the smallest instant such that a boundary after it removes something, or None.
 
-    A file goes once it has expired and its partition is looked at.
+    A file is removed when it has expired and its partition is scanned.
     """
     paths = view.files.partitions
     soonest = np.full(len(paths), view.never_code, np.int32)
@@ -136,7 +136,7 @@ def _find_first_expiry(
 
 
 def _expiry_times(view: FileView) -> NDArray[np.int32]:
-    """Per slice the time since which no read needs it: superseded, or its group replaced."""
+    """Return per slice the time when it was superseded or its group was replaced."""
     expiry: NDArray[np.int32] = np.where(view.is_live, view.newer, view.replaced[view.group])
     return expiry
 

@@ -1,4 +1,4 @@
-"""Why a clean does nothing, or less than its policy says; pure."""
+"""Explain why a clean removes nothing, or less than its policy allows; pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NOTHING_TO_DO = "nothingToDo"
 _HOLDER_PHRASES = {
     "pendingCompaction": "pending compactions read",
     "pendingClustering": "pending clusterings read",
-    "pendingWrite": "a pending write holds back",
+    "pendingWrite": "a pending write keeps",
     "readers": "readers may still read",
-    "cap": "retention.maxCommitsPerRun holds back",
+    "cap": "retention.maxCommitsPerRun keeps",
 }
 
 
 def check_after_commits(retention: Retention, state: TableState) -> Note | None:
-    """The trigger that isn't met, None when a clean may be planned (Hudi's needsCleaning)."""
+    """Return the note that the trigger is not met; None if a clean may run (needsCleaning)."""
     needed = retention.after_commits
     done = count_commits_since_clean(state)
     if needed is None or done >= needed:
@@ -34,15 +34,15 @@ def check_after_commits(retention: Retention, state: TableState) -> Note | None:
     since = f"since clean {last.instant}" if last else "yet"
     return Note(
         NOTHING_TO_DO,
-        f"nothing to do: only {pluralize(done, 'completed commit')} {since}, and "
-        f"retention.afterCommits waits for {needed}",
+        f"nothing to do: {pluralize(done, 'completed commit')} {since} "
+        f"(retention.afterCommits: {needed})",
     )
 
 
 def collect_warnings(
     retention: Retention, state: TableState, decision: CleanDecision
 ) -> tuple[Note, ...]:
-    """Everything that holds a clean back, and why nothing happens when nothing does."""
+    """Return the warnings about everything that limits a clean, and why there is no step."""
     notes = [
         _warn_of_pending_write(decision),
         _warn_of_v6_logs(decision),
@@ -54,15 +54,16 @@ def collect_warnings(
 
 
 def warn_of_resumes(retention: Retention, decision: CleanDecision) -> tuple[Note, ...]:
-    """What pending cleans remove although the policy of the spec would keep it."""
+    """Return the warning that pending cleans remove files that the policy would keep."""
     beyond = decision.is_resumed & ~decision.expired.by_policy[decision.view.row_slice]
     if not beyond.any():
         return ()
     return (
         Note(
             "pendingClean",
-            f"pending cleans remove {pluralize(int(beyond.sum()), 'file')} that {describe_retention(retention)} "
-            "would keep; any writer of the table may finish them too",
+            f"pending cleans remove {pluralize(int(beyond.sum()), 'file')} that a retention of "
+            f"{describe_retention(retention)} would keep; any writer of the table may finish "
+            "these cleans",
         ),
     )
 
@@ -77,7 +78,8 @@ def _warn_of_pending_write(decision: CleanDecision) -> Note | None:
     }.get(bounds.blocking_write.action, "roll it back or let its writer finish")
     return Note(
         "pendingWrite",
-        f"{explain_held_boundary(bounds.blocking_write, bounds.effective)} instead of {bounds.policy}: {way_out}",
+        f"{explain_held_boundary(bounds.blocking_write, bounds.effective)} instead of "
+        f"{bounds.policy}: {way_out}",
     )
 
 
@@ -87,9 +89,9 @@ def _warn_of_v6_logs(decision: CleanDecision) -> Note | None:
         return None
     return Note(
         "completionTimes",
-        f"{pluralize(count, 'log file')} of expired file slices stay: Hudi 1.x derives completion "
-        "times from the modification times of the timeline's files, which say that a later file "
-        "slice has them; was the table copied?",
+        f"{pluralize(count, 'log file')} of expired file slices stay: Hudi 1.x takes completion "
+        "times from the modification times of timeline files and assigns these logs to a later "
+        "file slice; check whether the table was copied",
     )
 
 
@@ -100,8 +102,8 @@ def _warn_of_folders(state: TableState, decision: CleanDecision) -> Note | None:
     first = state.timeline.pending(WRITES)[0]
     return Note(
         "pendingWrite",
-        f"{pluralize(len(waiting), 'partition folder')} with no file left (such as {waiting[0]}) can "
-        f"go when no write is pending; {first.action} {first.requested} is",
+        f"{pluralize(len(waiting), 'empty partition folder')} (such as {waiting[0]}) can be "
+        f"deleted only while no write is pending; {first.action} {first.requested} is pending",
     )
 
 
@@ -113,22 +115,22 @@ def _explain_nothing(retention: Retention, state: TableState, decision: CleanDec
     if retention.policy is Policy.COMMITS and commits <= retention.keep:
         return Note(
             NOTHING_TO_DO,
-            f"nothing to do: only {pluralize(commits, 'completed commit')} on the active timeline, "
+            f"nothing to do: the active timeline has {pluralize(commits, 'completed commit')}, "
             f"retention keeps {retention.keep}",
         )
     if retention.policy is Policy.HOURS and commits and decision.expired.boundary.policy is None:
         return Note(
             "idle",
             f"nothing to do: the newest commit {state.timeline.commits[-1].requested} is older "
-            f"than the window of {describe_retention(retention)}, and Hudi keeps all files of idle tables",
+            f"than {describe_retention(retention)}, and Hudi keeps all files of idle tables",
         )
     return Note(
-        NOTHING_TO_DO, f"nothing to do: no file slice is beyond {describe_retention(retention)}"
+        NOTHING_TO_DO, f"nothing to do: no file slice exceeds {describe_retention(retention)}"
     )
 
 
 def _explain_kept(decision: CleanDecision) -> str | None:
-    """What saves the slices that the policy alone would remove: the first reason, and its share."""
+    """Return the main reason why slices past retention stay, and how many it keeps."""
     kept, view = decision.kept, decision.view
     if not len(kept):
         return None

@@ -1,4 +1,4 @@
-"""The files that the policy alone would remove and that stay, each with the rule that saves it."""
+"""List the files past retention that stay, each with the rule that keeps it; pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.plans.columns import build_dictionary
 from reconciler.plans.model import KEEP_RULES, KeptFiles
 from reconciler.spec.model import Retention
 
-_COUNTED_AS_VERSION = "the output of a pending compaction of its file group counts as one version"
+_COUNTED_AS_VERSION = "the output of a pending compaction of its file group counts as a version"
 _AWAITS_COMPACTION = "the newer slice of its file group waits for a pending compaction"
 
 
@@ -29,7 +29,7 @@ def list_kept_files(
     expired: ExpiredSlices,
     is_kept: NDArray[np.bool_],
 ) -> KeptFiles:
-    """The rows of ``is_indexed_when_named`` with the first rule of KEEP_RULES that applies to each."""
+    """Return the rows of ``is_kept`` with the first rule of KEEP_RULES that applies to each."""
     rows = np.flatnonzero(is_kept)
     slices = view.row_slice[rows]
     if view.row_slice_1x is not None:
@@ -45,17 +45,17 @@ def list_kept_files(
 
 
 def explain_held_boundary(holder: Instant, boundary: str | None) -> str:
-    """Which pending write holds the boundary back, and to where."""
-    where = f"at {boundary}" if boundary else "before the first commit"
+    """Return the sentence which pending write limits the boundary, and to which instant."""
+    where = f"to {boundary}" if boundary else "to before the first commit"
     return (
-        f"pending {holder.action} {holder.requested} holds the earliest instant to retain {where}"
+        f"pending {holder.action} {holder.requested} limits the earliest instant to retain {where}"
     )
 
 
 def _assign_reasons(
     retention: Retention, view: FileView, guard: Protection, verdict: ExpiredSlices
 ) -> tuple[NDArray[np.int8], RowReasons]:
-    """Per slice the rule that saves it, were it to be saved, and the sentence."""
+    """Return per slice the first rule that would keep it, and the sentence."""
     rules = np.full(len(view), -1, np.int8)
     because = RowReasons(len(view))
     pending = guard.pending

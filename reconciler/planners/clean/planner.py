@@ -1,6 +1,6 @@
-"""Which files a clean removes, which stay and why; pure.
+"""Plan a clean: which files it removes, which it keeps, and why; pure.
 
-The rules are Hudi 1.2.0's with the deviations that the documentation lists.
+The rules are those of Hudi 1.2.0 with the deviations that the documentation lists.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ RETENTION_UNITS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CleanDecision:
-    """A clean and what it was decided on. ``step`` is None when there is nothing to do.
+    """A clean and the facts it is based on. ``step`` is None if there is nothing to do.
 
-    ``expired`` has masks over the slices of ``view``; ``is_removed``, ``is_indexed_when_named``, ``is_resumed``
-    are per row of the state's files. Resumed rows belong to pending cleans. ``logs_read_by_hudi_1x``
-    counts files that stay because Hudi 1.x reads them with a later slice. ``waiting_partitions``
-    hold nothing any more and stay while a write is pending.
+    ``expired`` has masks over the slices of ``view``. ``is_removed``, ``is_kept`` and
+    ``is_resumed`` are per row of the state's files; resumed rows belong to pending cleans.
+    ``logs_read_by_hudi_1x``: number of files kept because Hudi 1.x reads them with a later slice.
+    ``waiting_partitions`` are empty and stay until no write is pending.
     """
 
     step: CleanStep | None
@@ -63,11 +63,11 @@ def plan_clean(
     view: FileView | None = None,
     window: ReaderWindow | None = None,
 ) -> CleanDecision:
-    """Decide about every file; the trigger (``afterCommits``) is the caller's.
+    """Return the clean of a table. The caller checks the trigger (``afterCommits``).
 
-    ``cutoff``: the instant at which the window of KEEP_LATEST_BY_HOURS starts, in the zone of the
-    timeline. ``resumed``: per row of ``state.files``, a pending clean removes it already. ``view``
-    is the state's, where the caller has it. ``window``: what was superseded in it stays.
+    ``cutoff``: instant at which the hours of KEEP_LATEST_BY_HOURS start, in the timeline's zone.
+    ``resumed``: per row of ``state.files``, whether a pending clean already removes it.
+    ``window``: slices superseded within it stay.
     """
     view = build_table_view(state) if view is None else view
     guard = find_protection(state, view, window)
@@ -79,7 +79,7 @@ def plan_clean(
     is_removed = _mark_files(view, verdict.is_removed) & ~resumed
     removed = _removed_files(retention, view, verdict, is_removed)
     empty = _find_emptied_partitions(retention, state, view, verdict, is_removed | resumed)
-    # a writer may be about to use the folder: apply removes none while a write is pending
+    # a pending write may be about to use the folder, so apply removes none until it is done
     is_quiet = not state.timeline.pending(WRITES)
     partitions = empty if is_quiet else ()
     step = CleanStep(
@@ -104,7 +104,7 @@ def plan_clean(
 
 
 def _mark_files(view: FileView, of_slices: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Per file: its slice is marked, and so is the one that Hudi 1.x reads it with."""
+    """Return per file whether its slice is marked, and also the slice that Hudi 1.x assigns it."""
     rows: NDArray[np.bool_] = of_slices[view.row_slice]
     if view.row_slice_1x is not None:
         rows = rows & of_slices[view.row_slice_1x]
@@ -112,7 +112,7 @@ def _mark_files(view: FileView, of_slices: NDArray[np.bool_]) -> NDArray[np.bool
 
 
 def _is_read_by_later_slice(view: FileView, verdict: ExpiredSlices) -> NDArray[np.bool_]:
-    """Logs of version 6 that are removable by name and still read by Hudi 1.x."""
+    """Return per file whether it is a removable log of version 6 that Hudi 1.x still reads."""
     if view.row_slice_1x is None:
         return np.zeros(0, np.bool_)
     waits: NDArray[np.bool_] = (
@@ -152,7 +152,7 @@ def _removed_files(
 
 def _explain_replaced(retention: Retention, earliest: str | None, when: str) -> str:
     if earliest is None:
-        return f"its file group was replaced at {when}; retention.fileVersions keeps none of those"
+        return f"its file group was replaced at {when}; retention.fileVersions keeps no such files"
     return (
         f"its file group was replaced at {when}, before {_describe_boundary(retention, earliest)}"
     )
@@ -160,8 +160,14 @@ def _explain_replaced(retention: Retention, earliest: str | None, when: str) -> 
 
 def _explain_superseded(retention: Retention, earliest: str | None, newer: str) -> str:
     if earliest is None:
-        return f"superseded by {newer}; its file group keeps its newest {describe_retention(retention)}"
-    return f"superseded by {newer}, which is itself older than {_describe_boundary(retention, earliest)}"
+        return (
+            f"superseded by {newer}; its file group keeps its newest "
+            f"{describe_retention(retention)}"
+        )
+    return (
+        f"superseded by {newer}, which is itself older than "
+        f"{_describe_boundary(retention, earliest)}"
+    )
 
 
 def _describe_boundary(retention: Retention, earliest: str) -> str:
@@ -169,7 +175,7 @@ def _describe_boundary(retention: Retention, earliest: str) -> str:
 
 
 def describe_retention(retention: Retention) -> str:
-    """What the policy keeps, in words: ``10 commits``."""
+    """Return what the policy keeps in words, for example ``10 commits``."""
     return f"{retention.keep} {RETENTION_UNITS[retention.policy]}" + (
         "" if retention.keep == 1 else "s"
     )
@@ -182,9 +188,10 @@ def _find_emptied_partitions(
     verdict: ExpiredSlices,
     is_gone: NDArray[np.bool_],
 ) -> tuple[str, ...]:
-    """Scanned partitions without a live group, all of whose files go now.
+    """Return the scanned partitions without a live file group whose files are all removed now.
 
-    Unlike in Hudi a partition stays with any file of a replaced group, savepointed ones above all.
+    Unlike in Hudi, a partition stays while it has any file of a replaced group, above all
+    savepointed ones.
     """
     by_versions = retention.policy is Policy.FILE_VERSIONS
     if not state.is_partitioned or (verdict.earliest is None and not by_versions):

@@ -1,4 +1,4 @@
-"""Which partitions a clean looks at.
+"""Find the partitions that a clean scans; pure.
 
 Source: Hudi's CleanPlanner.getPartitionPathsToClean (1.2.0).
 """
@@ -14,7 +14,7 @@ from reconciler.state.model import TableState
 def find_partitions_to_scan(
     retention: Retention, state: TableState, earliest: str | None
 ) -> tuple[str, ...]:
-    """Sorted partitions that may hold files to remove below ``earliest``."""
+    """Return the sorted partitions that may hold files that expired before ``earliest``."""
     if retention.policy is not Policy.FILE_VERSIONS:
         if earliest is None:
             return ()
@@ -27,9 +27,9 @@ def find_partitions_to_scan(
 def find_first_touches(
     retention: Retention, state: TableState, earliest: str
 ) -> dict[str, str] | None:
-    """The partitions of an incremental scan, each with the first retired commit that touched it.
+    """Return the partitions of an incremental scan with the first retired commit in each.
 
-    A scan looks at a partition only with a boundary after that commit. None when all are scanned.
+    A partition is scanned only with a boundary after that commit. None if all are scanned.
     """
     if retention.scan != "incremental":
         return None
@@ -41,10 +41,10 @@ def find_first_touches(
 
 
 def _find_retired_commits(state: TableState, earliest: str) -> list[str] | None:
-    """The commits retired since the last clean, oldest first; None when only a full scan will do.
+    """Return the commits retired since the last clean, oldest first; None if a full scan is needed.
 
-    A full scan follows a removed savepoint, a clean without a boundary, one whose boundary is
-    archived, and commits that were not read.
+    A full scan is needed after a removed savepoint, a clean without a boundary, a clean whose
+    boundary is archived, and when commits were not read.
     """
     last = find_last_clean(state)
     previous = last.earliest_instant_to_retain if last else ""

@@ -1,4 +1,4 @@
-"""The slices that a clustering may rewrite: the newest one of every live group, as columns."""
+"""Find the slices that a clustering may rewrite: the newest of every live file group."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NO_HOLDER = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CandidateSlices:
-    """One element a slice, sorted by partition and within it by file group.
+    """The newest slices, one element per slice, sorted by partition and file group.
 
-    ``group``: int32, into the groups of the view's files; ``partition``: int32, into their
-    partitions. ``base_row``: int64, the row of the base file in the files, -1 for a slice of logs
-    alone. ``base``, ``logs``: int64, bytes of the base file and of the log files.
-    ``log_row``, ``log_slice``: int64, rows of the log files in merge order, slice by slice, and the
-    slice each belongs to. ``holder``: int32 into ``holders``, the pending service or write that has
-    the group in hand, -1 where there is none; ``holders`` are pairs of a rule and an instant.
+    ``group``: int32, code of the file group; ``partition``: int32, code of the partition.
+    ``base_row``: int64, row of the base file in the view's files; -1 for a slice with only logs.
+    ``base``, ``logs``: int64, bytes of the base file and of the log files.
+    ``log_row``, ``log_slice``: int64, rows of the log files in merge order by slice, and the slice
+    of each. ``holder``: int32 into ``holders``, the pending service or write that uses the file
+    group; -1 for none. ``holders``: pairs of a rule and an instant.
     """
 
     view: FileView
@@ -49,15 +49,15 @@ class CandidateSlices:
 
     @property
     def bytes(self) -> NDArray[np.int64]:
-        """What reading the slice reads."""
+        """Return the bytes of each slice, base file and logs."""
         return self.base + self.logs
 
 
 def find_candidates(state: TableState, view: FileView) -> CandidateSlices:
-    """The newest slice with files of every group that is not replaced.
+    """Return the newest slice with files of every file group that is not replaced.
 
-    Log files of writes that are not completed are no part of a slice from version 8 on; in version
-    6 a log file holds blocks of several writes. Source: Hudi's getLatestFileSlices (1.2.0).
+    From version 8 on, log files of incomplete writes do not belong to a slice; in version 6 a log
+    file holds blocks of several writes. Source: Hudi's getLatestFileSlices (1.2.0).
     """
     files = view.files
     seen = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
@@ -68,7 +68,7 @@ def find_candidates(state: TableState, view: FileView) -> CandidateSlices:
     of_row = place[view.row_slice]
     bases = np.flatnonzero((files.kind == FileKind.BASE) & (of_row >= 0))
     base_row = np.full(len(newest), NO_HOLDER, np.int64)
-    base_row[of_row[bases]] = bases  # of two attempts at one file the last name counts
+    base_row[of_row[bases]] = bases  # the last name wins if a task wrote a file twice
     is_log = (files.kind == FileKind.LOG) & (of_row >= 0)
     logs = np.flatnonzero(is_log & _is_committed(state, view)[files.instant])
     log_row = _sort_logs(logs, of_row, view)
@@ -92,7 +92,7 @@ def find_candidates(state: TableState, view: FileView) -> CandidateSlices:
 def _sort_logs(
     logs: NDArray[np.int64], of_row: NDArray[np.int64], view: FileView
 ) -> NDArray[np.int64]:
-    """Rows of log files by slice, instant and version; attempts at one file by their tokens."""
+    """Return rows of log files sorted by slice, instant and version, and by token for retries."""
     files = view.files
     keys = np.stack([of_row[logs], files.instant[logs], files.version[logs]])
     order = np.lexsort(keys[::-1])
@@ -118,7 +118,7 @@ def _log_order(name: str) -> tuple[object, ...]:
 def _sum_by_slice(
     which: NDArray[np.int64], values: NDArray[np.int64], count: int
 ) -> NDArray[np.int64]:
-    """The sum of the values of each slice; ``which`` is ascending."""
+    """Return the sum of the values of each slice; ``which`` is ascending."""
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
     found = np.searchsorted(which, np.arange(count + 1))
     sums: NDArray[np.int64] = np.diff(ends[found])
@@ -126,7 +126,7 @@ def _sum_by_slice(
 
 
 def _is_committed(state: TableState, view: FileView) -> NDArray[np.bool_]:
-    """Per instant of the files: what a log file of that instant holds is committed, or may be."""
+    """Return per instant of the files whether a log file of it has committed rows, or may have."""
     instants = view.files.instants
     if state.table_version < LOGS_BY_COMPLETION:
         return np.ones(len(instants), np.bool_)
@@ -138,7 +138,7 @@ def _is_committed(state: TableState, view: FileView) -> NDArray[np.bool_]:
 def _find_holders(
     state: TableState, view: FileView
 ) -> tuple[NDArray[np.int32], tuple[tuple[str, str], ...]]:
-    """Per group who has it in hand; a compaction before a clustering before a write."""
+    """Return per file group who uses it: a compaction, else a clustering, else a write."""
     rules = {Action.COMPACTION: "pendingCompaction", Action.LOGCOMPACTION: "pendingLogCompaction"}
     claims = [
         ((rules[op.action], op.instant), (op.partition, op.file_id)) for op in state.compactions
@@ -163,7 +163,7 @@ def _find_holders(
 def _groups_of_pending_writes(
     state: TableState, view: FileView
 ) -> list[tuple[tuple[str, str], NDArray[np.int32]]]:
-    """The groups that hold files of each pending write."""
+    """Return the file groups with files of each pending write."""
     files = view.files
     pending = {i.requested for i in state.timeline.writes if not i.is_completed}
     return [

@@ -1,6 +1,6 @@
-"""What the clustering block of a spec comes to: a step, what it changes, what is in its way.
+"""Plan the cluster step of a table: the step, its effect, refusals and warnings; pure.
 
-Pure. Only tables whose spec has the block come here.
+It is used only for tables whose spec has a clustering block.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterPlan:
-    """``step``, ``layout`` and ``unclustered`` are None where nothing is rewritten."""
+    """The cluster step and its effect. All but notes are None if nothing is rewritten."""
 
     step: ClusterStep | None = None
     layout: LayoutChange | None = None
@@ -61,9 +61,9 @@ class ClusterPlan:
 def plan_cluster_step(
     spec: TableSpec, state: TableState, view: FileView, forecast: Forecast | None = None
 ) -> ClusterPlan:
-    """The clustering of a table; ``spec`` has a clustering block and ``view`` is the state's.
+    """Return the cluster step of a table whose spec has a clustering block.
 
-    ``forecast``: where the spec has queries, what was decided with regard to them.
+    ``forecast``: the forecast of the spec's queries, whose decision is used; None without queries.
     """
     known = collect_statistics(spec, state)
     decision = forecast.decision if forecast else None
@@ -91,11 +91,11 @@ def plan_cluster_step(
     )
 
 
-# --- what stands in the way ----------------------------------------------------------------------
+# --- refusals and warnings -----------------------------------------------------------------------
 
 
 def _collect_warnings(decision: ClusteringDecision, evidence: ClusteringFacts) -> Iterator[Note]:
-    """What is not known, said by whoever looked for it, and why nothing is done."""
+    """Yield warnings from reading the table, then those of the decision with other rules."""
     found = [Note(doubt.rule, doubt.because) for doubt in evidence.warnings]
     said = {note.rule for note in found}
     yield from found
@@ -103,18 +103,18 @@ def _collect_warnings(decision: ClusteringDecision, evidence: ClusteringFacts) -
 
 
 def _refuse_consistent_hashing(evidence: ClusteringFacts) -> Iterator[Note]:
-    """Writers would go on writing to the file groups that the clustering has replaced."""
+    """Refuse to cluster a table with a consistent-hashing bucket index."""
     if evidence.is_consistently_hashed:
         yield Note(
             "bucketIndex",
-            "the table has a consistent-hashing bucket index: it names the file group of every "
-            "key, and what is written to one that clustering has replaced is read by nobody; let "
-            "Hudi resize the buckets",
+            "the table has a consistent-hashing bucket index, which maps every key to a file "
+            "group; rows that writers put into a group replaced by clustering would never be "
+            "read; let Hudi resize the buckets",
         )
 
 
 def _find_wrong_columns(layout: ClusteringLayout, evidence: ClusteringFacts) -> Iterator[Note]:
-    """Columns that rows cannot be ordered by: every file of the rewrite would fail on them."""
+    """Yield refusals for columns that rows cannot be ordered by."""
     known = evidence.columns
     if known is None:
         return
@@ -126,29 +126,29 @@ def _find_wrong_columns(layout: ClusteringLayout, evidence: ClusteringFacts) -> 
             hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(known)}"
             yield Note("columns", f"clustering.columns: the table has no column {name!r}; {hint}")
         elif known[name]:
-            said = f"{name} is a {known[name]}, which has no order; leave it out"
+            said = f"{name} is a {known[name]}, which has no order; remove it"
             yield Note("columns", f"clustering.columns: {said}")
 
 
 def _warn_of_pending(state: TableState) -> Iterator[Note]:
-    """Clusterings that have file groups in hand: nobody else may rewrite or, often, write them."""
+    """Warn of pending clusterings whose file groups must not be rewritten."""
     counts: dict[str, int] = {}
-    told = {pending.instant for pending in state.pending_clusterings}  # with more to say
+    told = {pending.instant for pending in state.pending_clusterings}  # they get their own warning
     for given in state.clusterings:
         if given.instant not in told:
             counts[given.instant] = counts.get(given.instant, 0) + 1
     for instant, count in counts.items():
         yield Note(
             "pendingClustering",
-            f"clustering {instant} is pending and has {pluralize(count, 'file group')} in hand; they "
-            "are left alone until it is run or rolled back",
+            f"clustering {instant} is pending and will rewrite {pluralize(count, 'file group')}; "
+            "they are not changed until it is run or rolled back",
         )
 
 
 def _check_metadata_indexes(
     state: TableState, decision: ClusteringDecision, known: KnownStatistics
 ) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
-    """Indexes that refuse a rewrite, and those that are dropped for it."""
+    """Return refusals for metadata indexes that forbid a rewrite, and warnings for dropped ones."""
     bases = decision.candidates.base_row[decision.group_of >= 0]
     rows = int(known.facts.rows[bases[bases >= 0]].sum())
     inflight = state.properties.get(_INFLIGHT, "")
@@ -166,15 +166,15 @@ def _check_metadata_indexes(
     return (), tuple(
         Note(
             "metadata",
-            f"the clustering drops {partition} of the metadata table, which a Hudi writer builds "
-            f"anew: {verdict.because}",
+            f"the clustering drops {partition} of the metadata table, which a Hudi writer must "
+            f"rebuild: {verdict.because}",
         )
         for partition, verdict in verdicts.items()
         if verdict.decision is SyncDecision.DROP
     )
 
 
-# --- what it changes -----------------------------------------------------------------------------
+# --- the effect of the step ----------------------------------------------------------------------
 
 
 def _describe_change(
@@ -202,7 +202,7 @@ def _sum_figures(figures: PartitionFigures) -> LayoutFigures:
 
 
 def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
-    """By rule, with the sentence that most of its slices have."""
+    """Return the unchanged slices by rule, with the most frequent sentence of each."""
     code, texts = columns.dictionary_codes(decision.because), decision.because.dictionary
     found = []
     for number, rule in enumerate(RULES):
@@ -214,7 +214,7 @@ def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
 
 
 def _measure_unclustered(decision: ClusteringDecision, known: KnownStatistics) -> UnclusteredSlices:
-    """What of the partitions that are rewritten is not as declared."""
+    """Measure what is not as declared in the partitions that are rewritten."""
     found, fired = decision.candidates, decision.triggers
     member = decision.group_of >= 0
     touched = np.unique(found.partition[member])

@@ -1,4 +1,4 @@
-"""Which file slices an earlier clustering laid out as declared; pure."""
+"""Find which file slices an earlier clustering wrote as declared; pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.spec.model import Clustering
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 
-#: log files of a settled slice bring at most so much of what its base file has
+#: greatest size of a settled slice's log files, as a share of its base file
 _MAX_LOG_SHARE: Final = 0.5
 
 
 def declared_layout(clustering: Clustering) -> ClusteringLayout:
-    """How rows are to be ordered."""
+    """Return the declared row order."""
     if not clustering.columns:
         return ClusteringLayout()
     return ClusteringLayout(
@@ -28,7 +28,10 @@ def declared_layout(clustering: Clustering) -> ClusteringLayout:
 def is_clustered(
     candidates: CandidateSlices, past: tuple[PastClustering, ...], declared: ClusteringLayout
 ) -> NDArray[np.bool_]:
-    """Slices whose base file a clustering wrote as declared; packing needs no order of rows."""
+    """Return which slices have a base file that a clustering wrote with the declared layout.
+
+    A layout without columns accepts every clustering.
+    """
     files = candidates.view.files
     done = {p.instant for p in past if not declared.columns or p.layout == declared}
     is_done = np.array([instant in done for instant in files.instants], np.bool_)
@@ -39,6 +42,6 @@ def is_clustered(
 
 
 def has_few_logs(candidates: CandidateSlices) -> NDArray[np.bool_]:
-    """Slices whose log files don't say much else than their base file."""
+    """Return which slices have few log bytes compared with their base file."""
     light: NDArray[np.bool_] = candidates.logs * LOG_RATIO <= candidates.base * _MAX_LOG_SHARE
     return light

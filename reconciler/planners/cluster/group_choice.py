@@ -1,8 +1,8 @@
-"""The groups that are worth rewriting: small files together, what overlaps, what is read; pure.
+"""Choose the groups of file slices that are worth rewriting; pure.
 
-Hudi takes whatever is small, again and again. Here a partition has to need it, files that an
-earlier clustering laid out as declared stay out of it, and only what is new makes a group: so what
-is left over once is left over again, and a second run finds nothing to do.
+Hudi rewrites small files again and again. Here a partition must exceed a threshold, and files that
+are already clustered as declared stay. Only new files start a group, so slices that are left out
+once are left out again, and a second run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from reconciler.spec.model import Clustering
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringInput:
-    """What is asked for, and of which slices. ``target``: bytes of a file.
+    """What a clustering is planned from: the declaration, the slices and facts about them.
 
-    ``is_clustered``: per slice, an earlier clustering laid its base file out as declared, and
-    ``is_settled``: its log files don't say much else. ``row_bytes``: int64 per slice, bytes of rows it
-    brings into new files. ``passes``: how often they were laid out as declared. ``max_scan``: what is
-    read too much, None where nothing is.
+    ``target``: bytes of a file. ``is_clustered``: per slice, an earlier clustering wrote its base
+    file as declared; ``is_settled``: and its log files are small. ``row_bytes``: int64 per slice,
+    bytes of its rows in new files. ``passes``: how often slices were clustered as declared.
+    ``max_scan``: slices that queries over their ``maxScan`` read; None if there are none.
     """
 
     clustering: Clustering
@@ -60,7 +60,7 @@ class ClusteringInput:
 
     @property
     def max_group_bytes(self) -> int:
-        """The most bytes of a group of several slices."""
+        """Return the most bytes of a group of several slices."""
         return max_group_bytes(self.clustering)
 
     def count_outputs(self, groups: SliceGroups) -> NDArray[np.int64]:
@@ -69,23 +69,23 @@ class ClusteringInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChosenGroups:
-    """``groups`` that are worth it; ``is_for_query``: bool a group, it is for the sake of a query."""
+    """The groups to rewrite. ``is_for_query``: bool per group, a query is the reason for it."""
 
     groups: SliceGroups
     is_for_query: NDArray[np.bool_]
 
 
 def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroups:
-    """Groups in the order in which they gain most for their bytes.
+    """Return the groups worth rewriting, those with the smallest slices first.
 
-    The slices of no group are decided about in ``verdicts``; those of a group stay open.
+    ``verdicts`` gets the reason of every slice that is in no group; the others stay undecided.
     """
     found = need.candidates
     verdicts.decide(
         "logs",
         ~found.has_base,
         0,
-        lambda _: "it is log files alone: a compaction gives it a base file",
+        lambda _: "it has only log files; a compaction gives it a base file",
     )
     is_open = verdicts.is_open
     own = is_open & need.triggers.is_selected(found.partition)
@@ -114,7 +114,7 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
 
 
 def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int64]:
-    """The numbers of the groups, those with the smallest slices first."""
+    """Return the numbers of the groups, those with the smallest slices first."""
     mean = groups.sum_values(need.candidates.bytes) / np.maximum(groups.sizes, 1)
     first = np.argsort(groups.first_members, kind="stable")
     found: NDArray[np.int64] = first[np.argsort(mean[first], kind="stable")]
@@ -124,11 +124,12 @@ def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int6
 def _group_new_slices(
     need: ClusteringInput, own: NDArray[np.bool_], read: NDArray[np.bool_]
 ) -> tuple[SliceGroups, NDArray[np.bool_], NDArray[np.int64]]:
-    """Groups of what is not laid out as declared, which are for a query, and what is left.
+    """Group the slices that are not clustered as declared.
 
-    ``own``: what triggers ask for; ``read``: what a query reads too much. Where a query reads
-    something both are laid out together, as far as that gains; then what triggers ask for alone;
-    then what is left for the query alone: so a second plan has nothing else to look at.
+    Returns the groups, whether each is for a query, and the slices left over. ``own``: slices that
+    triggers select; ``read``: slices that a query over its ``maxScan`` reads. Both are grouped
+    together first, where that helps the query; then those of triggers alone; then those of queries
+    alone. So a second plan has nothing new to consider.
     """
     partition = need.candidates.partition
     is_near = np.zeros(len(need.triggers.fires), np.bool_)
@@ -166,7 +167,7 @@ _WorthCheck = Callable[[SliceGroups], "NDArray[np.bool_]"]
 
 
 def _are_all(groups: SliceGroups, is_one: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Per group whether all its slices are such."""
+    """Return per group whether the flag is set for all its slices."""
     found: NDArray[np.bool_] = groups.sum_values(is_one.astype(np.int64)) == groups.sizes
     return found
 
@@ -174,7 +175,7 @@ def _are_all(groups: SliceGroups, is_one: NDArray[np.bool_]) -> NDArray[np.bool_
 def _is_worth_for_queries(
     need: ClusteringInput, groups: SliceGroups, own: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """As ``_is_worth``; with more than what is its ``own``, a query has to gain by it."""
+    """Return as ``_is_worth``, but groups with slices beyond ``own`` must help a query."""
     found = _is_worth(need, groups)
     asked = np.flatnonzero(found & ~_are_all(groups, own))
     found[asked] = _reduces_reads(need, groups.take(asked))
@@ -182,14 +183,14 @@ def _is_worth_for_queries(
 
 
 def _reduces_reads(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
-    assert need.max_scan is not None, "something is read too much"
+    assert need.max_scan is not None, "a query exceeds its maxScan"
     if need.max_scan.gains is None or not len(groups):
         return np.ones(len(groups), np.bool_)
     return need.max_scan.gains(groups, need.count_outputs(groups), need.is_clustered)
 
 
 def _group_slow_slices(need: ClusteringInput, settled: NDArray[np.int64]) -> SliceGroups:
-    """Groups of what is laid out as declared, and is read less when it is so again."""
+    """Group clustered slices whose rewrite makes queries over their ``maxScan`` read less."""
     partition = need.candidates.partition
     is_near = np.ones(len(need.triggers.fires), np.bool_)
     order = sort_slices(need, settled, is_near)
@@ -201,13 +202,13 @@ def _group_slow_slices(need: ClusteringInput, settled: NDArray[np.int64]) -> Sli
 def _explain_untriggered(
     need: ClusteringInput, standing: SliceVerdicts, stays: NDArray[np.bool_]
 ) -> None:
-    """What of those that stay no trigger asks for."""
+    """Record the reason of the slices that no trigger selects."""
     found, triggers = need.candidates, need.triggers
     fires = triggers.fires[found.partition]
     standing.decide("when", stays & ~fires, found.partition, triggers.explain)
     limit = units.format_size(triggers.limit)
     measured = ~np.isnan(triggers.overlap[found.partition])
-    share = " and few files cover its rows" if measured.any() else ""
+    share = " and few files overlap with it" if measured.any() else ""
     standing.decide(
         "large",
         stays & ~(triggers.is_small | triggers.is_wide),
@@ -219,9 +220,10 @@ def _explain_untriggered(
 
 
 def _is_worth(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
-    """Fewer files come out, or several that are laid out anew; a lone small one if it may.
+    """Return per group whether rewriting it is worthwhile.
 
-    Of columns the passes are counted, and what has made enough is no reason.
+    Packing must make fewer files. Clustering by columns needs several slices or output files, or a
+    single small file if ``singleFile`` allows it, and a slice that may be clustered again.
     """
     outputs = need.count_outputs(groups)
     if not need.clustering.columns:
@@ -236,14 +238,14 @@ def _explain_ungrouped(
     need: ClusteringInput, standing: SliceVerdicts, left: NDArray[np.int64]
 ) -> None:
     if not need.clustering.columns:
-        no_gain = "packing it with others of its partition would make no fewer files"
+        no_gain = "packing it with others of its partition would not make fewer files"
     else:
-        no_gain = "by itself it would cover as many rows as before"
+        no_gain = "rewriting it alone would not reduce its overlap"
         standing.decide(
             "singleFile",
             left[need.triggers.is_small[left]],
             0,
-            lambda _: "nothing else of its partition is rewritten with it (clustering.singleFile)",
+            lambda _: "no other file of its partition is rewritten (clustering.singleFile)",
         )
     standing.decide("noGain", left, 0, lambda _: no_gain)
 
@@ -251,23 +253,22 @@ def _explain_ungrouped(
 def _explain_enough_passes(
     need: ClusteringInput, standing: SliceVerdicts, done: NDArray[np.bool_]
 ) -> None:
-    """Of what was laid out as declared often enough, whatever is the matter with it."""
+    """Record the reason of slices that were clustered as declared often enough."""
     found, files = need.candidates, need.candidates.view.files
     parts = max(len(files.partitions), 1)
 
     def says(code: int) -> str:
         instant, partition = divmod(code, parts)
         return (
-            f"clustering {files.instants[instant]} laid it out as declared, and its partition has "
-            f"had {need.passes.limits[partition]} passes of that: only new rows are a reason for "
-            "another"
+            f"clustering {files.instants[instant]} ordered it as declared, and its partition was "
+            f"clustered {need.passes.limits[partition]} times; only new rows cause another rewrite"
         )
 
     standing.decide("clustered", done, _base_instants(found) * parts + found.partition, says)
 
 
 def _base_instants(found: CandidateSlices) -> NDArray[np.int64]:
-    """Per slice the code of its base file's instant."""
+    """Return per slice the code of the instant of its base file."""
     files = found.view.files
     return files.instant[found.base_row].astype(np.int64) if len(files) else found.base_row
 
@@ -280,5 +281,5 @@ def _explain_clustered(
         "clustered",
         laid,
         _base_instants(need.candidates),
-        lambda code: f"clustering {instants[code]} laid it out as declared",
+        lambda code: f"clustering {instants[code]} ordered it as declared",
     )

@@ -1,4 +1,4 @@
-"""Slices into clustering groups: runs of an order, cut where a group would become too big; pure."""
+"""Form clustering groups from slices in order, each up to a size limit; pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceGroups:
-    """Slices group by group: group g is ``members[starts[g]:starts[g + 1]]``; both int64."""
+    """Groups of slices: group g has ``members[starts[g]:starts[g + 1]]``; both int64."""
 
     members: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -25,29 +25,29 @@ class SliceGroups:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Number of slices a group."""
+        """Return the number of slices of each group."""
         return np.diff(self.starts)
 
     @property
     def first_members(self) -> NDArray[np.int64]:
-        """The first slice of each group."""
+        """Return the first slice of each group."""
         return self.members[self.starts[:-1]]
 
     def sum_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum, group by group, of a number that every slice has."""
+        """Return the sum of a value per slice for each group."""
         ends = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values[self.members])])
         found: NDArray[np.int64] = np.diff(ends[self.starts])
         return found
 
     def take(self, numbers: NDArray[np.int64]) -> SliceGroups:
-        """Some of the groups, in the order given."""
+        """Return the groups with these numbers, in this order."""
         sizes = self.sizes[numbers]
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         shift = np.repeat(self.starts[numbers] - starts[:-1], sizes)
         return SliceGroups(self.members[np.arange(starts[-1]) + shift], starts)
 
     def number_members(self) -> NDArray[np.int64]:
-        """Per member the number of its group."""
+        """Return the group number of each member."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
 
@@ -57,10 +57,10 @@ def pack_next_fit(
     weight: NDArray[np.int64],
     max_weight: int,
 ) -> SliceGroups:
-    """Runs of ``order`` within one partition that weigh ``most`` or are one slice.
+    """Split ``order`` into groups within one partition of at most ``max_weight`` or one slice.
 
     ``order``: slices, partition by partition; ``partition`` and ``weight`` are per slice. A group
-    is closed when the next slice would take it above ``most``; equality stays in. Source: Hudi's
+    ends before the slice that would exceed ``max_weight``. Source: Hudi's
     PartitionAwareClusteringPlanStrategy.buildClusteringGroupsForPartition (1.2.0).
     """
     heavy = weight[order]
@@ -78,7 +78,7 @@ def pack_next_fit(
 def find_first_in_partition(
     groups: SliceGroups, partition: NDArray[np.int32], limit: int
 ) -> NDArray[np.bool_]:
-    """Which groups are among the first ``most`` of their partition."""
+    """Return which groups are among the first ``limit`` of their partition."""
     of = partition[groups.first_members]
     place = np.arange(len(groups)) - np.searchsorted(of, of)
     among: NDArray[np.bool_] = place < limit
@@ -91,9 +91,9 @@ def form_groups(
     is_worth: Callable[[SliceGroups], NDArray[np.bool_]],
     partition: NDArray[np.int32],
 ) -> tuple[list[SliceGroups], NDArray[np.int64]]:
-    """Groups worth it, formed again and again of what is left, and what is left in the end.
+    """Form groups repeatedly from the slices left over; return worthwhile groups and the rest.
 
-    What is left would be left again: nothing that comes of the groups makes it worth anything.
+    The rest would be left over again: the files that the groups write do not change that.
     """
     taken: list[SliceGroups] = []
     left: list[NDArray[np.int64]] = []
@@ -102,7 +102,7 @@ def form_groups(
         worth = is_worth(groups)
         taken.append(groups.take(np.flatnonzero(worth)))
         rest = groups.take(np.flatnonzero(~worth)).members
-        # only where a group was taken can others form
+        # only partitions in which a group was taken can form other groups
         moved = np.zeros(int(partition.max(initial=-1)) + 1, np.bool_)
         moved[partition[groups.first_members[worth]]] = True
         again = moved[partition[rest]]
@@ -112,7 +112,7 @@ def form_groups(
 
 
 def concatenate_groups(parts: list[SliceGroups]) -> SliceGroups:
-    """All groups of the parts, one after the other."""
+    """Return the groups of all parts, one after the other."""
     members = [np.zeros(0, np.int64), *(part.members for part in parts)]
     sizes = [np.zeros(1, np.int64), *(part.sizes for part in parts)]
     return SliceGroups(np.concatenate(members), np.cumsum(np.concatenate(sizes)))

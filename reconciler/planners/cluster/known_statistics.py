@@ -1,4 +1,4 @@
-"""The decision about a clustering from what was read of a table; pure."""
+"""Collect the statistics that clustering and forecasts need from a table's state; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownStatistics:
-    """What the planning of a clustering starts from."""
+    """The statistics of a table: declared file sizes, facts read, record sizes, value ranges."""
 
     files: FileSizes
     facts: ClusteringFacts
@@ -30,7 +30,10 @@ class KnownStatistics:
 
 
 def collect_statistics(spec: TableSpec, state: TableState) -> KnownStatistics:
-    """Without ``state.facts`` nothing is known of past writes, and no overlap is judged."""
+    """Return the statistics of a table.
+
+    Without ``state.clustering_facts`` past writes are unknown and overlap is not measured.
+    """
     files = spec.files or FileSizes()
     rows = np.zeros(len(state.files), np.int64)
     evidence = state.clustering_facts or ClusteringFacts(
@@ -51,7 +54,7 @@ def decide_clustering(
     known: KnownStatistics,
     max_scan: MaxScanDemand | None = None,
 ) -> ClusteringDecision:
-    """What is rewritten; ``max_scan``: what is to be for the sake of queries."""
+    """Decide what to rewrite. ``max_scan``: slices to rewrite for queries over ``maxScan``."""
     return plan_clustering(
         spec,
         state,
@@ -65,7 +68,7 @@ def decide_clustering(
 
 
 def _damaged_files(state: TableState, evidence: ClusteringFacts) -> dict[int, str]:
-    """Why base files cannot be read, whoever has tried."""
+    """Return why base files cannot be read, by row, from every attempt to read them."""
     foresight = state.forecast_input
     found = dict(evidence.damaged)
     if foresight is not None:

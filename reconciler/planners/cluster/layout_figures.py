@@ -1,7 +1,7 @@
-"""What a clustering changes, as figures: sizes of files, their number, what covers a row; pure.
+"""Measure file sizes, counts and overlap of a table, and predict them after a clustering; pure.
 
-The figures before are facts, those after are predicted: the sizes from what rows take, the overlap
-from the bounds of the files alone.
+The figures before are measured. Those after are predicted: sizes from record sizes, and overlap
+from the bounds of the files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _AT_ONCE: Final = 2**12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SizeHistogram:
-    """A histogram of base files by size, int64 each.
+    """A histogram of base files by size; int64 arrays.
 
-    ``upper_bounds``: upper ends, bytes, ascending; a file is in the first class that it is below, and the
-    last class has no end. ``files``, ``bytes``: one more than ends.
+    ``upper_bounds``: bytes, ascending; a file is in the first class whose bound it is below, and
+    the last class has no bound. ``files``, ``bytes``: one element more than there are bounds.
     """
 
     upper_bounds: NDArray[np.int64]
@@ -43,12 +43,12 @@ class SizeHistogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartitionFigures:
-    """The newest slices of a table, an element a partition that has any, in their order.
+    """Figures of the newest slices, one element per partition that has any.
 
-    ``partition``: pyarrow dictionary<int32, string>. ``files``, ``small``, ``bytes``: int64, base
-    files, those below ``files.small``, and the bytes of all. ``rows``: int64, their records, 0
-    where nobody knows. ``overlap``: float64, the mean number of files that cover a row on the
-    clustering columns; NaN where it is not known. ``sizes``: of the whole table.
+    ``partition``: pyarrow dictionary<int32, string>. ``files``, ``small``, ``bytes``: int64, number
+    of base files, of those below ``files.small``, and bytes. ``rows``: int64, 0 if unknown.
+    ``overlap``: float64, mean number of files that cover a row on the clustering columns; NaN if
+    unknown. ``sizes``: histogram of the whole table.
     """
 
     partition: Any
@@ -61,7 +61,7 @@ class PartitionFigures:
 
     @property
     def table_overlap(self) -> float:
-        """The overlap of a row of the table, of those partitions where it is known; else NaN."""
+        """Return the mean overlap of the table's known partitions, weighted by rows, or NaN."""
         known = ~np.isnan(self.overlap)
         weight = np.maximum(self.rows[known], 1)
         return float(np.average(self.overlap[known], weights=weight)) if known.any() else math.nan
@@ -69,9 +69,9 @@ class PartitionFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayoutForecast:
-    """A table before a clustering and after it, the same partitions in both.
+    """Figures of a table before and after a clustering, with the same partitions in both.
 
-    ``groups``, ``sum_by_partition``: int64 a partition, groups and bytes of base and log files read.
+    ``groups``, ``rewritten``: int64 per partition, groups and bytes of base and log files read.
     """
 
     before: PartitionFigures
@@ -86,7 +86,7 @@ class LayoutForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RewriteTotals:
-    """What the groups of a step come to, an element a partition that has any; a plan tells as much.
+    """Sums of the groups of a step, one element per partition that has any.
 
     ``partition``: pyarrow dictionary<int32, string>. ``groups``, ``slices``, ``outputs``,
     ``bytes``: int64; ``bytes`` are those that are read.
@@ -100,7 +100,7 @@ class RewriteTotals:
 
 
 def sum_by_partition(groups: Rewrites) -> RewriteTotals:
-    """The sums of a step's groups by partition, in the order of the groups."""
+    """Return the sums of a step's groups by partition, in the order of the groups."""
     codes = codes_of(groups.partition)
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     paths = groups.partition.dictionary.to_pylist()
@@ -120,7 +120,7 @@ def sum_by_partition(groups: Rewrites) -> RewriteTotals:
 
 
 def size_classes(files: FileSizes) -> NDArray[np.int64]:
-    """The ends of the classes that files are counted in, by what the spec calls small and a target.
+    """Return the upper bounds of size classes, from the spec's small and target sizes.
 
     >>> from reconciler.spec.model import FileSizes
     >>> size_classes(FileSizes(target=120, small=96)).tolist()
@@ -138,10 +138,10 @@ def measure_layout(
     *,
     known: NDArray[np.float64] | None = None,
 ) -> PartitionFigures:
-    """How the newest slices are.
+    """Measure the newest slices.
 
-    ``ranges``: statistics on the clustering columns; None: no overlap is measured. ``known``:
-    float64 per partition of the files, overlaps that were measured before, else NaN.
+    ``ranges``: statistics on the clustering columns; None: overlap is not measured. ``known``:
+    float64 per partition of the files, overlaps that are already known, else NaN.
     """
     has_base = candidates.has_base
     codes = sort_unique(candidates.partition)
@@ -171,11 +171,11 @@ def predict_layout(
     sizes: RecordSize,
     ranges: ColumnRanges | None = None,
 ) -> LayoutForecast:
-    """What the decision's groups change. ``sizes``, ``ranges``: what it was planned with.
+    """Predict the figures after a clustering. ``sizes``, ``ranges``: inputs of the decision.
 
-    A group's files come out equally big, and where its slices were they cover a row as often as
-    files along the curve do (``estimate_curve_overlap``); the other files stay as they are. Rows that are
-    alike in all columns may lie in more files than that: bounds don't tell.
+    The files of a group get equal sizes, and they cover a row as often as files along the curve do
+    (``estimate_curve_overlap``). Other files do not change. Rows that are equal in all columns may
+    be in more files than predicted, because bounds do not show that.
     """
     found, groups = decision.candidates, decision.groups
     known = decision.triggers.overlap if decision.triggers is not None else None
@@ -221,7 +221,7 @@ def _build_figures(  # noqa: PLR0913
     rows: NDArray[np.int64],
     overlap: NDArray[np.float64],
 ) -> PartitionFigures:
-    """The figures of files that are given as ``count`` alike ones of a ``size``."""
+    """Build figures from files given as ``count`` files of the same ``size``."""
     is_small = size < files.small
     below = size_classes(files)
     place = np.searchsorted(below, size, side="right")
@@ -257,9 +257,9 @@ def _sum_by_partition(
 def _measure_overlap(
     found: CandidateSlices, ranges: ColumnRanges, overlap: NDArray[np.float64]
 ) -> None:
-    """Fill in the overlap of the partitions that have none yet, many of equally many files at once.
+    """Fill in the overlap of partitions without one, many partitions of equal size at once.
 
-    Source: as in ``triggers``, which measures only where something may fire.
+    ``evaluate_triggers`` measures in the same way, but only where a trigger may fire.
     """
     bases = np.flatnonzero(found.has_base)
     ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
@@ -284,7 +284,7 @@ def _predict_overlap(
     codes: NDArray[np.int32],
     overlap: NDArray[np.float64],
 ) -> None:
-    """Overwrite the overlap of the partitions that are rewritten with what it will be."""
+    """Overwrite the overlap of rewritten partitions with the predicted one."""
     found, layout = decision.candidates, decision.layout
     covering = np.array(
         [

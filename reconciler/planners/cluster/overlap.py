@@ -1,10 +1,9 @@
-"""How many files cover a row's values on the clustering columns; pure.
+"""Measure how many files cover a row's values on the clustering columns; pure.
 
-Files are boxes: per column from their least to their greatest value. Where in its box a file has
-its rows nobody says. Evenly over the places of such values among all of the table, which serves any
-type that has an order and is not stretched by skew; or evenly over the values themselves, as
-numbers or by their magnitudes. Each of these takes some rows to be where few files are and so sees
-too little overlap, hardly ever too much: what shows most counts.
+A file is a box: per column, from its least to its greatest value. The distribution of rows inside
+the box is unknown, so it is assumed even on several scales: over the ranks of values in the table,
+which works for any ordered type and any skew; over the values as numbers; and over their
+magnitudes. Each scale can show too little overlap but rarely too much, so the greatest counts.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from numpy.typing import NDArray
 from reconciler.arrays import to_numpy_bools, to_numpy_numbers
 from reconciler.planners.cluster.value_scales import scale_values
 
-#: points looked at in a partition, and the most of points times files
+#: least and greatest number of points per partition, and the limit of points times files
 _POINTS: Final = (32, 128)
 _MAX_CELLS: Final = 2**25
 _CHUNK: Final = 2**21
-#: points for a file, as long as there are few
+#: points per file in partitions of few files
 _POINTS_PER_FILE: Final = 8
 #: bits of a column in a z-order
 _BITS: Final = 16
-#: what files of uneven width come to that don't overlap
+#: measured overlap of adjacent files of uneven width
 _LEAST_OVERLAP: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnRanges:
-    """Statistics of the base files, one element a file of the table; log files' mean nothing.
+    """Value ranges of base files on some columns, one element per file of the table.
 
-    ``lower``, ``upper``: float64, columns by files, ranks; NaN where the file's values are not
-    known, which may then be any. ``rows``: int64 per file, records. ``scales``: the same as
-    ``lower`` and ``upper`` on other scales, which keep the order.
+    ``lower``, ``upper``: float64, columns by files, as ranks; NaN if unknown. ``rows``: int64 per
+    file. ``scales``: ``lower`` and ``upper`` on other scales with the same order. Elements of log
+    files have no meaning.
     """
 
     lower: NDArray[np.float64]
@@ -49,9 +48,9 @@ class ColumnRanges:
 
     @classmethod
     def build(cls, bounds: Sequence[tuple[Any, Any]], rows: NDArray[np.int64]) -> Self:
-        """From least and greatest values: per column two Arrow arrays, one element a file.
+        """Build ranges from two Arrow arrays per column: least and greatest value of each file.
 
-        Null where there is no statistic. The arrays are of one type with an order.
+        Nulls mean no statistic. The two arrays have the same, ordered type.
         """
         both = [pa.concat_arrays([lower, upper]) for lower, upper in bounds]
         ranks = [_rank_values(values) for values in both]
@@ -65,13 +64,13 @@ class ColumnRanges:
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """Per file, whether anything is known of it."""
+        """Return per file whether a range of it is known."""
         known = ~np.isnan(self.lower) & ~np.isnan(self.upper)
         return np.asarray(known.any(axis=0), np.bool_)
 
 
 def _rank_values(values: Any) -> NDArray[np.float64]:
-    ranks = pc.rank(values, tiebreaker="dense")  # nulls come last
+    ranks = pc.rank(values, tiebreaker="dense")  # nulls rank last
     found = to_numpy_numbers(ranks).astype(np.float64)
     found[to_numpy_bools(pc.is_null(values, nan_is_null=True))] = np.nan
     return found
@@ -80,16 +79,16 @@ def _rank_values(values: Any) -> NDArray[np.float64]:
 def _split_bounds(
     columns: Sequence[NDArray[np.float64]], files: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What is said of least and of greatest values, columns by files."""
+    """Split values into those of lower and of upper bounds, columns by files."""
     both = np.array(columns, np.float64).reshape(len(columns), 2, files)
     return both[:, 0], both[:, 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileBoxes:
-    """Files as boxes, many partitions of equally many files at once; (columns, partitions, files).
+    """Files as boxes for many partitions of equal size: (columns, partitions, files).
 
-    What is not known reaches from end to end of its partition. ``rows``: (partitions, files).
+    Unknown bounds are those of the whole partition. ``rows``: (partitions, files).
     """
 
     lower: NDArray[np.float64]
@@ -98,7 +97,7 @@ class FileBoxes:
 
     @classmethod
     def on_scales(cls, ranges: ColumnRanges, files: NDArray[np.int64]) -> list[Self]:
-        """The boxes of files on every scale, by their rows: int64, (partitions, files)."""
+        """Return the boxes of files on every scale; ``files``: int64, (partitions, files)."""
         rows = np.maximum(ranges.rows[files], 1).astype(np.float64)
         pairs = ((ranges.lower, ranges.upper), *ranges.scales)
         return [cls._build(lower[:, files], upper[:, files], rows) for lower, upper in pairs]
@@ -117,7 +116,7 @@ class FileBoxes:
         return cls(np.where(unknown, least, lower), np.where(unknown, most, upper), rows)
 
     def sample_points(self) -> NDArray[np.float64]:
-        """Values of rows, evenly over rows and boxes: (columns, partitions, points)."""
+        """Return sample points, even over rows and boxes: (columns, partitions, points)."""
         count, files = self.rows.shape
         points = int(np.clip(_MAX_CELLS // files, *_POINTS))
         points = min(points, max(_POINTS_PER_FILE * files, 2 * _POINTS[0]))
@@ -132,7 +131,7 @@ class FileBoxes:
         return found
 
     def covers(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which point is in which file of its partition: (partitions, points, files)."""
+        """Return which point is in which file of its partition: (partitions, points, files)."""
         is_in = np.ones((*points.shape[1:], self.rows.shape[-1]), np.bool_)
         for lower, upper, value in zip(self.lower, self.upper, points[..., None], strict=True):
             is_in &= lower[:, None, :] <= value
@@ -140,9 +139,9 @@ class FileBoxes:
         return is_in
 
     def covered_shares(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Per file, (partitions, files), the share of the points of its partition that it covers.
+        """Return per file the share of the points of its partition that it covers.
 
-        Their sum is the mean overlap.
+        The shape is (partitions, files). The sum over files is the mean overlap.
         """
         count, files = self.rows.shape
         width = points.shape[-1]
@@ -161,10 +160,10 @@ class FileBoxes:
 def z_order_keys(
     ranges: ColumnRanges, files: NDArray[np.int64], partition: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
-    """A number a file: files near each other in a partition have numbers near each other (z-order).
+    """Return a z-order key per file, so that near files of a partition have near keys.
 
-    ``files``: their rows, partition by partition; ``partition``: of each. Files of which nothing is
-    known lie in the middle.
+    ``files``: their rows, partition by partition; ``partition``: of each file. Files without
+    statistics are in the middle.
     """
     keys = np.zeros(len(files), np.uint64)
     if not len(files):
@@ -187,7 +186,9 @@ def z_order_keys(
 
 
 def _additive_steps(columns: int) -> NDArray[np.float64]:
-    """Steps of an additive sequence that fills a cube evenly: powers of a root of x^(d+1) = x + 1.
+    """Return steps of an additive sequence that fills a cube evenly.
+
+    They are powers of the root of x^(d+1) = x + 1.
 
     >>> _steps(1).round(6).tolist()
     [0.618034]
@@ -199,11 +200,11 @@ def _additive_steps(columns: int) -> NDArray[np.float64]:
 
 
 def find_wide_files(shares: NDArray[np.float64], above: float) -> NDArray[np.bool_]:
-    """The files that are to blame for an overlap ``above`` the limit.
+    """Return the files that cause an overlap above the limit.
 
-    Were all files like one of them, half of the limit or more would cover a row: so the rest, and
-    what they become, overlap less than the limit. Where the limit has the room, files side by side
-    are not to blame for their uneven widths.
+    A file is wide if files like it alone would cover a row with half of the limit or more. So the
+    other files, and what the wide ones become, stay below the limit. Adjacent files of uneven width
+    do not count as wide if the limit allows it.
     """
     least = max(above / 2, _LEAST_OVERLAP) if above > _LEAST_OVERLAP + 1 else above - 1
     wide: NDArray[np.bool_] = shares * shares.shape[-1] > least
@@ -217,12 +218,12 @@ def find_worthwhile_groups(
     least_gain: float,
     covering: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """The groups to rewrite for less overlap.
+    """Return which groups to rewrite to reduce overlap.
 
-    ``boxes`` are those of one partition; ``members`` are places in them, group by group from
-    ``starts`` on; ``covering``: per group how many of its new files cover a row that it covers.
-    Such a group loses the share ``least_gain`` of the overlap of its own files at least, and all
-    together do of their partition's; else none is worth it.
+    ``boxes``: of one partition; ``members``: positions in them, group by group from ``starts``;
+    ``covering``: per group, how many of its new files cover a row that the group covers. A group
+    must reduce the overlap of its own files by the share ``least_gain``, and all groups together
+    that of their partition; otherwise none is chosen.
     """
     points = boxes.sample_points()
     saved = np.zeros(len(starts), np.float64)

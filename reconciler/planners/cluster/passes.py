@@ -1,17 +1,16 @@
-"""How often a file slice was laid out as declared, and when that is often enough; pure.
+"""Count how often file slices were clustered as declared, and when that is enough; pure.
 
-Whatever is predicted of a rewrite, what comes of it may overlap again, or be read too much again:
-then the next plan would find the same to do, and the next. This ends it. What no clustering laid
-out as declared has made no pass; what one wrote is of the pass that it was over its partition. A
-group makes the pass after the least of its slices', and is formed only where one of them has not
-made passes enough. So a rewrite leaves fewer rows of the least pass in it, and makes none of that
-pass or a lower one. Of rows by pass, least first, each rewrite lowers the first number that it
-changes: that ends, as numbers do that are not negative, however many higher ones grow, since no
-rewrite starts from passes that are enough. Only rows that others write begin again.
+After a rewrite, files may still overlap or be read too much, so every plan would rewrite them
+again. Counting passes ends that. Slices that no clustering wrote as declared have made 0 passes.
+Files of a clustering have the pass number that it had for their partition. A group makes the pass
+after the lowest one of its slices, and it is formed only if one of its slices may make another
+pass. So each rewrite reduces the number of rows with the lowest pass in it and adds none with that
+pass or a lower one. The row counts ordered by pass therefore decrease with every rewrite, and
+rewriting ends. Only rows from new writes start again at 0.
 
-A pass is over a partition: where groups of one make several, all of its new files count as of the
-last of them, so they have made no fewer than is written down. And it is of one declaration: another
-overlap, size, group or query that is asked for is worth new passes.
+Passes are counted per partition: if groups of one partition make different passes, all its new
+files get the highest number. They are counted per declaration: another overlap limit, file size,
+group size or query starts the count again.
 """
 
 from __future__ import annotations
@@ -36,22 +35,23 @@ from reconciler.state.clustering_passes import PASSES_KEY
 from reconciler.state.clustering_passes import RecordedPasses as Written
 from reconciler.state.model import TableState
 
-#: passes that are enough beside one for every round in which groups are merged
+#: passes that are enough, plus one per round in which groups are merged
 _BASE_PASSES: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PassCounts:
-    """``limits``: int64 per partition, passes. ``is_finished``: bool per slice, it has made so many.
+    """The limit of passes, and which slices have reached it.
 
-    Then only others are a reason to rewrite it.
+    ``limits``: int64 per partition. ``is_done``: bool per slice; such a slice is rewritten only
+    together with slices that may make another pass.
     """
 
     limits: NDArray[np.int64]
     is_done: NDArray[np.bool_]
 
     def needs_pass(self, groups: SliceGroups) -> NDArray[np.bool_]:
-        """Per group, whether one of its slices has not made passes enough."""
+        """Return per group whether one of its slices may make another pass."""
         found: NDArray[np.bool_] = groups.sum_values((~self.is_done).astype(np.int64)) > 0
         return found
 
@@ -63,7 +63,10 @@ def count_passes(
     is_settled: NDArray[np.bool_],
     past: tuple[PastClustering, ...],
 ) -> PassCounts:
-    """``is_settled``: bool per slice, it was laid out as declared, and little has changed since."""
+    """Count the passes of each slice.
+
+    ``is_settled``: bool per slice, it is clustered as declared and has few log bytes.
+    """
     made, enough = (
         _count_made(candidates, is_settled, past, digest_declaration(spec, clustering)),
         _count_enough(candidates, clustering),
@@ -72,9 +75,9 @@ def count_passes(
 
 
 def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) -> dict[str, str]:
-    """What a clustering says of the passes that it makes, in its extra metadata.
+    """Return the extra metadata with the passes that a clustering makes.
 
-    ``state``: the table as the groups were found in it.
+    ``state``: the table for which the groups were planned.
     """
     asked = spec.clustering
     if asked is None or not asked.columns or asked.when.always:
@@ -103,7 +106,7 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
 
 
 def digest_declaration(spec: TableSpec, clustering: Clustering) -> str:
-    """Digest of what passes are made for, beside the layout."""
+    """Return the digest of the declared goals for which passes are counted, besides the layout."""
     limited = sorted(query.where for query in spec.queries if query.max_scan is not None)
     document = {
         "overlapAbove": clustering.when.overlap_above,
@@ -115,7 +118,7 @@ def digest_declaration(spec: TableSpec, clustering: Clustering) -> str:
 
 
 def max_group_bytes(clustering: Clustering) -> int:
-    """The most bytes of a group of several slices."""
+    """Return the most bytes of a group of several slices."""
     return min(
         clustering.budget.per_group, clustering.budget.rewrite or clustering.budget.per_group
     )
@@ -127,7 +130,7 @@ def _count_made(
     past: tuple[PastClustering, ...],
     asked: str,
 ) -> NDArray[np.int64]:
-    """Per slice the passes that it has made: 0 unless it is settled."""
+    """Return per slice the passes that it has made; 0 unless it is settled."""
     files = found.view.files
     partitions = {path: code for code, path in enumerate(files.partitions)}
     instants = {instant: code for code, instant in enumerate(files.instants)}
@@ -152,7 +155,7 @@ def _count_made(
 
 
 def _count_enough(found: CandidateSlices, asked: Clustering) -> NDArray[np.int64]:
-    """Per partition: as often as groups have to be merged until files of all of it can have met."""
+    """Return per partition the rounds of merging groups until all of its files can be together."""
     count = len(found.view.files.partitions)
     of = found.partition[found.has_base]
     files = np.maximum(np.bincount(of, minlength=count), 1)

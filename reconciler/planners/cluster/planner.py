@@ -1,7 +1,7 @@
-"""Which slices a clustering rewrites together, into how many files, and why the others stay; pure.
+"""Plan which slices a clustering rewrites together, into how many files, and why; pure.
 
 With ``when: always`` the groups are those of Hudi 1.2.0 (PartitionAwareClusteringPlanStrategy).
-Else a partition has to need it, and what is clustered the declared way stays as it is.
+Otherwise a partition must exceed a threshold, and slices clustered as declared stay.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _HOLDER_SENTENCES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringDecision:
-    """What is rewritten, and the verdict on every candidate.
+    """The groups to rewrite, and the verdict on every candidate slice.
 
-    ``layout``: how rows will be ordered. ``groups``: in the order of partitions.
-    ``rule``: int8 per slice of ``candidates``, into RULES; ``because``: a dictionary array of sentences,
-    one a slice. ``group_of``: int64 per slice, its group, -1 for none.
+    ``layout``: the declared row order. ``groups``: in the order of partitions.
+    ``rule``: int8 per slice of ``candidates``, into RULES; ``because``: a dictionary array with a
+    sentence per slice. ``group_of``: int64 per slice, its group; -1 for none.
     ``triggers``: what was measured in the partitions; None under ``when: always``.
     ``members``: int64, the slices of the groups, group by group in the order of their rows.
-    ``is_clustered``: bool per slice, an earlier clustering laid its base file out as declared.
+    ``is_clustered``: bool per slice, an earlier clustering wrote its base file as declared.
     """
 
     layout: ClusteringLayout
@@ -84,7 +84,7 @@ class ClusteringDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ClusteringRun:
-    """One planning: what is asked for, what there is, and what is decided so far."""
+    """One run of the planner: the declaration, the slices, and the verdicts so far."""
 
     spec: TableSpec
     clustering: Clustering
@@ -110,14 +110,13 @@ def plan_clustering(  # noqa: PLR0913
     max_scan: MaxScanDemand | None = None,
     damaged: Mapping[int, str] = MappingProxyType({}),
 ) -> ClusteringDecision:
-    """Decide about the newest slice of every file group.
+    """Decide about the newest slice of every file group. The spec has a clustering block.
 
-    The spec has a clustering block. ``sizes``: the table's record sizes (None: files have no fixed
-    cost). ``past``: completed clusterings of the active timeline. ``ranges``: statistics of base
-    files on the clustering columns, without which no overlap is measured. ``view`` is the state's,
-    where the caller has it. ``max_scan``: what is to be rewritten for a query's ``maxScan``; nothing
-    under ``when: always``. ``damaged``: why base files cannot be read, by their rows of the state's
-    files: no rewrite of them comes to an end, so they stay.
+    ``sizes``: the table's record sizes (None: files have no fixed cost). ``past``: completed
+    clusterings of the active timeline. ``ranges``: statistics of base files on the clustering
+    columns; without them overlap is not measured. ``max_scan``: slices to rewrite for a query's
+    ``maxScan``; ignored under ``when: always``. ``damaged``: why base files cannot be read, by
+    their rows of the state's files; they are not rewritten.
     """
     if spec.clustering is None:
         raise ValueError("the spec has no clustering block")
@@ -163,7 +162,7 @@ def plan_clustering(  # noqa: PLR0913
 
 
 def _exclude_pending(table: _ClusteringRun) -> None:
-    """Groups of pending services; of pending writes too, where Hudi's own rule is not asked for."""
+    """Exclude groups of pending services, and of pending writes unless ``when: always``."""
     found = table.candidates
     is_held = found.holder >= 0
     for rule, word in _HOLDER_SENTENCES.items():
@@ -186,7 +185,7 @@ def _exclude_partitions(table: _ClusteringRun) -> None:
     known = set(table.state.partitions)
     for code, path in enumerate(files.partitions):
         if path not in known:
-            is_out[code], texts[code] = True, "its folder is no partition of the table"
+            is_out[code], texts[code] = True, "its folder is not a partition of the table"
     partition = table.candidates.partition
     table.verdicts.decide("partition", is_out[partition], partition, texts.__getitem__)
 
@@ -203,11 +202,11 @@ def _exclude_damaged(table: _ClusteringRun) -> None:
 
 
 def _check_after_commits(table: _ClusteringRun) -> Note | None:
-    """The trigger that is not met; then nothing that is still open is rewritten.
+    """Return the note that ``afterCommits`` is not met, after excluding all undecided slices.
 
-    Commits count after the newest clustering, a pending one included. Source: Hudi's
-    ClusteringPlanActionExecutor (1.2.0). Where more than Hudi's own rule is asked for, one of ours
-    with which what is declared is not yet done does not count.
+    Commits count from the newest clustering, also a pending one. Source: Hudi's
+    ClusteringPlanActionExecutor (1.2.0). Without ``when: always``, a clustering of ours that left
+    slices to another run does not count.
     """
     always, declared = table.clustering.when.always, declared_layout(table.clustering)
     times = [past.instant for past in table.past if always or not _is_unfinished(past, declared)]
@@ -217,17 +216,15 @@ def _check_after_commits(table: _ClusteringRun) -> Note | None:
     done = sum(last is None or i.requested > last for i in commits)
     if done >= table.clustering.after_commits:
         return None
-    since = f"since clustering {last}" if last else "yet"
-    says = (
-        f"only {pluralize(done, 'completed commit')} {since}, and clustering.afterCommits waits for "
-        f"{table.clustering.after_commits}"
-    )
+    since = f" since clustering {last}" if last else ""
+    done_text = pluralize(done, "commit") if done else "no commits"
+    says = f"{done_text}{since} (clustering.afterCommits: {table.clustering.after_commits})"
     table.verdicts.decide("afterCommits", table.verdicts.is_open, 0, lambda _: says)
     return Note(NOTHING_TO_DO, f"no clustering: {says}")
 
 
 def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
-    """Whether a clustering of ours left slices to another run, or was declared otherwise."""
+    """Return whether a clustering of ours left slices to another run or had another layout."""
     if PLAN_DIGEST not in past.extra:
         return False
     how = ClusteringContext.read(past.extra)
@@ -235,14 +232,14 @@ def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
 
 
 def _hudi_weight(table: _ClusteringRun) -> NDArray[np.int64]:
-    """What Hudi takes slices to weigh: base files alone, the target for a slice of logs alone."""
+    """Return slice sizes as Hudi counts them: base files only; the target for a log-only slice."""
     found = table.candidates
     weight: NDArray[np.int64] = np.where(found.has_base, found.base, table.files.target)
     return weight
 
 
 def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
-    """The groups of Hudi 1.2.0, in its order: small base files, the biggest first."""
+    """Return the groups of Hudi 1.2.0 in its order: small base files, the biggest first."""
     found, asked, standing = table.candidates, table.clustering, table.verdicts
     limit = units.format_size(table.files.small)
     standing.decide(
@@ -264,7 +261,7 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
         "singleFile",
         groups.take(np.flatnonzero(is_single)).members,
         0,
-        lambda _: "nothing else of its partition is rewritten with it (clustering.singleFile)",
+        lambda _: "no other file of its partition is rewritten (clustering.singleFile)",
     )
     return groups.take(np.flatnonzero(~is_single))
 
@@ -289,7 +286,7 @@ def _build_input(table: _ClusteringRun) -> ClusteringInput:
 
 
 def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> NDArray[np.int64]:
-    """As many of the groups as one run may rewrite, the first ones first; then by partition."""
+    """Return the first groups that fit into the budget of one run, sorted by partition."""
     budget = table.clustering.budget
     left = np.inf if budget.rewrite is None else budget.rewrite
     taken: list[int] = []
@@ -311,11 +308,10 @@ def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> NDArray[n
 
 def _exclude_over_budget(table: _ClusteringRun, groups: SliceGroups) -> None:
     budget = table.clustering.budget
-    rewrite = "" if budget.rewrite is None else f", {units.format_size(budget.rewrite)} of them"
-    says = (
-        f"one run rewrites {pluralize(budget.groups, 'group')} at most{rewrite} (clustering.budget)"
-    )
-    table.verdicts.decide("budget", groups.members, 0, lambda _: says)
+    rewrite = "" if budget.rewrite is None else f" and {units.format_size(budget.rewrite)}"
+    limit = f"{pluralize(budget.groups, 'group')}{rewrite}"
+    reason = f"a run rewrites at most {limit} (clustering.budget)"
+    table.verdicts.decide("budget", groups.members, 0, lambda _: reason)
 
 
 def _build_decision(
@@ -372,14 +368,14 @@ def _collect_warnings(
     if _needs_ranges(table):
         yield Note(
             "overlap",
-            "clustering.when.overlapAbove is not judged: the statistics of the base files on "
-            f"{', '.join(asked.columns)} are not known",
+            "clustering.when.overlapAbove is not checked: the base files have no known statistics "
+            f"on {', '.join(asked.columns)}",
         )
     over = int((rule == RULES.index("budget")).sum())
     if over:
         yield Note(
             "budget",
-            format_slices("{} wait for another run: clustering.budget ends this one", over),
+            format_slices("{} wait for another run: clustering.budget limits this one", over),
         )
     yield from warn_of_pending_writes(table.candidates, groups)
     if not len(groups):
@@ -387,7 +383,7 @@ def _collect_warnings(
 
 
 def _needs_ranges(table: _ClusteringRun) -> bool:
-    """Whether a partition has so many base files that too many may overlap, and nothing tells."""
+    """Return whether a partition may exceed ``overlapAbove`` but no statistics are known."""
     asked, found, above = table.clustering, table.candidates, table.clustering.when.overlap_above
     if not asked.columns or asked.when.always or above is None or table.ranges is not None:
         return False

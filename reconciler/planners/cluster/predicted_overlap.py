@@ -1,4 +1,4 @@
-"""How many files cover a row once some of them are laid out along a curve; pure."""
+"""Predict how many files cover a row after some are clustered along a curve; pure."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 from reconciler.planners.cluster.overlap import FileBoxes
 
-#: points times files that are looked at together
+#: points times files that are processed together
 _CHUNK: Final = 2**21
-#: boxes of files along a curve overlap each other: so much more with every doubling of the files,
-#: and no more than that; measured with uniform rows (tests/unit/planners/test_outlook.py)
+#: boxes of files along a curve overlap each other: growth per doubling of the number of files;
+#: measured with uniform rows (tests/unit/planners/cluster/test_layout_figures.py)
 _GROWTH: Final = {"z-order": 0.64, "hilbert": 0.28}
-_HILBERT: Final = (1.5, 1.8)  # of two columns, of more
+_HILBERT: Final = (1.5, 1.8)  # greatest overlap with two columns, and with more
 
 
 def estimate_curve_overlap(curve: str | None, columns: int, files: int) -> float:
-    """How many of so many files that one curve laid out cover a row on average.
+    """Estimate how many of ``files`` files along one curve cover a row on average.
 
-    A kd-tree's leaves and slices of the first column don't overlap; pieces of a curve are no boxes,
-    so their bounds do.
+    Leaves of a kd-tree and ranges of one column do not overlap. Pieces of a curve are not boxes, so
+    their bounds overlap.
 
     >>> side_by_side("kd-tree", 2, 30), round(side_by_side("z-order", 2, 30), 1)
     (1.0, 2.3)
     """
     growth = _GROWTH.get(curve or "", 0.0)
-    if columns < 2 or files <= 2 or not growth:  # noqa: PLR2004 - halves don't overlap
+    if columns < 2 or files <= 2 or not growth:  # noqa: PLR2004 - two halves do not overlap
         return 1.0
     most = columns + 0.3 if curve == "z-order" else _HILBERT[columns > 2]  # noqa: PLR2004
     return min(1.0 + growth * math.log2(files), most)
@@ -37,10 +37,10 @@ def estimate_curve_overlap(curve: str | None, columns: int, files: int) -> float
 def predict_overlap(
     boxes: FileBoxes, group: NDArray[np.int64], covering: NDArray[np.float64]
 ) -> float:
-    """The mean overlap of one partition once its groups are rewritten.
+    """Predict the mean overlap of one partition after its groups are rewritten.
 
-    ``group``: of each file, -1 where it stays. ``covering``: per group how many of its new files
-    cover a row that it covers.
+    ``group``: per file, -1 if it stays. ``covering``: per group, how many of its new files cover a
+    row that the group covers.
     """
     points = boxes.sample_points()
     order = np.argsort(group, kind="stable")

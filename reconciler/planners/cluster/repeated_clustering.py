@@ -1,7 +1,7 @@
-"""What was laid out as declared, at different times, and overlaps by now; pure.
+"""Find clustered files of different clusterings that overlap and should be combined; pure.
 
-Files of one clustering overlap as much as its curve lets them, and would again. Those of several
-clusterings overlap each other besides: that is what a rewrite of both can take away.
+The overlap of files of one clustering comes from its curve, so a rewrite would not reduce it. Files
+of several clusterings also overlap each other, which a rewrite of both removes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from reconciler.planners.cluster.group_choice import ClusteringInput
 
-#: what is laid out as declared is rewritten only for so much less overlap
+#: least reduction of overlap for which clustered files are rewritten
 _LEAST_GAIN: Final = 0.1
-#: files may overlap by so much more than is predicted of them
+#: factor by which overlap may exceed the prediction
 _PREDICTION_ERROR: Final = 1.25
 
 
 def group_overlapping_clusterings(need: ClusteringInput, settled: NDArray[np.int64]) -> SliceGroups:
-    """Groups of files that were laid out as declared, at different times, and overlap by now."""
+    """Return groups of clustered files from different clusterings that overlap too much."""
     found = need.candidates
     nothing = SliceGroups(np.zeros(0, np.int64), np.zeros(1, np.int64))
     if not len(settled) or need.ranges is None:
@@ -61,10 +61,10 @@ def group_overlapping_clusterings(need: ClusteringInput, settled: NDArray[np.int
 def find_slices_to_combine(
     need: ClusteringInput, new: NDArray[np.bool_], settled: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Per slice, whether it was laid out as declared and is to be so again, with what is new.
+    """Return per slice whether it is clustered and should be rewritten together with new slices.
 
-    That is where both, laid out each by itself, would overlap too much again: the next plan would
-    find it so. ``new``, ``settled``: the slices that triggers ask for.
+    That is so if both, rewritten separately, would still overlap too much, which the next plan
+    would find. ``new``, ``settled``: slices that triggers select.
     """
     found, above = need.candidates, need.clustering.when.overlap_above
     chosen = np.zeros(len(found), np.bool_)
@@ -92,8 +92,11 @@ def _is_better_together(
     settled: NDArray[np.bool_],
     above: float,
 ) -> bool:
-    """Of one partition, whose base files are ``here``: too much overlap apart, less together."""
-    assert need.ranges is not None, "something is known of its files"
+    """Return whether rewriting new and settled slices together is better than apart.
+
+    ``here``: the base files of one partition.
+    """
+    assert need.ranges is not None, "statistics of its files are known"
     anew = SliceGroups(here[settled], np.array([0, int(settled.sum())], np.int64))
     is_anew = bool(_count_instants(need, anew)[0] > 1)
     apart = np.where(new, 0, np.where(settled & is_anew, 1, -1))
@@ -108,13 +111,13 @@ def _is_better_together(
 
 
 def _count_files(need: ClusteringInput, slices: NDArray[np.int64]) -> int:
-    """How many files come of slices that are laid out together."""
+    """Return how many files the slices become when they are rewritten together."""
     group = SliceGroups(slices, np.array([0, len(slices)], np.int64))
     return int(need.count_outputs(group)[0])
 
 
 def _count_instants(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int64]:
-    """Per group by how many writes its base files were made."""
+    """Return per group how many instants wrote its base files."""
     files = need.candidates.view.files
     written = files.instant[need.candidates.base_row[groups.members]]
     ends = zip(groups.starts[:-1].tolist(), groups.starts[1:].tolist(), strict=True)
@@ -122,7 +125,7 @@ def _count_instants(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.in
 
 
 def _curve_overlap(need: ClusteringInput, outputs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Per group how many of its new files cover a row that it covers."""
+    """Return per group how many of its new files cover a row that the group covers."""
     asked = need.clustering
     found = [
         estimate_curve_overlap(asked.curve, len(asked.columns), files) for files in outputs.tolist()

@@ -1,4 +1,4 @@
-"""The groups that a clustering rewrites, as columns: everything that doing it needs."""
+"""Build the columns of the groups that a clustering rewrites; pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.plans.model import Rewrites
 def build_rewrites(
     candidates: CandidateSlices, groups: SliceGroups, outputs: NDArray[np.int64], because: list[str]
 ) -> Rewrites:
-    """The columns of some groups; ``because`` is a sentence a group."""
+    """Return the columns of groups; ``because``: one sentence per group."""
     files, members = candidates.view.files, groups.members
     rows = candidates.base_row[members]
     return Rewrites(
@@ -34,13 +34,13 @@ def build_rewrites(
 
 
 def _nullable_indices(rows: NDArray[np.int64]) -> Any:
-    """Rows as Arrow integers, null where there is none."""
+    """Return rows as Arrow integers, with null for -1."""
     known = to_boolean_array(rows >= 0).buffers()[1]
     return pa.Array.from_buffers(pa.int64(), len(rows), [known, pa.py_buffer(rows)])
 
 
 def _log_lists(found: CandidateSlices, members: NDArray[np.int64]) -> Any:
-    """The log files of some slices, a list a slice."""
+    """Return the log files of slices, one list per slice."""
     starts = np.searchsorted(found.log_slice, members)
     counts = np.searchsorted(found.log_slice, members, side="right") - starts
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

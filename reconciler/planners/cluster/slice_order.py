@@ -1,4 +1,4 @@
-"""The order in which slices are put into groups: near ones together where that matters; pure."""
+"""Sort slices for grouping, with slices of near values together where that matters; pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def sort_slices(
     need: ClusteringInput, slices: NDArray[np.int64], is_near: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Slices by partition; within it near ones together where it overlaps, else the biggest first.
+    """Sort slices by partition; within it by nearness if it overlaps, else the biggest first.
 
-    ``is_near``: also these partitions. Equal ones in the order of their file groups.
+    ``is_near``: partitions to sort by nearness in any case. Ties keep the order of file groups.
     """
     found = need.candidates
     near = np.zeros(len(slices), np.uint64)

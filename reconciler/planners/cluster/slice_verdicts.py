@@ -1,4 +1,4 @@
-"""What is decided about every slice, and why, while a clustering is being planned."""
+"""Record the verdict on every slice while a clustering is planned; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reconciler.planners.reasons import RowReasons, pluralize
 
-#: why a slice is rewritten (the first one) or stays as it is
+#: why a slice is rewritten (the first rule) or stays
 RULES: Final = (
     "group",
     "pendingCompaction",
@@ -37,24 +37,24 @@ _RULE_SENTENCES: Final = {
     "damaged": "{} cannot be read",
     "logs": "{} have no base file yet",
     "large": "{} are not small",
-    "when": "{} are of partitions that don't need it",
-    "clustered": "{} are laid out as declared",
-    "noGain": "{} would make no fewer files",
-    "singleFile": "{} have nothing to be rewritten with",
+    "when": "{} are in partitions below the clustering thresholds",
+    "clustered": "{} are clustered as declared",
+    "noGain": "{} would not make fewer files",
+    "singleFile": "{} have no other file to be rewritten with",
     "budget": "clustering.budget is too small for {}",
 }
-#: what a sentence says of several slices, and of one
+#: plural and singular forms in these sentences
 _SINGULAR_FORMS: Final = (
     ("{} wait ", "{} waits "),
     ("{} have ", "{} has "),
     ("{} are ", "{} is "),
-    ("of partitions that don't", "of a partition that doesn't"),
+    ("in partitions below", "in a partition below"),
 )
 _UNDECIDED: Final = -1
 
 
 class SliceVerdicts:
-    """A rule and a sentence a slice; the first decision stays. ``rule``: int8 into RULES."""
+    """A rule and a sentence per slice; the first decision stays. ``rule``: int8 into RULES."""
 
     def __init__(self, slices: int) -> None:
         self.rule = np.full(slices, _UNDECIDED, np.int8)
@@ -62,7 +62,7 @@ class SliceVerdicts:
 
     @property
     def is_open(self) -> NDArray[np.bool_]:
-        """Nothing is decided about the slice yet."""
+        """Return which slices are undecided."""
         is_open: NDArray[np.bool_] = self.rule == _UNDECIDED
         return is_open
 
@@ -73,7 +73,7 @@ class SliceVerdicts:
         key: NDArray[Any] | int,
         sentence: Callable[[int], str],
     ) -> None:
-        """Decide about the slices that are still open; the sentence depends on ``key`` alone."""
+        """Decide about slices that are still undecided; the sentence depends only on ``key``."""
         chosen = np.zeros(len(self.rule), np.bool_)
         chosen[where] = True
         chosen &= self.is_open
@@ -82,12 +82,12 @@ class SliceVerdicts:
 
     @property
     def because(self) -> Any:
-        """A sentence a slice, as a dictionary array; all must be decided."""
+        """Return the sentence of each slice as a dictionary array; all must be decided."""
         return self._phrases.build_column(np.arange(len(self.rule)))
 
 
 def explain_no_groups(rule: NDArray[np.int8]) -> str:
-    """Why no slice is rewritten: the rules that leave them, the most frequent first."""
+    """Explain why no slice is rewritten, the most frequent rule first."""
     counts = np.bincount(rule, minlength=len(RULES))
     codes = sorted(np.flatnonzero(counts).tolist(), key=lambda code: -counts[code])
     said = [format_slices(_RULE_SENTENCES[RULES[code]], int(counts[code])) for code in codes]
@@ -95,7 +95,7 @@ def explain_no_groups(rule: NDArray[np.int8]) -> str:
 
 
 def format_slices(sentence: str, count: int) -> str:
-    """A sentence about so many slices, which is written for several."""
+    """Format a sentence written for several slices for this number of slices."""
     for several, one in _SINGULAR_FORMS if count == 1 else ():
         sentence = sentence.replace(several, one)
     return sentence.format(pluralize(count, "file slice"))

@@ -1,4 +1,4 @@
-"""Small files of earlier clusterings that join a group and save a file by it; pure."""
+"""Add small files of earlier clusterings to groups where that saves a file; pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def add_small_files(
     need: ClusteringInput, groups: SliceGroups, is_able: NDArray[np.bool_]
 ) -> SliceGroups:
-    """The groups, joined by small files of earlier clusterings that make one file less each.
+    """Return the groups with small clustered files added where each one saves a file.
 
-    A file joins what is at least as big as itself: so a row is rewritten a few times in its life,
-    and not with every file that comes after it.
+    A file is added only to a group at least as big as itself. So a row is rewritten a few times in
+    its life, and not with every new file.
     """
     found = need.candidates
     able = np.flatnonzero(is_able)

@@ -1,4 +1,4 @@
-"""Which partitions a clustering is for, and which of their slices: the spec's ``when``; pure."""
+"""Evaluate the spec's ``clustering.when``: which partitions and slices exceed it; pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _AT_ONCE: Final = 2**12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Triggers:
-    """``fires``: per partition. ``is_small``, ``is_wide``: per slice, what to rewrite there.
+    """The partitions that exceed a threshold, and what to rewrite in them.
 
-    ``files``, ``small_below``: int64 per partition, base files of the newest slices.
+    ``fires``: per partition. ``is_small``, ``is_wide``: per slice; a wide slice causes too much
+    overlap. ``files``, ``small``: int64 per partition, base files of the newest slices.
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
-    ``is_wide``: the slice is one of those that are to blame for too much overlap.
     """
 
     fires: NDArray[np.bool_]
@@ -38,14 +38,18 @@ class Triggers:
     limit: int
 
     def is_selected(self, partition: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Per slice, given their partitions, whether it is what its partition fires for."""
+        """Return per slice whether it is a reason why its partition exceeds a threshold.
+
+        ``partition``: of each slice.
+        """
         found: NDArray[np.bool_] = self.fires[partition] & (self.is_small | self.is_wide)
         return found
 
     def explain(self, partition: int, query: str = "") -> str:
-        """What is the matter with a partition that fires, or why it does not.
+        """Explain which thresholds a partition exceeds, or that it exceeds none.
 
-        ``query``: what a query reads too much, where it is for that; then only what fires besides.
+        ``query``: the sentence about a query over its ``maxScan`` if that is the reason; then only
+        exceeded thresholds are added.
         """
         is_scanned = bool(query)
         said = [query] if is_scanned else []
@@ -57,7 +61,7 @@ class Triggers:
         if above is not None and not np.isnan(self.overlap[partition]):
             is_above = self.overlap[partition] > above
             said += [self._explain_overlap(partition, above)] if is_above or not is_scanned else []
-        return " and ".join(said) or "nothing in clustering.when can be measured in its partition"
+        return " and ".join(said) or "no threshold of clustering.when can be measured here"
 
     def _explain_small(self, partition: int, above: float) -> str:
         small, files = int(self.small[partition]), int(self.files[partition])
@@ -84,9 +88,9 @@ def evaluate_triggers(
     when: ClusteringTrigger,
     ranges: ColumnRanges | None,
 ) -> Triggers:
-    """What fires. ``small_below``: bytes below which a base file is small.
+    """Evaluate the triggers. ``small_below``: bytes below which a base file is small.
 
-    Without ``ranges`` nobody knows what files cover, and no overlap fires.
+    Without ``ranges`` overlap is unknown and does not fire.
     """
     count = len(candidates.view.files.partitions)
     is_small = candidates.has_base & (candidates.base < small_below)
@@ -119,16 +123,16 @@ def _measure_overlap(
     overlap: NDArray[np.float64],
     is_wide: NDArray[np.bool_],
 ) -> None:
-    """Fill in the overlap of every partition, and the wide slices of those where it is too much.
+    """Fill in the overlap of every partition and the wide slices of those above the limit.
 
-    What is not wide overlaps half as much as what fires: so the next few files don't fire again.
+    Slices that are not wide have half of the overlap limit, so the next few files do not fire.
     """
     bases = np.flatnonzero(found.has_base)
     ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
     is_known = ranges.is_known[found.base_row[bases]]
     told = np.bincount(found.partition[bases], weights=is_known, minlength=len(overlap))
     counts = np.where(told > 0, np.diff(ends), 0)
-    # no more files than may overlap, or nothing is known of any: nothing to measure
+    # partitions with no more files than may overlap, or without statistics, need no measurement
     for count in sort_unique(counts[counts > above]).tolist():
         alike = np.flatnonzero(counts == count)
         step = max(_AT_ONCE // count, 1)

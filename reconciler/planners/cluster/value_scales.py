@@ -1,8 +1,8 @@
-"""Values of a column as numbers whose distances say something; pure.
+"""Convert values of a column to numbers with meaningful distances; pure.
 
-Ranks tell what lies before what, and not how far: the ends of files that all cover the same spread
-over half of them. As numbers the ends lie close together, or they do so on a scale of magnitudes,
-as where few values are far greater than the others.
+Ranks have no distances: the bounds of files that cover nearly the same values spread over half of
+all ranks. As numbers these bounds are close together; on a logarithmic scale they are also close
+if a few values are far greater than the others.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_numpy_numbers
 
-#: letters of a text that make a number
+#: bytes of a text that are converted to a number
 _LETTERS: Final = 7
 
 
 def scale_values(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """The values by their distances and by their magnitudes, float64, NaN where the rank is.
+    """Return the values as numbers and by magnitude, float64, with NaN where the rank is NaN.
 
-    None of it where there are no numbers, or where they do not keep different values apart.
+    Returns an empty list if the values are not numbers or the scales merge different values.
 
     >>> found = scales(pa.array([1, None, 1000, -1000]), np.array([2.0, np.nan, 3.0, 1.0]))
     >>> [scale.round(1).tolist() for scale in found]
@@ -35,7 +35,7 @@ def scale_values(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.flo
         return []
     found[np.isnan(ranks)] = np.nan
     sizes = np.abs(found[~np.isnan(found) & (found != 0)])
-    with np.errstate(over="ignore", invalid="ignore"):  # what has no distances is not kept
+    with np.errstate(over="ignore", invalid="ignore"):  # a scale without distances is dropped
         by_size = np.arcsinh(found / sizes.min()) if len(sizes) else found
         keep = [scale for scale in (found, by_size) if _is_faithful(scale, ranks)]
     return keep if len(keep) == 2 else keep * 2  # noqa: PLR2004 (both, or one for both)
@@ -51,7 +51,7 @@ def _to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] 
 
 
 def _text_to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """The letters behind those that all texts begin with, as digits."""
+    """Convert texts to numbers from the bytes after their common prefix."""
     known = np.flatnonzero(~np.isnan(ranks))
     if not len(known):
         return None
@@ -70,7 +70,7 @@ def _text_to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _is_faithful(scale: NDArray[np.float64], ranks: NDArray[np.float64]) -> bool:
-    """Where ranks differ the scale rises, and from end to end it is no infinite way."""
+    """Return whether the scale rises wherever ranks differ and its range is finite."""
     known = np.flatnonzero(~np.isnan(ranks))
     order = known[np.argsort(ranks[known], kind="stable")]
     ordered = scale[order]

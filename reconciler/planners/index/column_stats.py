@@ -1,9 +1,9 @@
-"""Whether Hudi's own index column_stats must be built for the declared columns, and whether we can.
+"""Decide whether Hudi's index column_stats must be built for the declared columns; pure.
 
-Pure. It is built of the columns that writers keep, not of the declared ones alone: readers of
-version 6 believe that every column has its entries, and a writer of a later version writes its own
-columns down as the index's, whatever older files have entries of. A file without an entry of a
-column then loses its rows, and a column of which no writer makes entries goes with the next write.
+The index must have all columns that writers index, not only the declared ones. Readers of version 6
+assume that every column has entries. A writer of a later version records its own columns as those
+of the index, whatever entries older files have. Then readers lose the rows of a file that lacks an
+entry, and a column that no writer indexes disappears with the next write.
 Source: HoodieTableMetadataUtil.getColumnsToIndex, ColumnStatsIndexSupport,
 PartitionStatsIndexSupport (0.15 to 1.2).
 """
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_COLUMNS",
     "ColumnStatsNeed",
-    "find_busy_instant",
-    "list_indexed_columns",
-    "is_indexed_when_named",
     "assess_column_stats",
+    "find_busy_instant",
+    "is_indexed_when_named",
+    "list_indexed_columns",
 ]
 
 _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
 _BOOTSTRAP: Final = "hoodie.bootstrap.base.path"
-#: from version 8 on, a writer's own columns (HoodieTableMetadataUtil.META_COLS_TO_ALWAYS_INDEX)
+#: columns that writers always index from version 8 on (META_COLS_TO_ALWAYS_INDEX)
 _ALWAYS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _META: Final = frozenset(
     {*_ALWAYS, "_hoodie_commit_seqno", "_hoodie_file_name", "_hoodie_operation"}
 )
-#: and how many more by itself (hoodie.metadata.index.column.stats.max.columns.to.index)
+#: number of further columns that writers index (…index.column.stats.max.columns.to.index)
 MAX_COLUMNS: Final = 32
-#: plans that may wait for ever; who carries one out reads the table's properties first
+#: plans that may wait forever; whoever executes one reads the table's properties first
 _WAITING: Final = frozenset(
     {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.CLEAN, Action.ROLLBACK}
 )
@@ -57,12 +57,13 @@ _INDEX_CHANGING: Final = WRITES | {Action.INDEXING, Action.ROLLBACK, Action.REST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatsNeed:
-    """``missing``: declared columns that the index has not. ``files_without_entries``: base files that it lacks.
+    """What Hudi's index lacks.
 
-    Of the missing it has no place for those of ``unsupported``, which no writer indexes by itself, and
-    writers have taken those of ``removed_by_writers`` out of it again. ``columns``: all that it is built of,
-    declared or not; ``files``: how many base files get entries. ``because``: why it cannot be built
-    here, None where it can or there is nothing to do.
+    ``missing``: declared columns that it does not have. Of these, writers do not index the
+    ``unsupported`` ones, and writers removed those ``removed_by_writers``.
+    ``files_without_entries``: number of base files. ``columns``: all columns to build, declared or
+    not; ``files``: number of base files that get entries. ``because``: why the index cannot be
+    built here; None if it can or nothing is missing.
     """
 
     missing: tuple[str, ...] = ()
@@ -75,20 +76,20 @@ class ColumnStatsNeed:
 
     @property
     def buildable(self) -> tuple[str, ...]:
-        """The declared columns for which it is worth to be built."""
+        """Return the missing declared columns that a build can add."""
         never = {*self.unsupported, *self.removed_by_writers}
         return tuple(column for column in self.missing if column not in never)
 
     @property
     def is_due(self) -> bool:
-        """Whether a step of it belongs into a plan."""
+        """Return whether a plan needs a step for the index."""
         return self.because is None and bool(self.buildable or self.files_without_entries)
 
 
 def assess_column_stats(state: TableState, columns: Sequence[str]) -> ColumnStatsNeed:
-    """What the declared columns ask of Hudi's index, of a state with ``state.index``.
+    """Return what Hudi's index needs for the declared columns. The state has an index state.
 
-    ``columns``: those of them that can be indexed at all.
+    ``columns``: the declared columns that can be indexed.
     """
     known = state.index_state
     assert known is not None, "a spec with an index block has one"
@@ -116,7 +117,7 @@ def assess_column_stats(state: TableState, columns: Sequence[str]) -> ColumnStat
     files = max(len(known.files), logs)
     if why is None and files * len(every) > MAX_ENTRIES:
         why = (
-            f"{files} files with {len(every)} columns are more than {MAX_ENTRIES} entries; "
+            f"{files} files with {len(every)} columns need more than {MAX_ENTRIES} entries; "
             "let a Hudi writer build it"
         )
     return (
@@ -129,9 +130,9 @@ def assess_column_stats(state: TableState, columns: Sequence[str]) -> ColumnStat
 def list_indexed_columns(
     schema: Any, table_version: int, defined: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Every column that the index is built of: by name, with dots into structs, its Arrow type.
+    """Return the Arrow types of all columns of the index by name, with dots into structs.
 
-    ``defined``: those that writers have written down as the index's, which stay in it.
+    ``defined``: columns that writers have recorded as those of the index; they stay.
     """
     return {
         name: kind
@@ -141,7 +142,7 @@ def list_indexed_columns(
 
 
 def is_indexed_when_named(state: TableState, column: str) -> bool:
-    """Whether the index has entries of a column where a writer names it."""
+    """Return whether the index has entries of a column if a writer lists it."""
     assert state.index_state is not None, "a spec with an index block has one"
     return column in list_indexed_columns(state.index_state.schema, state.table_version, (column,))
 
@@ -149,7 +150,7 @@ def is_indexed_when_named(state: TableState, column: str) -> bool:
 def _columns_of_writers(
     schema: Any, table_version: int, defined: Collection[str]
 ) -> Iterator[tuple[str, Any]]:
-    """The columns of which writers make entries, as far as that can be known."""
+    """Yield the columns that writers index, as far as that is known."""
     top = {part.name: _plain_type(part.type) for part in schema}
     if table_version < VERSION_8:
         yield from top.items()
@@ -168,9 +169,9 @@ def _columns_of_writers(
 
 
 def find_busy_instant(timeline: Timeline) -> Instant | None:
-    """A pending instant of somebody who may be counting on the indexes as they were.
+    """Return a pending instant whose owner may rely on the current indexes, or None.
 
-    None where there is none: plans that nobody has begun don't count.
+    Plans that nobody has started do not count.
     """
     for instant in timeline.instants:
         is_waiting = instant.state is State.REQUESTED and instant.action in _WAITING
@@ -180,51 +181,51 @@ def find_busy_instant(timeline: Timeline) -> Instant | None:
 
 
 def _explain_unbuildable(why: str, gaps: int = 0) -> str:
-    said = f"index.hudi: build: column_stats cannot be built here: {why}"
+    said = f"index.hudi: build: column_stats cannot be built: {why}"
     if not gaps:
         return said
     files = pluralize(gaps, "base file")
-    return f"{said}; it has not all entries of {files}, whose rows Hudi's readers may lose"
+    return f"{said}; it lacks entries of {files}, whose rows Hudi's readers may lose"
 
 
 def _find_obstacles(state: TableState) -> Iterator[str]:
-    """Why not, the first reason first."""
+    """Yield the reasons why the index cannot be built."""
     if state.table_version not in KNOWN_VERSIONS:
         versions = ", ".join(map(str, KNOWN_VERSIONS))
-        yield f"the table is of version {state.table_version}, and only {versions} are known"
+        yield f"the table has version {state.table_version}; supported versions are {versions}"
     if not state.metadata_partitions:
-        yield ("the table has no metadata table; write to it once with hoodie.metadata.enable=true")
+        yield "the table has no metadata table; write to it once with hoodie.metadata.enable=true"
     elif FILES not in state.metadata_partitions:
         yield f"its metadata table does not list the {FILES}"
     building = state.properties.get(_INFLIGHT, "").strip()
     if building:
-        yield f"the metadata partitions {building} are being built by another"
+        yield f"another process is building the metadata partitions {building}"
     if state.properties.get(_BOOTSTRAP):
-        yield "the table was bootstrapped, so columns of its files lie in others"
+        yield "the table was bootstrapped, so columns of its files are in other files"
     busy = find_busy_instant(state.timeline)
     if busy is not None:
-        yield f"{busy.file_name} is pending and may be counting on the indexes as they are"
+        yield f"{busy.file_name} is pending and may rely on the current indexes"
     assert state.index_state is not None, "a spec with an index block has one"
     if state.index_state.renamed:
         yield (
-            f"older files hold column {min(state.index_state.renamed)} under another name; rewrite them "
-            "with Hudi, for example by clustering"
+            f"older files have column {min(state.index_state.renamed)} under another name; "
+            "rewrite them with Hudi, for example by clustering"
         )
     yield from _find_unknown_columns(state.index_state, state.table_version)
 
 
 def _find_unknown_columns(known: IndexState, table_version: int) -> Iterator[str]:
-    """Columns that Hudi indexes and we cannot: files would lack entries of them."""
+    """Yield the columns that Hudi indexes and we cannot, so files would lack their entries."""
     for name, kind in _columns_of_writers(known.schema, table_version, known.hudi_defined):
         if find_bound_encoding(kind, table_version) is None:
             yield (
-                f"its readers count on entries of column {name}, of type {kind}, and how they are "
-                "kept is not known; let a Hudi writer build the index"
+                f"readers rely on entries of column {name} of type {kind}, whose encoding is not "
+                "supported; let a Hudi writer build the index"
             )
 
 
 def _list_leaves(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Columns and, for structs, their fields with dots; a struct itself comes before them."""
+    """Yield columns and the fields of structs with dots; a struct comes before its fields."""
     import pyarrow as pa  # noqa: PLC0415
 
     for part in schema:

@@ -1,4 +1,4 @@
-"""What a plan says of a table's index beside the step: what is in the way, and what to do; pure."""
+"""Warnings about a table's indexes: what prevents a step and what to do; pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMED: Final = 5
 
 
 def warn_of_index(state: TableState, known: IndexState) -> Iterator[Note]:
-    """Columns that cannot be indexed, versions that are left alone, files that tell nothing."""
+    """Warn of columns that cannot be indexed, foreign versions, and files without statistics."""
     for problem in known.problems.values():
         yield Note("indexColumn", problem)
     for problem in known.newer:
@@ -48,14 +48,13 @@ def _describe_unreadable(state: TableState, known: IndexState) -> str:
         footers, them, copies = "footer", "it", "it from a copy"
     more = f" (and {count - _NAMED} more)" if count > _NAMED else ""
     return (
-        f"nothing is known of {pluralize(count, 'base file')} whose {footers} could not be read when "
-        f"the index was made, so every read opens {them}: {', '.join(paths)}{more}; restore "
-        f"{copies}"
+        f"the index has no statistics of {pluralize(count, 'base file')} whose {footers} could "
+        f"not be read, so every read opens {them}: {', '.join(paths)}{more}; restore {copies}"
     )
 
 
 def explain_column_stats(need: ColumnStatsNeed, state: TableState) -> Iterator[str]:
-    """Why declared columns are not in Hudi's index, nor will be."""
+    """Yield why declared columns are not and will not be in Hudi's index."""
     if need.because is not None:
         yield need.because
         return
@@ -64,17 +63,18 @@ def explain_column_stats(need: ColumnStatsNeed, state: TableState) -> Iterator[s
     never = ", ".join(column for column in names if column not in listed)
     if never:
         yield (
-            f"index.hudi: build: Hudi's column_stats has no place for {never}; the index of the "
-            "table itself has them"
+            f"index.hudi: build: Hudi's column_stats cannot hold {never}; reconciler's own index "
+            "has them"
         )
     if listed:
         yield (
-            f"index.hudi: build: writers of Hudi index the first {MAX_COLUMNS} columns by "
-            f"themselves and not {', '.join(listed)}; name all that are wanted in {_LIST} of every "
-            "writer, and they are built in"
+            f"index.hudi: build: Hudi writers index only the first {MAX_COLUMNS} columns by "
+            f"default, so not {', '.join(listed)}; list all wanted columns in {_LIST} of every "
+            "writer"
         )
     if need.removed_by_writers:
         yield (
-            f"index.hudi: build: a writer has taken {', '.join(need.removed_by_writers)} out of column_stats "
-            f"since they were built in; add them to {_LIST} of every writer, or set it nowhere"
+            f"index.hudi: build: a writer has removed {', '.join(need.removed_by_writers)} from "
+            f"column_stats since they were built; add them to {_LIST} of every writer, or remove "
+            "that option"
         )

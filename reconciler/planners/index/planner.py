@@ -1,7 +1,7 @@
-"""What brings a table's index of column statistics to what is declared, and up to date; pure.
+"""Plan the step that updates a table's indexes of column statistics; pure.
 
-A reader is right with any version and with none: files that a version does not name are read. So
-this is about speed alone, and whatever stands in its way is a warning, never a refusal.
+Reads are correct with any version of the index and without one, because files that are not in it
+are read. The index only makes reads faster, so a problem with it is a warning, never a refusal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ZINDEX, COLUMN_STATS = INDEX_TARGETS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDecision:
-    """What is to be done, and where the index differs from the spec."""
+    """The index step, and where the index differs from the spec."""
 
     step: IndexStep | None = None
     drift: tuple[Finding, ...] = ()
@@ -45,13 +45,13 @@ def plan_index(
     rewrites: Sequence[Rewrites],
     is_removed: NDArray[np.bool_],
 ) -> IndexDecision:
-    """The index step of a table.
+    """Return the index step of a table.
 
-    ``rewrites``: the groups of file slices that steps before it rewrite; ``is_removed``: per row of
-    the state's files what steps of the plan delete. There is a step where a declared column or a
-    base file of a newest slice is not in the last version, where a column of it is not declared any
-    more, where it is damaged, and where files are rewritten. Rows about files that are gone make
-    none: they cost nothing, and the next version is without them.
+    ``rewrites``: groups of file slices that earlier steps rewrite; ``is_removed``: per row of the
+    state's files, whether a step deletes it. There is a step if the last version lacks a declared
+    column or a current base file, has a column that is no longer declared, or is damaged, and if
+    files are rewritten. Entries of deleted files are no reason for a step: the next version drops
+    them.
     """
     known = state.index_state
     if spec.index is None or known is None:
@@ -76,9 +76,11 @@ def plan_index(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FileCounts:
-    """Files: ``newest`` in newest slices and what of them has no row; ``footers_to_read`` to be read.
+    """Numbers of base files.
 
-    ``written``: what steps before the index write.
+    ``newest``: of newest slices; ``unindexed``: of these, not in the index; ``footers_to_read``;
+    ``unreadable``: files whose footers could not be read before; ``written``: files that earlier
+    steps write.
     """
 
     newest: int
@@ -94,7 +96,7 @@ def _count_files(
     rewrites: Sequence[Rewrites],
     is_removed: NDArray[np.bool_],
 ) -> _FileCounts:
-    """What is rewritten is no newest slice any more, and its footers are not read."""
+    """Count files without those that are rewritten or removed: their footers are not read."""
     goes = is_removed.copy()
     for groups in rewrites:
         names = groups.base.drop_null()
@@ -112,7 +114,7 @@ def _count_files(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _IndexNeed:
-    """Why there is a step. ``retyped``: columns whose statistics say nothing of their new type."""
+    """The reasons for a step. ``retyped``: columns whose statistics do not fit their new type."""
 
     known: IndexState
     count: _FileCounts
@@ -137,9 +139,10 @@ class _IndexNeed:
         )
 
     def __bool__(self) -> bool:
-        """An index without columns says nothing, nor does one of no files that nobody has made.
+        """Return whether a step is needed.
 
-        One that a later version of reconciler keeps is not ours to add to.
+        None is needed without columns, for a new index without files, or for an index that a later
+        version of reconciler wrote.
         """
         if not self.known.wanted or self.known.newer:
             return False
@@ -149,7 +152,7 @@ class _IndexNeed:
         return bool(self.add or self.drop or self.known.damaged or is_behind)
 
     def explain(self) -> Iterator[str]:
-        """Clauses of a sentence."""
+        """Yield the reasons as clauses of a sentence."""
         if self.known.damaged:
             yield f"its last version is damaged: {self.known.damaged[0]}"
         if self.known.version is None:
@@ -164,20 +167,20 @@ class _IndexNeed:
             yield f"this plan writes {pluralize(self.count.written, 'new base file')}"
 
     def _explain_changes(self) -> Iterator[str]:
-        """What the last version lacks, and has too much."""
+        """Yield what the last version lacks and what it should no longer have."""
         if self.add:
             yield f"{pluralize(len(self.add), 'column')} added"
         if self.drop:
-            yield f"{pluralize(len(self.drop), 'column')} not declared any more"
+            yield f"{pluralize(len(self.drop), 'column')} no longer declared"
         if self.retyped:
-            yield f"of another type now: {', '.join(self.retyped)}"
+            yield f"type changed: {', '.join(self.retyped)}"
         if self.count.unindexed:
             is_or_are = "is" if self.count.unindexed == 1 else "are"
             files = pluralize(self.count.unindexed, "base file")
             yield f"{files} {is_or_are} not in the index yet"
 
     def find_drift(self) -> Iterator[Finding]:
-        """Where the index differs from the spec; what this plan itself brings about is no drift."""
+        """Yield where the index differs from the spec, without the effects of this plan."""
         has = self.known.provenance
         if self.add or self.drop or has is None:
             yield Finding(
@@ -187,12 +190,13 @@ class _IndexNeed:
                 self._describe_version(),
             )
         if has is not None and self.count.unindexed:
-            newest = f"{pluralize(self.count.newest, 'base file')} of newest slices"
+            indexed = self.count.newest - self.count.unindexed
             yield Finding(
                 "index.files",
                 self.count.newest,
-                self.count.newest - self.count.unindexed,
-                f"version {self._version_name} has not all of {newest}",
+                indexed,
+                f"index version {self._version_name} covers {indexed} of "
+                f"{pluralize(self.count.newest, 'current base file')}",
             )
 
     @property
@@ -201,7 +205,7 @@ class _IndexNeed:
 
     def _describe_version(self) -> str:
         if self.known.version is not None:
-            return f"version {self._version_name} of the index has these"
+            return f"index version {self._version_name} has these columns"
         if self.known.damaged:
             return "no version of the index can be read"
         return "the table has no index"
@@ -209,7 +213,7 @@ class _IndexNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HudiNeed:
-    """What is due for Hudi's own index: nothing where ``need`` is None."""
+    """What Hudi's own index needs; ``need`` is None if it needs nothing."""
 
     need: ColumnStatsNeed | None = None
     warnings: tuple[Note, ...] = ()
@@ -220,7 +224,7 @@ class _HudiNeed:
 
     def explain(self, known: IndexState) -> Iterator[str]:
         if self.need and self.need.buildable and known.hudi_columns is None:
-            yield "Hudi's column_stats is not there"
+            yield "Hudi's column_stats does not exist"
         elif self.need and self.need.buildable:
             yield f"Hudi's column_stats lacks {', '.join(self.need.buildable)}"
         if self.need and self.need.files_without_entries:
@@ -230,15 +234,15 @@ class _HudiNeed:
     def find_drift(self, known: IndexState) -> Iterator[Finding]:
         if self.need and self.need.buildable:
             has = known.hudi_columns
-            because = "column_stats of the metadata table has these"
+            because = "column_stats of the metadata table has these columns"
             if has is None:
                 because = "the metadata table has no column_stats"
             actual = None if has is None else list(has)
             yield Finding("index.hudi", list(known.wanted), actual, because)
         if self.need and self.need.files_without_entries:
             listed = len(known.files)
-            newest = f"{pluralize(listed, 'base file')} of newest slices"
-            because = f"column_stats of the metadata table has not all entries of {newest}"
+            files = pluralize(self.need.files_without_entries, "current base file")
+            because = f"column_stats of the metadata table lacks entries of {files}"
             yield Finding(
                 "index.hudi.files", listed, listed - self.need.files_without_entries, because
             )

@@ -1,7 +1,4 @@
-"""Which layout a table's queries ask for: what they read today, and what of others in miniature.
-
-Reads what a plan reads of a table with queries, and a sample of all of it. Writes nothing.
-"""
+"""Advise a layout and index columns for the queries of a table; pure."""
 
 from __future__ import annotations
 
@@ -39,19 +36,19 @@ if TYPE_CHECKING:
     from reconciler.state.sampling.model import ForecastInput
     from reconciler.storage.api import Storage
 
-#: rows that layouts are tried on; a few dozen of them, each of which takes a second
+#: rows that layouts are tried on; a few dozen layouts take about a second each
 MAX_ROWS: Final = 80_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Advice:
-    """What is to be said of one table. ``error`` is set alone: it could not be read.
+    """The advice for one table. ``error`` is set if it could not be read.
 
-    ``current``: what each of the queries reads now, None where too little is known of the files, and
-    then nothing was tried. ``files``, ``bytes``: of the newest slices. ``trials``: best first.
-    ``best``: the one that is proposed, None where none is worth a rewrite; ``because`` says why in
-    both cases. ``declared``: what the spec says by now. ``index``: the columns that it should have
-    statistics of, empty where it has all of them.
+    ``current``: what each query reads now; None if too little is known of the files, and then no
+    layout was tried. ``files``, ``bytes``: of the newest slices. ``trials``: best first.
+    ``best``: the proposed one; None if none is worth a rewrite; ``because`` gives the reason.
+    ``declared``: the layout of the spec. ``index``: the index columns that the spec should have;
+    empty if it has all of them.
     """
 
     name: str
@@ -71,7 +68,7 @@ class Advice:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is anything to commit."""
+        """Return whether the spec should change."""
         changes = self.best is not None and self.best.candidate != self.declared
         return changes or bool(self.index)
 
@@ -128,7 +125,7 @@ def _try_layouts(  # noqa: PLR0913, PLR0917
     known: Advice,
     most_rows: int,
 ) -> Advice:
-    """With these layouts tried, and what is declared."""
+    """Return the advice after trying the layouts and the declared one."""
     sample = read_sample(
         storage,
         state.files,
@@ -158,17 +155,17 @@ def _try_layouts(  # noqa: PLR0913, PLR0917
 
 
 def _warn_of_logs(whole: WholeTable) -> Iterator[Note]:
-    """What a sample of base files does not know."""
+    """Warn that the figures do not include log files."""
     if (whole.candidates.logs > 0).any():
         yield Note(
             "logs",
-            "slices with log files are read by every query today, and what the log files change is "
-            "not in the figures of the layouts: compact first for better ones",
+            "every query reads slices with log files today, and the figures of the layouts do not "
+            "include log files; compact first for better figures",
         )
 
 
 def _widen_spec(spec: TableSpec) -> TableSpec:
-    """The spec for which is read what rows take and nothing that only a trigger needs."""
+    """Return a spec for which record sizes are read but nothing that only a trigger needs."""
     whole = Clustering(columns=(), when=ClusteringTrigger(always=True))
     return replace(spec, clustering=whole, retention=None)
 
@@ -189,7 +186,7 @@ def _build_table(
 
 
 def _declared_candidate(spec: TableSpec, foresight: ForecastInput) -> LayoutCandidate | None:
-    """What the spec declares, where that orders rows by columns that the table has."""
+    """Return the declared layout if it orders rows by columns of the table."""
     asked = spec.clustering
     if asked is None or not asked.columns or not {*asked.columns} <= {*foresight.schema.names}:
         return None
@@ -199,7 +196,7 @@ def _declared_candidate(spec: TableSpec, foresight: ForecastInput) -> LayoutCand
 
 
 def _list_index_columns(spec: TableSpec, asks: QueryColumns) -> tuple[str, ...]:
-    """All columns of the index that should be; empty where it has them."""
+    """Return all index columns that the spec should have; empty if it has them."""
     there = spec.index.columns if spec.index else ()
     more = [name for name in asks.index_columns if name not in there]
     return (*there, *more) if more else ()
@@ -207,13 +204,13 @@ def _list_index_columns(spec: TableSpec, asks: QueryColumns) -> tuple[str, ...]:
 
 def _explain_no_trial(asks: QueryColumns, whole: WholeTable) -> str:
     if not asks.columns:
-        return "no layout helps: no query bounds a column that rows can be ordered by"
+        return "no layout helps: no query filters on a column that can order rows"
     if not len(whole.candidates):
-        return "there is no layout to try: the table has no files"
+        return "no layout was tried: the table has no files"
     files, target = pluralize(int(whole.outputs.sum()), "file"), units.format_size(whole.target)
     return (
-        f"no layout helps: with files of {target} (files.target) the table is {files}, one a "
-        "partition or a group, and of one file nothing can be left out"
+        f"no layout helps: with files of {target} (files.target) the table has {files}, one per "
+        "partition or group, and queries cannot skip parts of a file"
     )
 
 
@@ -230,11 +227,11 @@ def _explain_choice(
         return "no layout helps: the queries read nothing today"
     share = f"{100 * trials[0].bytes / before:.0f} %"
     if best is None:
-        still = f"still read {share}" if trials[0].bytes <= before else "read more"
+        still = f"{share} of what they read today" if trials[0].bytes <= before else "more"
         return (
-            f"the table lies well for its queries: of what they read today the best layout that "
-            f"was tried would {still}, and a rewrite should save 10 % at least"
+            f"the current layout is good enough: with the best layout tried the queries would read "
+            f"{still}, and a rewrite should save at least 10 %"
         )
     if best.candidate == declared:
-        return f"what is declared is best: once it is applied the queries read {share} of today"
+        return f"the declared layout is best: after it is applied the queries read {share} of today"
     return f"the queries would read {share} of what they read today"

@@ -1,8 +1,7 @@
-"""What the declared queries read today, and which slices may be rewritten for ``maxScan``; pure.
+"""Measure what the declared queries read today and find the queries over ``maxScan``; pure.
 
-A query reads a slice unless the statistics of its base file rule that out, or what its partition's
-path says. Slices with log files are read whatever the base file says, and so are those of log files
-alone, and those whose base file tells nothing.
+A query reads a slice unless the statistics of its base file or the values in its partition path
+exclude it. Slices with log files or without statistics are always read.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from reconciler.spec.model import Query, TableSpec
 from reconciler.state.sampling.model import ForecastInput
 
 WARNING_RULE: Final = "maxScan"
-#: what is rewritten for a query that stays above its limit is read at least so much less
+#: least reduction of reads for which slices are rewritten if a query stays above its limit
 LEAST_GAIN: Final = 0.1
 
-#: which of some groups, given with the files that each becomes and, per slice, whether it is laid
-#: out as declared, are worth a rewrite
+#: returns which groups are worth a rewrite, from their output files and, per slice, whether it is
+#: clustered as declared
 GainCheck = Callable[[SliceGroups, NDArray[np.int64], NDArray[np.bool_]], NDArray[np.bool_]]
 
 
@@ -35,8 +34,8 @@ GainCheck = Callable[[SliceGroups, NDArray[np.int64], NDArray[np.bool_]], NDArra
 class CurrentReads:
     """What queries read of the newest slices. ``table_bytes``: bytes of all of these.
 
-    ``kept_by_base``: bool, queries by slices, what they would read if log files said nothing: whether
-    the order of the rows is to blame.
+    ``kept_by_base``: bool, queries by slices, what they would read without log files, which shows
+    whether the row order is the reason.
     """
 
     queries: tuple[Query, ...]
@@ -46,7 +45,7 @@ class CurrentReads:
 
     @property
     def exceeding(self) -> NDArray[np.int64]:
-        """Places of the queries that read more than their ``maxScan``."""
+        """Return the positions of the queries that read more than their ``maxScan``."""
         limits = [np.inf if q.max_scan is None else q.max_scan for q in self.queries]
         found: NDArray[np.int64] = np.flatnonzero(
             self.reads.bytes > np.array(limits) * max(self.table_bytes, 1)
@@ -54,16 +53,16 @@ class CurrentReads:
         return found
 
     def share(self, query: int) -> float:
-        """Of the table's bytes, what a query reads."""
+        """Return the share of the table's bytes that a query reads."""
         return float(self.reads.bytes[query]) / max(self.table_bytes, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaxScanDemand:
-    """Why slices are rewritten for a ``maxScan``.
+    """The slices to rewrite because queries exceed their ``maxScan``.
 
-    ``mark_read_slices``: per slice, a query reads it that reads too much. ``gains``: which groups of them
-    it is worth it for; None: not known yet, all. ``reason``: the reason.
+    ``is_read``: per slice, a query over its limit reads it. ``gains``: returns which groups are
+    worth it; None: all. ``reason``: the sentence for the plan.
     """
 
     is_read: NDArray[np.bool_]
@@ -74,7 +73,7 @@ class MaxScanDemand:
 def measure_reads(
     spec: TableSpec, forecast_input: ForecastInput, candidates: CandidateSlices
 ) -> CurrentReads | None:
-    """What every query reads now; None where not enough is known of the files."""
+    """Return what every query reads now; None if too little is known of the files."""
     index = forecast_input.index
     if index is None:
         return None
@@ -95,7 +94,7 @@ def measure_reads(
 
 
 def find_demand(current: CurrentReads) -> MaxScanDemand | None:
-    """What may be rewritten for the queries that read too much; None where none does."""
+    """Return what to rewrite for the queries over their ``maxScan``; None if there are none."""
     exceeding = current.exceeding
     if not len(exceeding):
         return None
@@ -104,14 +103,14 @@ def find_demand(current: CurrentReads) -> MaxScanDemand | None:
     query = current.queries[first]
     others = f" (and {len(exceeding) - 1} more)" if len(exceeding) > 1 else ""
     says = (
-        f"query {query.name!r} reads {format_percent(current.share(first))} of the table's bytes, more than "
-        f"its maxScan of {format_percent(query.max_scan or 0.0)}{others}"
+        f"query {query.name!r} reads {format_percent(current.share(first))} of the table's bytes, "
+        f"more than its maxScan of {format_percent(query.max_scan or 0.0)}{others}"
     )
     return MaxScanDemand(is_read=is_read, reason=says)
 
 
 def format_percent(share: float) -> str:
-    """A share as people write it.
+    """Format a share as a percentage.
 
     >>> percent(0.05), percent(0.0434), percent(0.271), percent(0.00012)
     ('5 %', '4.3 %', '27 %', '0.012 %')
@@ -122,9 +121,9 @@ def format_percent(share: float) -> str:
 def _slice_index(
     foresight: ForecastInput, index: FileIndex, found: CandidateSlices, is_able: NDArray[np.bool_]
 ) -> FileIndex:
-    """The statistics of slices, in their order; of some nothing is known but where they are.
+    """Return the statistics of slices, in their order; some are unknown except their partition.
 
-    ``is_able``: per slice whether the statistics of its base file are its own.
+    ``is_able``: per slice, whether the statistics of its base file are valid for the slice.
     """
     rows = foresight.rows
     at = np.minimum(np.searchsorted(rows, found.base_row), max(len(rows) - 1, 0))
@@ -148,7 +147,7 @@ def _slice_index(
 def _take_known(
     stats: ColumnStats, at: NDArray[np.int64], is_told: NDArray[np.bool_]
 ) -> ColumnStats:
-    """The statistics at places, unknown where they are not told."""
+    """Return the statistics at these positions, unknown where there are none."""
     unknown = ColumnStats.unknown(stats.type, 1)
     both = ColumnStats.concat([stats, unknown])
     return both.take(np.where(is_told, at, len(stats)))

@@ -1,8 +1,8 @@
-"""What rows take once they lie in another order, beside other rows: encoded, not estimated; pure.
+"""Measure the size of rows in a new order by encoding a sample of them; pure.
 
-Keys and times that came in order compress worse among others, texts that belong together better,
-and each of more files has its own dictionaries. So whole rows are encoded as the rewrite will do
-it: in the new order, as many together as a new file has.
+In a new order keys and times compress worse, similar texts compress better, and every file has its
+own dictionaries. So sampled whole rows are encoded as the rewrite does it: in the new order and
+with as many rows together as a new file has.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from reconciler.planners.prediction.sampled_group import SimulatedGroup
 if TYPE_CHECKING:
     from reconciler.state.sampling.model import WholeRows
 
-#: fewer rows than this tell nothing of a group
+#: least number of rows for an estimate of a group
 MIN_ROWS: Final = 1000
 _TIES: Final = 7
-#: one of so many rows is encoded again, to see what rows take that are further apart
+#: every n-th row is encoded again, to measure rows that are further apart
 _THINNING: Final = 4
-#: so much at least, and at most, of what sampled rows take, all rows are said to take
+#: least and greatest size of all rows, relative to sampled rows
 _DENSITY_RANGE: Final = (0.85, 1.0)
 
 Floats = NDArray[np.float64]
@@ -36,11 +36,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SizeGrowth:
-    """Bytes of rows in new files, of those that they take today.
+    """The size of rows in new files relative to their size today.
 
-    ``by_file``: float64 a new file, where rows of it were encoded, else as ``overall``.
-    ``footer_bytes``: by how many bytes the footers of new files are longer than those of today's,
-    which may tell of more row groups. ``share``: of the group's rows that were encoded.
+    ``by_file``: float64 per new file; ``overall`` where no row of it was encoded.
+    ``footer_bytes``: by how much footers of new files are longer than those of today.
+    ``share``: share of the group's rows that were encoded.
     """
 
     overall: float
@@ -50,20 +50,20 @@ class SizeGrowth:
 
 
 class GrowthEstimator:
-    """The whole rows of a group. They are encoded once, in the first layout that is asked for."""
+    """Estimates the growth of a group's rows. Rows are encoded once, in the first layout."""
 
     def __init__(self, group: SimulatedGroup, whole: WholeRows | None) -> None:
         self._group, self._whole = group, whole
         self._here = np.zeros(0, np.int64)
         if whole is not None:
             self._here = np.flatnonzero(np.isin(whole.file, group.members))
-        #: bytes of each row in a new file, and those of the file's footer
+        #: bytes of each row in a new file, and of the file's footer
         self._then: tuple[Floats, float] | None = None
 
     def estimate_growth(self, layout: RowLayout | None) -> SizeGrowth | None:
-        """How much the rows grow in a layout; None where too few of them are known whole.
+        """Return how much the rows grow in a layout; None if too few whole rows are known.
 
-        Raises what ``curves.layout.keys`` and pyarrow raise.
+        Raises the errors of the layout and of pyarrow.
         """
         whole, here, group = self._whole, self._here, self._group
         if whole is None or len(here) < MIN_ROWS:
@@ -87,7 +87,7 @@ class GrowthEstimator:
     def _lay_out_rows(
         self, whole: WholeRows, layout: RowLayout | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The new file of each row, and the rows in the order of the files."""
+        """Return the new file of each row, and the rows in the order of the files."""
         here = self._here
         if layout is None:
             return np.zeros(len(here), np.int64), np.arange(len(here))
@@ -116,10 +116,10 @@ class GrowthEstimator:
     def _density_factor(
         self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64], mean: float
     ) -> float:
-        """What all rows take of what these take, which lie further apart than all of them will.
+        """Return the factor from the size of sampled rows to that of all rows.
 
-        The fewer rows there are in the order, the less neighbours have in common: by how much for
-        every doubling, a quarter of the rows tells.
+        Sampled rows are further apart than all rows, so neighbours have less in common. Encoding a
+        quarter of them shows the change per doubling of the number of rows.
         """
         doublings = math.log2(max(self._group.rows / len(by), 1.0))
         thin = by[::_THINNING]
@@ -133,7 +133,7 @@ class GrowthEstimator:
     def _encode_pieces(
         self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], list[EncodedSize]]:
-        """The rows of each piece, and their bytes."""
+        """Return the number of rows of each piece, and their encoded sizes."""
         piece = _split_pieces(file[by], max(self._group.rows // self._group.outputs, 1))
         starts = np.flatnonzero(np.diff(piece, prepend=-1))
         counts = np.diff(np.append(starts, len(piece)))
@@ -151,7 +151,7 @@ def _weighted_mean(each: Floats, counts: NDArray[np.int64]) -> float:
 
 
 def _split_pieces(file: NDArray[np.int64], each: int) -> NDArray[np.int64]:
-    """What is encoded together, ascending: rows of files as they follow, about ``each`` of them.
+    """Return the piece of each row, ascending: about ``each`` rows of one or more files.
 
     >>> _pieces(np.array([0, 0, 0, 1, 1, 1, 2, 2]), 3).tolist()
     [0, 0, 0, 1, 1, 1, 2, 2]

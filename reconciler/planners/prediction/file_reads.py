@@ -1,7 +1,7 @@
-"""What queries read of a table: the files that statistics do not rule out, and their bytes; pure.
+"""Find the files that queries read because their statistics do not exclude them; pure.
 
-Files are given as an index of column statistics, real or simulated. What a partition's path says of
-its rows counts as a statistic too, so queries on partition columns leave out whole partitions.
+Files are given as an index of column statistics, real or simulated. Values in partition paths count
+as statistics too, so queries on partition columns skip whole partitions.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.index.predicates.parse import parse
 
-#: of a table whose schema nobody knows: every name is one of no column
+#: the schema of a table without known columns
 _EMPTY_SCHEMA: Final = pa.schema([])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileReads:
-    """``kept``: bool, queries by files: what each reads. ``files``, ``bytes``: int64, the sums."""
+    """``kept``: bool, queries by files, what each reads. ``files``, ``bytes``: int64 sums."""
 
     kept: NDArray[np.bool_]
     files: NDArray[np.int64]
@@ -41,9 +41,9 @@ def find_reads(
     schema: Any = _EMPTY_SCHEMA,
     zone: str = "UTC",
 ) -> FileReads:
-    """What each of the predicates reads of the files of an index, whose bytes are ``sizes``.
+    """Return which files of an index each predicate reads; ``sizes``: bytes of the files.
 
-    ``schema`` and ``zone`` as ``may_match`` has them. A predicate that is not understood reads all.
+    ``schema`` and ``zone`` are those of ``may_match``. An unsupported predicate reads all files.
     """
     kept = np.zeros((len(queries), len(index)), np.bool_)
     read = np.zeros(len(queries), np.int64)
@@ -54,10 +54,10 @@ def find_reads(
 
 
 def add_partition_values(index: FileIndex, values: Mapping[str, Any]) -> FileIndex:
-    """The index with columns that have one value a file, such as its partition's path says.
+    """Return the index with columns that have one value per file, from partition paths.
 
-    ``values``: by column an Arrow array with an element a file; those of a type that has no bounds
-    are left out. What the files themselves hold in such a column is not what is read.
+    ``values``: per column an Arrow array with one element per file; columns of types without an
+    order are left out. They replace the files' own statistics, because readers use the path.
     """
     columns = {name: stats for name, stats in index.columns.items() if name not in values}
     for name, column in values.items():
@@ -91,7 +91,7 @@ def _constant_stats(column: Any, rows: NDArray[np.int64]) -> ColumnStats | None:
 
 
 def concatenate_indexes(parts: Sequence[FileIndex]) -> FileIndex:
-    """The files of several indexes in this order; a column that one has not is left out."""
+    """Return the files of several indexes in this order, with the columns that all of them have."""
     names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
     return FileIndex(
         partition=pa.concat_arrays([part.partition.cast(pa.string()) for part in parts]),

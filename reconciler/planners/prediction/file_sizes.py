@@ -1,6 +1,6 @@
-"""How big a table's files are beside what is declared, and what the next rows will do; pure.
+"""Report on file sizes compared with the spec and simulate the next insert; pure.
 
-Nothing is decided by it: people look at it.
+The report only informs people; no step depends on it.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.model import TableState
 
-#: the rule of a plan's warning that past writes could not be read
+#: the rule of the warning that past writes could not be read
 WARNING_RULE: Final = "fileSizes"
-#: partitions that a plan names, the worst first
+#: greatest number of partitions that a plan lists, the worst first
 _MAX_PARTITIONS: Final = 20
-#: a simulation of more files than that says nothing to anybody
+#: greatest number of files that is simulated
 _MAX_FILES: Final = 1_000_000
-#: Hudi's names of what writes rows again that are in the table already
+#: Hudi's names of operations that rewrite existing rows
 _SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
-#: file ids that begin with the number of a bucket, as a bucket index makes them
+#: file ids that begin with a bucket number, as a bucket index writes them
 _BUCKET: Final = r"^0000\d{4}-"
 
 
 def report_file_sizes(
     spec: TableSpec, state: TableState, view: FileView, next_insert: NextInsert | None = None
 ) -> FileSizeReport | None:
-    """The files of a table; None where its past writes were not asked for.
+    """Return the report on file sizes; None if past writes were not read.
 
-    ``view`` is the table's; ``next_insert``: rows whose way is simulated.
+    ``next_insert``: new rows whose effect is simulated.
     """
     if state.recent_writes is None:
         return None
@@ -78,14 +78,14 @@ def report_file_sizes(
 
 
 def warn_of_writes(state: TableState) -> tuple[Note, ...]:
-    """What could not be found out about past writes."""
+    """Warn that past writes could not be read."""
     if state.recent_writes is None or state.recent_writes.warning is None:
         return ()
     return (Note(WARNING_RULE, state.recent_writes.warning.because),)
 
 
 def _find_operations(state: TableState) -> dict[str, str]:
-    """By instant what wrote it: of the newest writes, and of every clustering that is known."""
+    """Return the operation of each instant, for the newest writes and all known clusterings."""
     found = dict.fromkeys(
         (one.instant for one in state.clustering_facts.clusterings)
         if state.clustering_facts
@@ -111,8 +111,8 @@ def _simulate_inserts(
     if _has_bucket_index(groups):
         return _skip_simulation(
             insert,
-            "the table's file groups are buckets of record keys (a bucket index), into which rows "
-            "go by their keys, however big the files are",
+            "the table has a bucket index, so rows go to file groups by their keys, whatever the "
+            "file sizes",
         )
     rule = choose_rule(
         "hudi" if state.is_merge_on_read else files.assign,
@@ -122,7 +122,7 @@ def _simulate_inserts(
         declared=files.record_size,
     )
     if insert.rows * _bytes_per_row(rule) > _MAX_FILES * sizes.target:
-        return _skip_simulation(insert, "so many rows make more than a million files")
+        return _skip_simulation(insert, "the rows would make more than a million files")
     outlooks = simulate_inserts(
         groups,
         rows,
@@ -149,28 +149,28 @@ def _skip_simulation(insert: NextInsert, why: str) -> InsertReport:
 def _spread_rows(
     insert: NextInsert, state: TableState, written: Sequence[PastWrite]
 ) -> tuple[dict[str, int], str]:
-    """The rows by partition and how they came there; no rows and why not."""
+    """Return rows by partition and how they were distributed; no rows and a reason if unknown."""
     is_partitioned = state.is_partitioned or any(state.partitions)
     if insert.partition is not None:
         if not is_partitioned:
-            return {}, "the table has no partitions; name none"
-        return {insert.partition: insert.rows}, f"all of them into {insert.partition}"
+            return {}, "the table has no partitions; do not name one"
+        return {insert.partition: insert.rows}, f"all rows into {insert.partition}"
     recent = [one.inserts for one in written if one.inserts and not _is_table_service(one, state)]
     shares = sum_by_partition(recent)
     if not is_partitioned:
         return {"": insert.rows}, ""
     if not shares:
         return {}, (
-            "the newest writes tell of no new rows, so that nobody knows into which partitions "
-            "the next ones go; name one, as N,PARTITION"
+            "the newest writes inserted no rows, so the partitions of the next rows are unknown; "
+            "name one, as N,PARTITION"
         )
     found = {path: rows for path, rows in apportion_rows(insert.rows, shares).items() if rows}
     writes = "write" if len(recent) == 1 else f"{len(recent)} writes"
-    return found, f"on partitions as the new rows of the last {writes}"
+    return found, f"distributed over partitions like the new rows of the last {writes}"
 
 
 def _is_table_service(written: PastWrite, state: TableState) -> bool:
-    """Whether what an instant wrote was in the table before; a compaction ends as a commit."""
+    """Return whether a write only rewrote existing rows; a compaction ends as a commit."""
     is_compaction = state.is_merge_on_read and written.action is Action.COMMIT
     return is_compaction or (written.operation or "").upper() in _SERVICES
 
@@ -185,19 +185,19 @@ def _bytes_per_row(rule: AssignmentRule) -> float:
 
 
 def _explain_row_size(rule: AssignmentRule, state: TableState) -> str:
-    """How big a row is taken for, and whose rule that is."""
+    """Explain the assumed size of a row and which rule it comes from."""
     if isinstance(rule, SteadyRule):
-        fixed = f" beside {rule.record_size.fixed} of every file" if rule.record_size.fixed else ""
-        weighed = (
-            "; so few rows tell nothing sure, and a write weighs its own" * rule.needs_row_sizes
-        )
-        return f"{_format_bytes(rule.record_size.per_row)} a row{fixed} ({rule.record_size.because}{weighed})"
-    size = f"{_format_bytes(rule.average)} a row by Hudi's rule"
+        record = rule.record_size
+        fixed = f" plus {record.fixed} per file" if record.fixed else ""
+        unsure = "; too few rows for a sure estimate, so a write measures its own"
+        reason = record.because + unsure * rule.needs_row_sizes
+        return f"{_format_bytes(record.per_row)} per row{fixed} ({reason})"
+    size = f"{_format_bytes(rule.average)} per row by Hudi's rule"
     if not state.is_merge_on_read:
         return size
     return (
-        f"{size}, since Hudi's writers write tables that merge on read; their index is taken for "
-        "one that finds no rows in log files (bloom, simple, record index)"
+        f"{size}, because Hudi's writers write merge-on-read tables; their index is assumed to "
+        "find no rows in log files (bloom, simple, record index)"
     )
 
 

@@ -1,7 +1,7 @@
-"""What the declared queries read today and after a clustering, and what follows for it; pure.
+"""Forecast what the declared queries read before and after a clustering; pure.
 
-A query that reads more than its ``maxScan`` makes groups of file slices worth rewriting, where the
-rewrite in miniature says that it reads less of them then (``gains``).
+A query that reads more than its ``maxScan`` is a reason to rewrite groups of file slices, if a
+simulated rewrite shows that it reads less (``group_benefit``).
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ _RULE: Final = "predictions"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forecast:
-    """``predictions``: as the plan has them; ``predictions_unchanged``: those of a plan without clustering.
+    """What is known about the declared queries.
 
-    ``decision``: None without a clustering block. ``findings``: queries that read more than their
-    ``maxScan``. ``sample_warnings``: warnings of a plan with clustering alone. ``sampled``: what the
-    figures after a clustering come from, None where there is none.
+    ``decision``: None without a clustering block. ``predictions``: those of a plan with clustering;
+    ``predictions_unchanged``: those without. ``findings``: queries over their ``maxScan``.
+    ``sample_warnings``: only for a plan with clustering. ``sampled``: the sample behind the
+    predictions, or None.
     """
 
     decision: ClusteringDecision | None = None
@@ -69,9 +70,9 @@ class Forecast:
 def choose_samples(
     spec: TableSpec, state: TableState, *, only_max_scan: bool = False
 ) -> tuple[SampleRequest, ...]:
-    """The base files to sample, group by group.
+    """Return the base files to sample, group by group.
 
-    ``only_max_scan``: no more than what decides about steps.
+    ``only_max_scan``: sample only if the result decides about steps.
     """
     if (
         spec.clustering is None
@@ -104,9 +105,9 @@ def _build_request(group: SimulatedGroup) -> SampleRequest:
 def forecast_queries(
     spec: TableSpec, state: TableState, view: FileView, statistics: KnownStatistics | None
 ) -> Forecast:
-    """The decision about a clustering with regard to the queries, and what these read then.
+    """Decide about a clustering with regard to the queries, and forecast what they read.
 
-    ``statistics`` is None where the spec has no clustering block.
+    ``statistics`` is None if the spec has no clustering block.
     """
     foresight = state.forecast_input
     decision = None if statistics is None else decide_clustering(spec, state, view, statistics)
@@ -170,19 +171,18 @@ def _warn_of_sample(after: PredictedReads) -> Iterator[Note]:
     if after.is_unknown:
         yield Note(
             _RULE,
-            "what the queries read after the clustering is not predicted: no row of the files that "
-            "it rewrites could be sampled",
+            "reads after the clustering are not predicted: no row of the files to rewrite could be "
+            "sampled",
         )
     elif after.has_logs:
         yield Note(
             _RULE,
-            "of file slices with log files the base rows alone were sampled: what the log files "
-            "change is not in the predictions",
+            "only base files were sampled: the predictions do not include what log files change",
         )
 
 
 def _find_max_scan(spec: TableSpec, now: CurrentReads) -> MaxScanDemand | None:
-    """What may be rewritten for a query; nothing where Hudi's own eligibility is asked for."""
+    """Return what to rewrite for queries over ``maxScan``; None under ``when: always``."""
     clustering = spec.clustering
     if clustering is None or clustering.when.always or not clustering.columns:
         return None

@@ -1,9 +1,9 @@
-"""Which groups of file slices are worth a rewrite for the queries that read too much; pure.
+"""Decide which groups are worth rewriting for queries over their ``maxScan``; pure.
 
-Each group is judged by itself: by what queries read of its slices today and of the files that a
-rewrite in miniature makes of them. So what is left out once is left out again by the next plan.
-What is laid out as declared already is rewritten for more than its error, and never again and again
-for a gain that does not come: the last clustering of the same declaration says what came of it.
+Each group is decided by itself, from what queries read of its slices today and of the files of a
+simulated rewrite. So a group that is left out once is left out by the next plan too. Clustered
+groups are rewritten only for a gain greater than its error. The result measured after the last
+clustering with the same layout prevents repeated rewrites without a gain.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastResult:
-    """What the last clustering of the same declaration came to.
+    """The result of the last clustering with the declared layout.
 
-    ``clustering``: None where there was none. ``shares``: of the table's bytes, what a query read
-    then, by its text; None where nobody measured it. ``is_finished``: it left nothing to another run.
+    ``clustering``: None if there was none. ``shares``: share of the table's bytes that each query
+    read after it, by its text; None if not measured. ``is_finished``: it left nothing to another
+    run.
     """
 
     clustering: PastClustering | None = None
@@ -51,7 +52,7 @@ class PastResult:
     def find(
         cls, past: tuple[PastClustering, ...], layout: ClusteringLayout, target: int
     ) -> PastResult:
-        """``past``: oldest first; ``layout``, ``target``: what is declared."""
+        """Return the result for the declared ``layout`` and ``target``; ``past``: oldest first."""
         last = next((one for one in reversed(past) if one.layout == layout), None)
         if last is None:
             return cls()
@@ -67,9 +68,9 @@ class PastResult:
         )
 
     def has_settled(self, where: str, share: float) -> bool:
-        """Whether a query that reads this share is no worse off than the last clustering left it.
+        """Return whether a query reads no more than after the last clustering.
 
-        Then what it reads is what the layout comes to, whatever is predicted.
+        Then a rewrite with the same layout cannot help, whatever is predicted.
         """
         if self.clustering is None or not self.is_finished:
             return False
@@ -81,11 +82,11 @@ class PastResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupBenefit:
-    """Which groups gain.
+    """Decides which groups reduce the reads of queries enough.
 
-    ``exceeding``: places of the queries that read too much; of each of them ``reaches_limit``: it gets
-    below its limit where everything is rewritten that may be, and ``is_settled``: it reads what the
-    layout has come to before.
+    ``exceeding``: positions of the queries over their limit. Per such query ``reaches_limit``: it
+    gets below its limit if everything possible is rewritten; ``is_settled``: it reads no more than
+    after the last clustering.
     """
 
     context: ForecastContext
@@ -103,7 +104,7 @@ class GroupBenefit:
         found: CandidateSlices,
         tried: PredictedReads,
     ) -> GroupBenefit:
-        """``tried``: what queries read when everything is rewritten that may be."""
+        """Build from the reads predicted if everything possible is rewritten (``tried``)."""
         now, exceeding = look.current, look.current.exceeding
         asked = [now.queries[nth] for nth in exceeding.tolist()]
         limits = np.array([query.max_scan or 0.0 for query in asked])
@@ -146,7 +147,7 @@ class GroupBenefit:
             return self._is_worth_again(now[self.exceeding], then, total)
         limited = np.array([query.max_scan is not None for query in self.context.current.queries])
         if then.bytes[limited].sum() > now[limited].sum() * total:
-            return False  # what one query gains others lose
+            return False  # other queries lose more than this one gains
         before, after = now[self.exceeding], then.bytes[self.exceeding] / total
         is_less = after < before
         much = is_less & (after <= (1 - LEAST_GAIN) * before)
@@ -154,7 +155,7 @@ class GroupBenefit:
         return bool((much | enough).any())
 
     def _is_worth_again(self, now: Floats, then: ExpectedReads, total: float) -> bool:
-        """What is laid out as declared has to gain a tenth, and more than its error."""
+        """Return whether a clustered group gains 10 % and more than the error of the prediction."""
         some = np.flatnonzero(~self.is_settled)
         at = self.exceeding[some]
         none = np.zeros(len(some))
@@ -169,10 +170,10 @@ class GroupBenefit:
         return most < before and most <= (1 - LEAST_GAIN) * before
 
     def _current_shares(self, slices: NDArray[np.int64], is_laid: NDArray[np.bool_]) -> Floats:
-        """The share of their bytes that queries read; how big new files get is only estimated.
+        """Return the share of the slices' bytes that each query reads today.
 
-        Of what is laid out as declared log files are not to blame on the layout: a compaction takes
-        them away, and a clustering would only be followed by the next of them.
+        Reads caused by log files of clustered slices do not count: a compaction removes them, and
+        after a clustering new ones would follow.
         """
         now, sizes = self.context.current, self.candidates.bytes[slices]
         kept = np.where(is_laid[slices], now.kept_by_base[:, slices], now.reads.kept[:, slices])
@@ -181,12 +182,12 @@ class GroupBenefit:
 
 
 def find_past_result(look: ForecastContext, layout: ClusteringLayout) -> PastResult:
-    """What past clusterings say of a layout under this spec."""
+    """Return the result of the last clustering with this layout and the declared file size."""
     return PastResult.find(look.known.facts.clusterings, layout, look.known.files.target)
 
 
 def find_helped(now: Floats, after: Floats, limits: Floats) -> NDArray[np.bool_]:
-    """Which queries a rewrite is for: below their limit then, or a tenth less; shares of bytes."""
+    """Return which queries a rewrite helps: below their limit or 10 % less; shares of bytes."""
     found: NDArray[np.bool_] = (after < now) & (
         (after <= limits) | (after <= (1 - LEAST_GAIN) * now)
     )

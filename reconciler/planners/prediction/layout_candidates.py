@@ -1,6 +1,6 @@
-"""Which layouts declared queries ask for, and which of those that were tried is best; pure.
+"""Propose layouts for declared queries and choose the best one that was tried; pure.
 
-Columns come from what the queries bound: an order of rows by anything else helps none of them.
+Columns come from the predicates of the queries; ordering rows by other columns does not help them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from reconciler.spec.model import Query
 
 Curve = Literal["kd-tree", "hilbert", "z-order", "linear"]
 
-#: of equally good layouts the first one is proposed
+#: the first one is proposed if several are equally good
 CURVES: Final[tuple[Curve, ...]] = ("kd-tree", "hilbert", "z-order", "linear")
-#: columns that are put together, and sets of columns that are tried
+#: limits of the columns in a set and of the sets that are tried
 MAX_COLUMNS: Final = 4
 MAX_SETS: Final = 8
-#: a rewrite has to save this much of what is read today, as for groups that lie as declared
+#: least share of the bytes read today that a rewrite must save, as for clustered groups
 LEAST_SAVING: Final = 0.1
 NEGLIGIBLE_DIFFERENCE: Final = 0.02
 
@@ -39,12 +39,11 @@ _PAIR: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryColumns:
-    """What queries want of a table.
+    """The columns of a table that queries filter on.
 
-    ``columns``: those that a layout may order rows by, the one that most queries bound first.
-    ``sets``: per query the ones that it bounds in every alternative, in the same order. ``index_columns``:
-    columns, or fields of structs with dots, whose statistics leave out files. ``explain``: what of
-    the queries helps nothing, and why.
+    ``columns``: those that can order rows, the most frequent first. ``sets``: per query, those on
+    which every OR branch filters. ``index_columns``: columns, or fields of structs with dots, whose
+    statistics can skip files. ``notes``: parts of the queries that do not help, and why.
     """
 
     columns: tuple[str, ...]
@@ -55,7 +54,7 @@ class QueryColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutCandidate:
-    """One way to lay rows out. ``mapping``: what is tried is ``rank``; a spec may say otherwise."""
+    """A layout to try. ``mapping``: ``rank``, unless a spec declares otherwise."""
 
     columns: tuple[str, ...]
     curve: Curve
@@ -64,7 +63,7 @@ class LayoutCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryReads:
-    """Files and bytes that a query reads; a base file with its log files counts as one."""
+    """Files and bytes that a query reads; a base file with its log files counts as one file."""
 
     files: int
     bytes: int
@@ -72,9 +71,9 @@ class QueryReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutTrial:
-    """A layout that was tried, and what each query reads of the table then.
+    """A layout that was tried, and what each query would read.
 
-    ``errors``: the relative half-width of each prediction. ``table_bytes``: bytes of the table then.
+    ``errors``: relative half-width of each prediction. ``table_bytes``: size of the new table.
     """
 
     candidate: LayoutCandidate
@@ -84,17 +83,17 @@ class LayoutTrial:
 
     @property
     def bytes(self) -> int:
-        """What all queries read together."""
+        """Return the bytes that all queries read together."""
         return sum(one.bytes for one in self.reads)
 
 
 def find_query_columns(
     queries: Sequence[Query], schema: Any, partition_columns: Collection[str]
 ) -> QueryColumns:
-    """What the queries want of a table with these columns.
+    """Return the columns that the queries filter on.
 
-    ``schema``: an Arrow schema; ``partition_columns``: columns that are the same in all rows of a partition,
-    so that no order within it is of any use. A name counts in whatever case, as in Spark.
+    ``schema``: the table's Arrow schema. ``partition_columns``: columns with one value per
+    partition, which cannot order its rows. Names ignore case, as in Spark.
     """
     looking = _ColumnLookup(
         schema=schema, partition_columns=frozenset(name.lower() for name in partition_columns)
@@ -115,17 +114,17 @@ def find_query_columns(
 
 
 def warn_of_unknown_columns(queries: Iterable[Query], schema: Any) -> Iterator[Note]:
-    """What queries ask for that a table with these columns does not have."""
+    """Warn of names in queries that the table does not have."""
     for query in queries:
         for unknown in find_unknown_names(query.where, schema):
             yield Note("columns", f"query {query.name!r}: {unknown.message}")
 
 
 def list_candidates(wanted: QueryColumns) -> tuple[LayoutCandidate, ...]:
-    """The layouts to try: sets of columns that queries bound, along every curve.
+    """Return the layouts to try: sets of columns that queries filter on, along every curve.
 
-    At most MOST_SETS sets of at most MOST_COLUMNS columns. On a single column all curves are one
-    line, of which the tree alone heeds the queries; ``linear`` tells the columns' order.
+    There are at most MAX_SETS sets of at most MAX_COLUMNS columns. On one column all curves are the
+    same line, except that a kd-tree adapts to queries. For ``linear`` the order of columns matters.
     """
     tried: list[LayoutCandidate] = []
     for columns in _column_sets(wanted):
@@ -141,10 +140,10 @@ def list_candidates(wanted: QueryColumns) -> tuple[LayoutCandidate, ...]:
 def rank_trials(
     trials: Iterable[LayoutTrial], declared: LayoutCandidate | None = None
 ) -> tuple[LayoutTrial, ...]:
-    """Trials by the bytes that are read; those as good as the best by columns, then as CURVES has.
+    """Return the trials, best first: by bytes read, then fewer columns, then order of CURVES.
 
-    A difference of ALIKE is none: sizes of files are known no better. So what is ``declared`` comes
-    before what is no better: to change it would have the table written anew for nothing.
+    A difference below NEGLIGIBLE_DIFFERENCE is ignored, because file sizes are not known better.
+    Among equally good trials the ``declared`` layout is first, which avoids a useless rewrite.
     """
     tried = sorted(trials, key=lambda trial: trial.bytes)
     good = [one for one in tried if one.bytes <= (1 + NEGLIGIBLE_DIFFERENCE) * tried[0].bytes]
@@ -159,9 +158,9 @@ def rank_trials(
 def choose_trial(
     current: Sequence[QueryReads], trials: Sequence[LayoutTrial]
 ) -> LayoutTrial | None:
-    """The first of the trials, which come best first, where it is worth a rewrite.
+    """Return the best trial if it saves enough for a rewrite, else None.
 
-    So what is proposed is never worse than today by the same simulation.
+    ``trials``: best first. So a proposal is never worse than today in the same simulation.
     """
     before = sum(one.bytes for one in current)
     if not trials or not before or trials[0].bytes > (1 - LEAST_SAVING) * before:
@@ -170,7 +169,7 @@ def choose_trial(
 
 
 def _sort_by_frequency(sets: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """The names, those in most sets first and else as they come."""
+    """Return the names, the most frequent first and otherwise in their order."""
     counts: dict[str, int] = {}
     for names in sets:
         for name in names:
@@ -179,7 +178,7 @@ def _sort_by_frequency(sets: Iterable[Iterable[str]]) -> tuple[str, ...]:
 
 
 def _column_sets(found: QueryColumns) -> list[tuple[str, ...]]:
-    """Sets of columns to try: all together, those of the queries, each alone, any two."""
+    """Return the sets of columns to try: all, those of each query, single ones, pairs."""
     leading = found.columns[:MAX_COLUMNS]
     together = [leading[:size] for size in range(len(leading), 1, -1)]
     of_queries = [names[:MAX_COLUMNS] for names in found.sets if names]
@@ -192,13 +191,13 @@ def _column_sets(found: QueryColumns) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ColumnLookup:
-    """Finds columns of a table by what queries call them; ``partition_columns``: names in lower case."""
+    """Finds columns of a table by their names in queries; partition columns are lower case."""
 
     schema: Any
     partition_columns: frozenset[str]
 
     def orderable_columns(self, box: Box) -> list[str]:
-        """The columns that a box bounds and rows can be ordered by, as the table spells them."""
+        """Return the columns of a box that can order rows, as the table spells them."""
         found = (self._find_field(name) for name in box)
         return [
             field.name
@@ -209,7 +208,7 @@ class _ColumnLookup:
         ]
 
     def indexed_columns(self, query: Query) -> tuple[str, ...]:
-        """Columns that the index can have statistics of and the query is compared with."""
+        """Return the columns of the query that the index can have statistics of."""
         return tuple(
             name
             for name in find_predicate_columns(parse(query.where), self.schema)
@@ -217,24 +216,24 @@ class _ColumnLookup:
         )
 
     def explain(self, query: Query, *, is_bound: bool) -> Iterator[Note]:
-        """What of a query helps nothing; ``is_bound``: some columns bound all of it."""
+        """Yield which parts of a query do not help; ``is_bound``: every branch has a filter."""
         parts = dict.fromkeys(column.parts for column in find_columns(parse(query.where)))
         said = [note for one in parts for note in self._explain_column(query, one)]
         yield from said
         if is_bound or said:
             return
         if parts and all(one[0].lower() in self.partition_columns for one in parts):
-            because = "is about partitions alone, which are left out by their names as it is"
+            because = "filters only on partition columns, whose folders are skipped by name already"
         else:
             helps = "is tried for" if self.indexed_columns(query) else "and no index helps"
             because = (
-                f"bounds no column in every alternative, so no layout {helps} it; "
-                "compare one with a value, as in customer_id = 42"
+                f"does not filter on a column in every OR branch, so no layout {helps} it; compare "
+                "a column with a value in each branch, as in customer_id = 42"
             )
         yield Note("queries", f"query {query.name!r} {because}")
 
     def _find_field(self, name: str) -> Any:
-        """The column of the top level that is called so, whatever the case; else None."""
+        """Return the top-level column of this name in any case, or None."""
         found = [field for field in self.schema if field.name.lower() == name.lower()]
         return found[0] if len(found) == 1 else None
 
@@ -246,7 +245,7 @@ class _ColumnLookup:
         elif field is None:
             return
         elif len(parts) > 1:
-            because = f"{name} is a field of a struct, and rows can be ordered by whole columns"
+            because = f"{name} is a field of a struct, but only whole columns can order rows"
         elif indexed_type(field.type) is None:
             because = f"{name} is of type {field.type}, which has no order"
         else:

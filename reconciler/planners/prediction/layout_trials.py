@@ -1,8 +1,8 @@
-"""Layouts of a whole table tried in miniature: what queries would read of each; pure.
+"""Simulate layouts of a whole table and predict what queries would read; pure.
 
-The groups are those that a clustering of everything would rewrite: newest slices of a partition, of
-at most ``perGroup`` bytes, each laid out by itself. Tried are the few of which queries read most;
-of the others as much is saved of what they read today.
+The groups are those of a clustering of everything: newest slices of a partition, at most
+``perGroup`` bytes together, each group with its own layout. Only the few groups of which queries
+read most are simulated; the same saving is assumed for the others.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from reconciler.planners.cluster.candidates import CandidateSlices
     from reconciler.planners.prediction.current_reads import CurrentReads
 
-#: groups that are tried at most
+#: greatest number of groups that are simulated
 MAX_GROUPS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WholeTable:
-    """A table that is to be laid out anew, in ``groups`` of its newest slices ``candidates``.
+    """A table that is rewritten completely, in ``groups`` of its newest slices.
 
-    ``current``: what the queries read of the slices today; ``rows``: int64 per file of the table, its
-    records. ``sizes``: what rows take; ``target``: bytes of a file.
+    ``current``: what the queries read of the slices today; ``rows``: int64 per file of the table.
+    ``sizes``: record sizes; ``target``: bytes of a file.
     """
 
     candidates: CandidateSlices
@@ -68,7 +68,7 @@ class WholeTable:
         target: int,
         per_group: int,
     ) -> Self:
-        """All slices in their order, in groups of at most so many bytes."""
+        """Build from all slices in their order, in groups of at most ``per_group`` bytes."""
         groups = pack_next_fit(np.arange(len(found)), found.partition, found.bytes, per_group)
         return cls(
             candidates=found, current=now, groups=groups, rows=rows, sizes=sizes, target=target
@@ -76,12 +76,12 @@ class WholeTable:
 
     @property
     def outputs(self) -> NDArray[np.int64]:
-        """Files that each group becomes."""
+        """Return how many files each group becomes."""
         return self.sizes.count_files(self.groups.sum_values(self._row_bytes), self.target)
 
     @property
     def bytes(self) -> int:
-        """Of all files then."""
+        """Return the bytes of all new files."""
         return int(self._row_bytes.sum() + self.outputs.sum() * self.sizes.fixed)
 
     @property
@@ -89,7 +89,7 @@ class WholeTable:
         return self.sizes.data_bytes(self.candidates.base, self.candidates.logs)
 
     def measure_reads(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Files and bytes that queries read of the groups, queries by groups."""
+        """Return files and bytes that queries read of the groups: queries by groups."""
         kept, bytes_ = self.current.reads.kept, self.candidates.bytes
         files = [self.groups.sum_values(mask.astype(np.int64)) for mask in kept]
         sizes = [self.groups.sum_values(np.where(mask, bytes_, 0)) for mask in kept]
@@ -97,7 +97,7 @@ class WholeTable:
 
     @property
     def tried_groups(self) -> NDArray[np.int64]:
-        """The groups that are tried, ascending: those with base files that queries read most of."""
+        """Return the groups to simulate, ascending: those with base files that are read most."""
         has_base = self.groups.sum_values(self.candidates.has_base.astype(np.int64)) > 0
         read = np.where(has_base, self.measure_reads()[1].sum(axis=0), -1)
         most = np.argsort(-read, kind="stable")[:MAX_GROUPS]
@@ -105,7 +105,7 @@ class WholeTable:
         return found
 
     def build_group(self, number: int) -> SimulatedGroup:
-        """A group as it is rewritten in miniature."""
+        """Return a group as the simulation needs it."""
         slices, found = self.groups[number], self.candidates
         based = slices[found.has_base[slices]]
         return SimulatedGroup(
@@ -119,7 +119,7 @@ class WholeTable:
         )
 
     def choose_samples(self, max_rows: int) -> tuple[SampleRequest, ...]:
-        """What to read of the groups that are tried, for layouts fitted to ``max_rows`` rows in all."""
+        """Return what to sample of the simulated groups, for ``max_rows`` rows in all."""
         groups = [self.build_group(number) for number in self.tried_groups.tolist()]
         each = max(max_rows // max(len(groups), 1), 1)
         return tuple(_build_request(group, each) for group in groups)
@@ -134,7 +134,7 @@ def _build_request(group: SimulatedGroup, rows: int) -> SampleRequest:
 def try_layout(
     table: WholeTable, forecast_input: ForecastInput, candidate: LayoutCandidate
 ) -> LayoutTrial | None:
-    """What the queries would read of the table laid out so; None where no row of it is known."""
+    """Return what queries would read with this layout; None if no row of the table is sampled."""
     ask = SimulationInput(
         queries=tuple(query.where for query in table.current.queries),
         forecast_input=forecast_input,
@@ -166,14 +166,14 @@ def try_layout(
 
 
 def _planned_output(whole: WholeTable, group: SimulatedGroup) -> tuple[int, float]:
-    """Files that a group becomes, and their bytes."""
+    """Return how many files a group becomes, and their bytes."""
     return group.outputs, float(group.row_bytes + group.outputs * whole.sizes.fixed)
 
 
 def _extrapolate(
     whole: WholeTable, told: list[ExpectedReads], groups: NDArray[np.int64]
 ) -> ExpectedReads:
-    """What is read of all groups: of those that were not tried, the same share of today."""
+    """Extrapolate reads to all groups: the same saving is assumed for those not simulated."""
     files_now, bytes_now = whole.measure_reads()
     files = sum(one.files for one in told)
     sizes = sum(one.bytes for one in told)
@@ -190,7 +190,7 @@ def _extrapolate(
 def _change_factor(
     then: NDArray[np.float64], now: NDArray[np.int64], groups: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Per query what is read then of what is read now; of one that reads nothing, as of all."""
+    """Return per query the ratio of future to current reads; overall if it reads nothing."""
     before = now[:, groups].sum(axis=1).astype(np.float64)
     every = then.sum() / before.sum() if before.sum() else 1.0
     found: NDArray[np.float64] = np.where(before > 0, then / np.maximum(before, 1.0), every)

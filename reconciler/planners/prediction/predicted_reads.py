@@ -1,4 +1,4 @@
-"""What queries read once the groups of a decision are rewritten; pure."""
+"""Predict what queries read after the groups of a decision are rewritten; pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ForecastContext:
-    """What one planning starts from."""
+    """The inputs of one forecast."""
 
     spec: TableSpec
     state: TableState
@@ -57,7 +57,7 @@ class ForecastContext:
 
 
 class SimulationCache:
-    """Groups rewritten in miniature, each once."""
+    """Simulated rewrites of groups; each group is simulated once."""
 
     def __init__(self, ask: SimulationInput) -> None:
         self.question = ask
@@ -72,11 +72,11 @@ class SimulationCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PredictedReads:
-    """What queries read once the groups of a decision are rewritten; an element a query.
+    """What queries read after the groups of a decision are rewritten; one element per query.
 
-    ``kept_files``, ``kept_bytes``: of slices that stay. ``by_group``: of each group, None of one that
-    was not sampled; ``new_files``: of all groups. ``table_bytes``: bytes of the table then; ``size_error``: the
-    share of their bytes that new files may be off.
+    ``kept_files``, ``kept_bytes``: of slices that stay. ``by_group``: of each group; None if it
+    was not sampled. ``new_files``: of all groups. ``table_bytes``: size of the new table.
+    ``size_error``: relative error of the sizes of new files.
     """
 
     kept_files: Floats
@@ -128,7 +128,7 @@ class PredictedReads:
 
 
 def build_groups(look: ForecastContext, decision: ClusteringDecision) -> Iterator[SimulatedGroup]:
-    """The groups of a decision, in its order."""
+    """Yield the groups of a decision, in its order."""
     starts = decision.groups.starts.tolist()
     for outputs, (start, end) in zip(
         decision.groups.outputs.tolist(), pairwise(starts), strict=True
@@ -139,7 +139,7 @@ def build_groups(look: ForecastContext, decision: ClusteringDecision) -> Iterato
 def build_group(
     look: ForecastContext, found: CandidateSlices, slices: NDArray[np.int64], outputs: int
 ) -> SimulatedGroup:
-    """Slices that are rewritten together into so many files."""
+    """Return the group of slices that are rewritten together into ``outputs`` files."""
     rows, sizes = look.known.facts.rows, look.known.sizes
     based = slices[found.has_base[slices]]
     return SimulatedGroup(
@@ -156,7 +156,7 @@ def build_group(
 def planned_output(
     look: ForecastContext, group: SimulatedGroup, count: SimulatedReads | None
 ) -> tuple[float, float]:
-    """Files that a group becomes, and their bytes: as planned where it was not sampled."""
+    """Return how many files a group becomes and their bytes; as planned if not sampled."""
     if count is not None and count.output is not None:
         return count.output
     return group.outputs, float(group.row_bytes + group.outputs * look.known.sizes.fixed)
@@ -165,7 +165,7 @@ def planned_output(
 def _sum_groups(
     new: Sequence[ExpectedReads | None], limits: Sequence[tuple[float, float]], queries: int
 ) -> ExpectedReads:
-    """All groups; those that were not sampled are read as the others are, on average."""
+    """Sum the reads of all groups; groups that were not sampled count as the average."""
     none = np.zeros(queries)
     known = [(one, limit) for one, limit in zip(new, limits, strict=True) if one is not None]
     files, size = (sum(limit[at] for _, limit in known) for at in (0, 1))

@@ -1,4 +1,4 @@
-"""What is said of the declared queries: predictions, drift, limits out of reach; pure."""
+"""Report on the declared queries: predictions, drift and limits out of reach; pure."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _BUDGET: Final = RULES.index("budget")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryReport:
-    """What there is to say of the queries that read more than their ``maxScan``.
+    """The report on the queries that read more than their ``maxScan``.
 
-    ``decision``: what is rewritten, None without a clustering block, and ``predicted``: what comes of
-    it. ``predicted_if_all``: what comes of all that may be rewritten, None where nothing was looked for.
-    ``forecast_input``: what is known of the columns.
+    ``decision``: what is rewritten; None without a clustering block. ``predicted``: the reads after
+    it. ``predicted_if_all``: the reads if everything possible were rewritten; None if no query
+    needs it. ``forecast_input``: facts about the columns.
     """
 
     current: CurrentReads
@@ -39,7 +39,7 @@ class QueryReport:
     memory: PastResult = field(default_factory=PastResult)
 
     def find_drift(self) -> Iterator[Finding]:
-        """Drift: the queries that what is rewritten brings below their limit, or a tenth nearer."""
+        """Yield the queries that the rewrite brings below their limit or 10 % nearer to it."""
         now, after = self.current, self.predicted
         if after is None or not after.by_group or after.is_unknown:
             return
@@ -53,11 +53,12 @@ class QueryReport:
                     now.queries[nth].max_scan,
                     round(now.share(nth), 4),
                     f"it reads {pluralize(int(now.reads.files[nth]), 'file')} and "
-                    f"{format_percent(now.share(nth))} of the table's bytes: {now.queries[nth].where}",
+                    f"{format_percent(now.share(nth))} of the table's bytes: "
+                    f"{now.queries[nth].where}",
                 )
 
     def warn_of_unreached(self) -> Iterator[Note]:
-        """The queries that stay above their ``maxScan``: the best that was tried, and why."""
+        """Warn of queries that stay above their ``maxScan``, with the best result and a remedy."""
         for nth in self.current.exceeding.tolist():
             says = self._explain_unreached(nth)
             if says:
@@ -69,8 +70,8 @@ class QueryReport:
         reads = f"it reads {format_percent(now.share(nth))} of the table's bytes today"
         if decision is None:
             return (
-                f"query {name!r} is to read at most {limit} (maxScan), and {reads}: the spec has "
-                "no clustering block that could lay the table out for it"
+                f"query {name!r} should read at most {limit} (maxScan), but {reads}; add a "
+                "clustering block to the spec"
             )
         goal = f"{name!r} below {limit} (maxScan)"
         after = self.predicted
@@ -78,16 +79,16 @@ class QueryReport:
         if best is None or not best.by_group or best.is_unknown:
             is_read = now.reads.kept[nth]
             if decision.is_clustered[is_read].all() and decision.layout.columns:
-                return self._explain(nth, goal, "all is laid out as declared", reads)
+                return self._explain(nth, goal, "all files are clustered as declared", reads)
             if best is not None and best.is_unknown:
                 return (
-                    f"query {name!r} is to read at most {limit} (maxScan), and {reads}: what a "
-                    "clustering makes of that is not known, since no row of the files could be "
+                    f"query {name!r} should read at most {limit} (maxScan), but {reads}; the "
+                    "effect of a clustering is unknown, because no row of the files could be "
                     "sampled"
                 )
             return (
-                f"query {name!r} stays above {limit} (maxScan), and {reads}: nothing can be "
-                "rewritten for it, for the reasons that the slices left as they are have"
+                f"query {name!r} stays above {limit} (maxScan), and {reads}; nothing can be "
+                "rewritten for it, see the reasons of the untouched slices"
             )
         share = float(best.bytes[nth]) / max(best.table_bytes, 1.0)
         if best is after and share <= (now.queries[nth].max_scan or 0.0):
@@ -97,25 +98,26 @@ class QueryReport:
 
     def _explain(self, nth: int, goal: str, predicted: str, reads: str) -> str:
         decision = self.decision
-        assert decision is not None, "it was tried"
+        assert decision is not None, "a clustering was tried"
         waits = int((decision.rule == _BUDGET).sum())
         if waits and len(decision.groups):
             return (
-                f"this clustering does not yet get query {goal}: {predicted}; {reads}; "
+                f"this clustering does not bring query {goal} yet: {predicted}; {reads}; "
                 f"clustering.budget leaves {pluralize(waits, 'file slice')} to another run"
             )
         columns = decision.layout.columns
         layout = f"no layout on {', '.join(columns)}" if columns else "packing small files never"
         return (
-            f"{layout} gets query {goal}: {predicted}; {reads}"
-            f"{self._describe_measured(nth)}{self._describe_logs(nth)}; {self._suggest_remedy(nth, columns)}"
+            f"{layout} brings query {goal}: {predicted}; "
+            f"{reads}{self._describe_measured(nth)}{self._describe_logs(nth)}; "
+            f"{self._suggest_remedy(nth, columns)}"
         )
 
     def _suggest_remedy(self, nth: int, declared: Sequence[str]) -> str:
-        """What helps the query, and is not there already."""
+        """Return what would help the query."""
         query, foresight = self.current.queries[nth], self.forecast_input
         if find_unknown_names(query.where, foresight.schema):
-            return "put the names of its predicate right first"
+            return "correct the names in its predicate first"
         bounded = find_query_columns(
             (query,), foresight.schema, tuple(foresight.partition_values)
         ).columns
@@ -125,32 +127,32 @@ class QueryReport:
             too = " too" if len(more) < len(bounded) else ""
             return f"raise its maxScan, or declare {', '.join(more)} under clustering.columns{too}"
         if bounded:
-            return "raise its maxScan: what its predicate bounds is in clustering.columns already"
-        return (
-            "raise its maxScan, or compare a column that rows can be ordered by with a value in "
-            "every alternative of its predicate"
-        )
+            return "the query's columns are already clustered; raise its maxScan"
+        return "raise its maxScan; every OR branch must filter on a clustering column"
 
     def _describe_measured(self, nth: int) -> str:
-        """What the last clustering of this declaration came to, where that was looked at."""
+        """Return what was measured after the last clustering with this layout, if anything."""
         memory, where = self.memory, self.current.queries[nth].where
         if memory.clustering is None or where not in (memory.shares or {}):
             return ""
         share = (memory.shares or {})[where]
-        return f", and {format_percent(share)} was measured after clustering {memory.clustering.instant}"
+        return (
+            f", and {format_percent(share)} was measured after clustering "
+            f"{memory.clustering.instant}"
+        )
 
     def _describe_logs(self, nth: int) -> str:
-        """Slices that it reads for their log files alone."""
+        """Return the remedy for slices that the query reads only because of their log files."""
         more = int((self.current.reads.kept[nth] & ~self.current.kept_by_base[nth]).sum())
         if not more:
             return ""
-        return f"; it reads {pluralize(more, 'file slice')} for their log files alone: compact them"
+        return f"; it reads {pluralize(more, 'file slice')} only because of log files: compact them"
 
 
 def build_predictions(
     current: CurrentReads, predicted: PredictedReads | None
 ) -> tuple[dict[str, Any], ...]:
-    """As the plan document has them; without a clustering nothing changes."""
+    """Return predictions as in the plan document; without a clustering nothing changes."""
     found = []
     for nth, query in enumerate(current.queries):
         files, size = int(current.reads.files[nth]), int(current.reads.bytes[nth])

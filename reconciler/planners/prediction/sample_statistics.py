@@ -1,4 +1,4 @@
-"""Least and greatest values of sampled rows, by file: of all rows, of halves and quarters; pure."""
+"""Build statistics of simulated files from all sampled rows, halves and quarters of them; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUARTERS: Final = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RankedColumn:
-    """A column as numbers in its order, -1 where it has no value. ``row``: of each number a row."""
+    """A column as ranks, -1 for null and NaN. ``row``: a row with each rank."""
 
     values: Any
     rank: NDArray[np.int64]
@@ -37,7 +37,7 @@ class _RankedColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleStatistics:
-    """The columns of sampled rows that have bounds, and a quarter that each row is in."""
+    """The columns of sampled rows that can have statistics, and the quarter of each row."""
 
     columns: Mapping[str, _RankedColumn]
     quarter: NDArray[np.int64]
@@ -57,7 +57,7 @@ class SampleStatistics:
     def build_index(
         self, file: NDArray[np.int64], count: int
     ) -> tuple[FileIndex, NDArray[np.bool_]]:
-        """Files of quarters of the rows, of halves, of all, one after the other; which have any."""
+        """Return the index of files for quarters, halves and all rows, and which have rows."""
         cell = self.quarter * count + file
         by = np.argsort(cell, kind="stable")
         sizes = _add_levels(np.bincount(cell, minlength=QUARTERS * count), count, np.add)
@@ -88,7 +88,7 @@ def _rank_column(values: Any) -> _RankedColumn:
 
 
 def _add_levels(quarters: NDArray[Any], count: int, together: np.ufunc) -> NDArray[Any]:
-    """Of quarters also halves and all."""
+    """Append the values for halves and for all rows to those of quarters."""
     four = quarters.reshape(QUARTERS, count)
     two = together(four[::2], four[1::2])
     return np.concatenate([four, two, together(two[:1], two[1:])]).ravel()
@@ -126,7 +126,7 @@ def _column_stats(
 
 
 def _take_ranks(column: _RankedColumn, ranks: NDArray[np.int64]) -> Any:
-    """The values of ranks, null for -1."""
+    """Return the values of ranks, null for -1."""
     if not len(column.row):
         return pa.nulls(len(ranks), column.values.type)
     is_there = to_boolean_array(ranks >= 0)

@@ -1,4 +1,4 @@
-"""The sampled rows of base files that are rewritten together, and what each stands for; pure."""
+"""Select the sampled rows of a group of base files and the bytes each row represents; pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedGroup:
-    """What is rewritten together: base files by their rows of the state's files, in their order.
+    """Base files that are rewritten together, as ordered rows of the state's files.
 
-    ``sizes``: bytes of each. ``rows``: of all of them; ``row_bytes``: bytes of rows, with those of logs.
-    ``partition``: its number; ``is_whole``: no log files come to them.
+    ``sizes``: bytes of each file. ``rows``: number of rows in all; ``row_bytes``: bytes of rows
+    with those of logs. ``partition``: its code; ``is_whole``: there are no log files.
     """
 
     members: NDArray[np.int64]
@@ -33,11 +33,12 @@ class SimulatedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SampledGroup:
-    """``weight``: bytes that each row stands for. ``counts``: rows of each member, 0 of others.
+    """The sampled rows of a group.
 
-    ``position``: where a row lies among the bytes of the group. ``is_all``: no row is missing.
-    ``fit_counts``: how often each row, and ``fitted_rows``: how many rows of each member the rewrite's layout
-    is fitted to; ``is_fit_known``: that is all of them.
+    ``weight``: bytes that each row represents. ``counts``: sampled rows per member.
+    ``position``: where a row is in the bytes of the group, from 0 to 1. ``is_all``: no row is
+    missing. ``fit_counts``: how often the rewrite uses each row to fit its layout; ``fitted_rows``:
+    the same per member; ``is_fit_known``: all these rows are sampled.
     """
 
     rows: Any
@@ -87,7 +88,7 @@ class SampledGroup:
 
 
 def _share_bytes(sizes: Floats, is_there: NDArray[np.bool_]) -> Floats:
-    """Bytes that each member stands for: its own, and those of the ones next to it that are not.
+    """Return the bytes each sampled member represents: its own and its unsampled neighbours'.
 
     >>> _stands_for(np.array([1.0, 2.0, 4.0, 8.0]), np.array([False, True, False, True]))
     array([0., 7., 0., 8.])

@@ -1,4 +1,4 @@
-"""Layouts of sampled rows as the rewrite will fit its own, and the files that they make; pure."""
+"""Fit layouts to sampled rows as the rewrite does, and cut the rows into files; pure."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from reconciler.planners.prediction.sampled_group import SampledGroup, Simulated
 from reconciler.state.clustering_layout import ClusteringLayout as Declared
 from reconciler.state.sampling.model import ForecastInput
 
-#: what the rewrite does: bytes of a part of it, and the most of a file
+#: constants of the rewrite: bytes of a part, and the greatest file size relative to the target
 _PART_BYTES: Final = 64 * 1024 * 1024
 _MAX_SIZE_FACTOR: Final = 1.15
-#: a file's footer that takes more of it than this does not get less by making more files
+#: greatest share of the target that a footer may have for a file to be split
 _MAX_FOOTER_SHARE: Final = 0.5
 _FOOTER_BYTES: Final = 10_000
-#: layouts that are tried where the rewrite's own sample is not known
+#: number of layouts to try if the rewrite's own sample is unknown
 TRIES: Final = 3
 
-#: of so few rows all are in every try
+#: with at most this many rows every try uses all of them
 _FEW_ROWS: Final = 100
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationInput:
-    """What all groups have in common. ``queries``: predicates; ``target``: bytes of a file."""
+    """The common input of simulations. ``queries``: predicates; ``target``: bytes of a file."""
 
     queries: tuple[str, ...]
     forecast_input: ForecastInput
@@ -57,7 +57,7 @@ class SimulationInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedFiles:
-    """The new file of each row, int64, and the bytes of each file, 0 of one without rows."""
+    """The new file of each row, int64, and the bytes of each file; 0 for a file without rows."""
 
     file: NDArray[np.int64]
     size: Floats
@@ -66,7 +66,7 @@ class SimulatedFiles:
 def fit_layouts(
     question: SimulationInput, group: SimulatedGroup, sample: SampledGroup
 ) -> Iterator[RowLayout | None]:
-    """The rewrite's own layout where its sample is known, else some that it may come to."""
+    """Yield the layout of the rewrite if its sample is known, else several possible ones."""
     if not question.layout.columns:
         yield None
         return
@@ -76,7 +76,7 @@ def fit_layouts(
     wanted, count = needed_sample_rows(group.outputs), len(sample.rows)
     third = pseudo_random_bits(count, 0) % np.uint64(TRIES)
     for nth in range(TRIES):
-        # each of rows that no other has: tries that share some would come out too alike
+        # the tries use different rows: with common rows their results would be too similar
         rows = np.flatnonzero(third == nth) if count > _FEW_ROWS else np.arange(count)
         if len(rows) > wanted:
             rows = rows[pick_spread_rows(len(rows), wanted, nth)]
@@ -88,9 +88,9 @@ def fit_layouts(
 def _rows_of_rewrite(
     group: SimulatedGroup, drawn: SampledGroup
 ) -> tuple[NDArray[np.int64], Floats, Any]:
-    """The rows that the rewrite fits its layout to, their bytes and their ties.
+    """Return the rows that the rewrite fits its layout to, their bytes and tie breakers.
 
-    Source: rewrite.sampling, of parts that are whole files.
+    This repeats rewrite.sampling for parts that are whole files.
     """
     found = np.repeat(np.arange(len(drawn.fit_counts)), drawn.fit_counts)
     sizes = np.maximum(group.sizes, 1) / np.maximum(drawn.fitted_rows, 1)
@@ -125,7 +125,7 @@ def _direct_mapping(ask: SimulationInput, columns: Sequence[str]) -> DirectMappi
 
 
 class FileCutter:
-    """A layout's files before and after those that are too big are split."""
+    """Cuts rows into the files of a layout and splits files that are too big."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class FileCutter:
         self._size = self._fixed + np.bincount(self._file, self._each, group.outputs)
 
     def count_parts(self, times: float = 1.0) -> NDArray[np.int64]:
-        """How many files each becomes, its bytes being so many times what is expected."""
+        """Return into how many parts each file is split, with sizes scaled by ``times``."""
         target, size = self._ask.target, self._size * times
         found = np.ones(self._outputs, np.int64)
         if max(self._fixed, _FOOTER_BYTES) > _MAX_FOOTER_SHARE * target:
@@ -162,7 +162,7 @@ class FileCutter:
         return np.minimum(found, np.maximum(rows, 1))
 
     def cut_files(self, parts: NDArray[np.int64]) -> SimulatedFiles:
-        """The files when each has become so many."""
+        """Return the files after each was split into so many parts."""
         file, count = self._file.copy(), self._outputs
         for big in np.flatnonzero(parts > 1).tolist():
             rows = np.flatnonzero(file == big)

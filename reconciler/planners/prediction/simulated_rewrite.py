@@ -1,8 +1,8 @@
-"""A rewrite in miniature: sampled rows of a group mapped and cut into files as it will; pure.
+"""Simulate the rewrite of a group with its sampled rows and predict what queries read; pure.
 
-The bounds of a file's sampled rows are narrower than those of all its rows. How fast they widen is
-seen in the sample: of its halves and quarters queries read fewer files than of all of it, and that
-growth goes on, slower from doubling to doubling, until all rows are counted.
+The value ranges of a file's sampled rows are narrower than those of all its rows. The sample shows
+how fast they widen: queries read fewer files in halves and quarters of the sample than in all of
+it. That growth is extrapolated to all rows, and it slows down with every doubling.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from reconciler.planners.prediction.sampled_layout import (
     fit_layouts,
 )
 
-#: between these the growth of one doubling is of that before
+#: least and greatest ratio between the growth of one doubling and the previous one
 _RATE_RANGE: Final = (0.0, 0.95)
-#: sizes of files come from an estimate: so much of all bytes they may be off, and so much of those
-#: of columns that order the rows, which take less where like values lie together
+#: relative error of estimated file sizes, and the error for bytes of columns that order the rows,
+#: which compress better when similar values are adjacent
 _SIZE_ERROR: Final = 0.1
 _ORDERED_COLUMN_ERROR: Final = 0.25
-#: so much the size of a file may be off, and more for each doubling from the rows that were encoded
-#: to all: one that is nearly too big may be split or not
+#: relative error of the size of one file, and the increase per doubling from encoded rows to all
+#: rows; a file near the size limit may be split or not
 _FILE_SIZE_ERROR: Final = (0.02, 0.015)
 #: half-width of an error bar in standard deviations
 _DEVIATIONS: Final = 2.0
@@ -47,13 +47,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedReads:
-    """What queries read of a group's files, by layout tried, of quarters, halves and all rows.
+    """What queries read of a group's new files, for quarters, halves and all sampled rows.
 
-    ``files``, ``bytes``: float64, (layouts, 3, queries). ``share``: of the rows that were sampled.
-    ``output``: files that the group becomes, and their bytes, None where that is as planned.
-    ``growth``: bytes of rows in new files, of those that they take today; None where no whole rows
-    tell. ``unsure``: float64, (2, queries), by how much files and bytes may be off because files
-    that are nearly too big are split or not.
+    ``files``, ``bytes``: float64, (layouts, 3, queries). ``share``: share of the rows sampled.
+    ``output``: number of new files and their bytes; None: as planned. ``growth``: size of rows in
+    new files relative to today; None if no whole rows are known. ``split_error``: float64,
+    (2, queries), error of files and bytes because files near the size limit may be split or not.
     """
 
     files: Floats
@@ -66,7 +65,7 @@ class SimulatedReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedReads:
-    """What queries will read, and the variances of that; float64 a query."""
+    """What queries are expected to read, with variances; float64 per query."""
 
     files: Floats
     bytes: Floats
@@ -75,7 +74,7 @@ class ExpectedReads:
 
 
 def simulate_group(question: SimulationInput, group: SimulatedGroup) -> SimulatedReads | None:
-    """The group rewritten in miniature; None where no rows of it were read, or none can be."""
+    """Simulate the rewrite of a group; None if it has no sampled rows or cannot be rewritten."""
     sample = question.forecast_input.sample
     if sample is None or not len(group.members):
         return None
@@ -106,7 +105,7 @@ def _mean(of: Iterable[float]) -> float:
 def extrapolate_reads(
     groups: Sequence[SimulatedReads], outputs: Sequence[tuple[float, float]]
 ) -> list[ExpectedReads]:
-    """What is to be expected of each group; ``outputs``: its files and their bytes."""
+    """Extrapolate the reads of each group to all rows; ``outputs``: its files and bytes."""
     found = []
     slower = [_growth_rate([g.files for g in groups]), _growth_rate([g.bytes for g in groups])]
     grown = [g.growth for g in groups if g.growth is not None]
@@ -131,7 +130,7 @@ def extrapolate_reads(
 
 
 def estimate_size_error(question: SimulationInput) -> float:
-    """The share of their bytes that new files may be off."""
+    """Return the relative error of the sizes of new files."""
     sample = question.forecast_input.sample
     shares = sample.column_shares if sample is not None else {}
     return _SIZE_ERROR + _ORDERED_COLUMN_ERROR * sum(
@@ -142,9 +141,9 @@ def estimate_size_error(question: SimulationInput) -> float:
 def relative_error(
     expected: ExpectedReads, kept_files: Floats, kept_bytes: Floats, size_error: float = _SIZE_ERROR
 ) -> Floats:
-    """The relative half-width of what is read in all, ``kept`` being what stays as it is.
+    """Return the relative half-width of everything that is read; ``kept``: files that stay.
 
-    ``unsure``: as ``estimate_size_error`` has it.
+    ``size_error``: from ``estimate_size_error``.
     """
     files_ = (
         _DEVIATIONS
@@ -158,7 +157,7 @@ def relative_error(
 
 
 def _growth_rate(counts: Sequence[Floats]) -> float:
-    """The growth of one doubling of rows, of that of the doubling before; of all queries."""
+    """Return the ratio between the growth of one doubling and the previous one."""
     if not counts:
         return 0.0
     first = sum(float((c[:, 1] - c[:, 0]).sum()) for c in counts)
@@ -169,7 +168,7 @@ def _growth_rate(counts: Sequence[Floats]) -> float:
 def _extrapolate(
     counts: Floats, doublings: float, rate: float, most: float
 ) -> tuple[Floats, Floats]:
-    """Counts of so many more doublings, and their variance."""
+    """Return the counts after more doublings, and their variance."""
     last = counts[:, 2].mean(axis=0)
     growth = np.maximum(counts[:, 2] - counts[:, 1], 0.0).mean(axis=0)
     times = rate * (1 - rate**doublings) / (1 - rate) if rate else 0.0
@@ -178,17 +177,17 @@ def _extrapolate(
     if tries == 1:
         return last + added, (added / 2) ** 2
     own = counts[:, 2].var(axis=0, ddof=1)
-    # a few tries tell little of one query: what all queries show counts as much, as chance has it
+    # few tries say little about one query, so the average variance of all queries counts as much
     usual = own.sum() / max(last.sum(), 1e-9) * last
     return last + added, (own + usual) / 2 * (1 + 1 / tries) + (added / 2) ** 2
 
 
-# --- what is read of the files -------------------------------------------------------------------
+# --- reads of simulated files --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _LayoutReads:
-    """One layout: as ``SimulatedReads`` has it."""
+    """The reads with one layout; fields as in ``SimulatedReads``."""
 
     files: Floats
     bytes: Floats
@@ -228,7 +227,7 @@ class _Simulation:
         )
 
     def _count_reads(self, made: SimulatedFiles) -> tuple[Floats, Floats]:
-        """Files and bytes that queries read of quarters, halves and all rows: (3, queries)."""
+        """Return files and bytes that queries read of quarters, halves and all rows."""
         ask, count = self.question, len(made.size)
         index, has_rows = self.statistics.build_index(made.file, count)
         at = to_integer_array(np.full(len(index), self.group.partition))
@@ -248,7 +247,7 @@ class _Simulation:
 
 
 def _file_size_error(grown: SizeGrowth | None) -> float:
-    """The share that the size of one new file may be off."""
+    """Return the relative error of the size of one new file."""
     if grown is None:
         return _SIZE_ERROR
     return min(
@@ -257,7 +256,7 @@ def _file_size_error(grown: SizeGrowth | None) -> float:
 
 
 def _level_means(cells: Floats) -> Floats:
-    """Of quarters, halves and all, by query."""
+    """Return the means of quarters and halves, and the value of all rows, per query."""
     half = QUARTERS + 2
     return np.stack(
         [cells[:, :QUARTERS].mean(axis=1), cells[:, QUARTERS:half].mean(axis=1), cells[:, half]]

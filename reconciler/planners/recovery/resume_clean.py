@@ -1,6 +1,6 @@
-"""Pending cleans that somebody left behind: what of them may still be done; pure.
+"""Plan the resume of pending cleans whose owner is gone; pure.
 
-Hudi executes a pending plan as it stands; here every file is judged again by what the table is now.
+Hudi executes a pending plan as it is. Here every file is checked again against the current table.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from reconciler.plans.model import Note, RemovedFiles, ResumeStep
 from reconciler.spec.model import Concurrency
 from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
 
-#: extra metadata of our own cleans: JSON of the folders that go
+#: key of the extra metadata of our cleans: JSON list of the folders to delete
 DELETE_PARTITIONS: Final = "reconciler.delete.partitions"
 _RETENTION, _REPLACED = 0, 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WithheldFiles:
-    """Planned files that stay; sorted by (partition, name); columns as in ``KeptFiles``."""
+    """Planned files that must stay, sorted by (partition, name); columns as in ``KeptFiles``."""
 
     partition: Any
     name: Any
@@ -43,9 +43,10 @@ class WithheldFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RevalidatedClean:
-    """What of a pending clean may go now.
+    """The part of a pending clean that may still run.
 
-    ``rows``: per row of the state's files, it goes. Planned files that are gone are nowhere.
+    ``rows``: per row of the state's files, whether it is removed. Planned files that no longer
+    exist are not listed.
     """
 
     files: RemovedFiles
@@ -56,7 +57,10 @@ class RevalidatedClean:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CleanResumes:
-    """Steps for the pending cleans; ``is_blocked``: one may be at work, so no other may start."""
+    """The steps for pending cleans.
+
+    ``is_blocked``: a pending clean may still be running, so no other may start.
+    """
 
     steps: tuple[ResumeStep, ...]
     warnings: tuple[Note, ...]
@@ -65,7 +69,7 @@ class CleanResumes:
 
 
 def is_own_clean(clean: PendingClean) -> bool:
-    """Whether an apply of this tool requested it."""
+    """Return whether an apply of this tool requested it."""
     return PLAN_DIGEST in clean.extra
 
 
@@ -75,9 +79,9 @@ def plan_clean_resumes(
     now: datetime,
     window: ReaderWindow | None = None,
 ) -> CleanResumes:
-    """Finish what is left behind, oldest first; say what may still be at work.
+    """Return steps for abandoned cleans, oldest first, and warnings about running ones.
 
-    ``window``: what was superseded in it stays.
+    ``window``: slices superseded within it stay.
     """
     rows = np.zeros(len(state.files), np.bool_)
     steps: list[ResumeStep] = []
@@ -102,20 +106,20 @@ def plan_clean_resumes(
 def _explain_foreign(
     clean: PendingClean, concurrency: Concurrency | None, now: datetime
 ) -> str | None:
-    """Why another writer's clean must be left alone, None when it counts as left behind."""
+    """Return why another writer's clean must not be touched; None if it is abandoned."""
     settings = concurrency or Concurrency()
     age = now.timestamp() - clean.started_ms / 1000
     whose, state = f"clean {clean.instant} of another writer", clean.state.lower()
     if age <= settings.stale_after:
         return (
-            f"{whose} has been {state} for {max(age, 0):.0f} s and may be at work, so nothing is "
-            "cleaned now; it counts as left behind after concurrency.staleAfter, "
+            f"{whose} has been {state} for {max(age, 0):.0f} s and may still run, so nothing is "
+            "cleaned now; it counts as abandoned after concurrency.staleAfter, "
             f"{settings.stale_after} s"
         )
     if settings.lock is not None and settings.lock.provider == "none":
         return (
-            f"{whose} is {state}; without a lock it cannot be known to be left behind, so nothing "
-            "is cleaned: let its writer finish it, or configure concurrency.lock"
+            f"{whose} is {state}; without a lock it may still run, so nothing is cleaned: let its "
+            "writer finish it, or configure concurrency.lock"
         )
     return None
 
@@ -124,9 +128,9 @@ def _build_step(clean: PendingClean, found: RevalidatedClean) -> ResumeStep:
     whose = "an earlier apply" if is_own_clean(clean) else "another writer"
     left = f"clean {clean.instant} of {whose} was left {clean.state.lower()}"
     if clean.problem is not None:
-        because = f"{left} and its plan cannot be read ({clean.problem}): apply clears it up"
+        because = f"{left} and its plan cannot be read ({clean.problem}): apply removes it"
     elif not len(found.files) and not found.delete_partitions:
-        because = f"{left} and nothing of it may or can be done any more: apply takes it back"
+        because = f"{left} and none of its files can be deleted any more: apply rolls it back"
     else:
         because = f"{left}: apply finishes it"
     return ResumeStep(
@@ -140,9 +144,10 @@ def _build_step(clean: PendingClean, found: RevalidatedClean) -> ResumeStep:
 
 def _describe_withheld(clean: PendingClean, withheld: WithheldFiles) -> str:
     why = withheld.because.to_pylist()[0]
+    them = "it" if len(withheld) == 1 else "them"
     return (
-        f"clean {clean.instant} plans {pluralize(len(withheld), 'file')} that must stay and will: "
-        f"{withheld.name[0].as_py()}: {why}"
+        f"clean {clean.instant} plans to delete {pluralize(len(withheld), 'file')} that must stay, "
+        f"so apply keeps {them}: {withheld.name[0].as_py()}: {why}"
     )
 
 
@@ -153,11 +158,11 @@ def revalidate_clean(
     already_removed: NDArray[np.bool_] | None = None,
     window: ReaderWindow | None = None,
 ) -> RevalidatedClean:
-    """The planned files that are there and that nothing needs, and the others with a reason each.
+    """Split the planned files of a clean into those to delete and those to keep, with reasons.
 
-    A savepoint, a pending compaction or clustering, being of a newest slice or of no completed
-    write, and having been superseded within the readers' ``window`` keep a file, whenever they came
-    to be. ``already_removed`` marks rows that another plan removes.
+    A file stays if a savepoint or a pending compaction or clustering needs it, if it belongs to a
+    newest slice or to no completed write, or if its slice was superseded within the readers'
+    ``window``. ``already_removed`` marks rows that another step removes.
     """
     view = build_table_view(state)
     guard = find_protection(state, view, window)
@@ -187,7 +192,7 @@ def revalidate_clean(
 
 
 def _find_planned_rows(state: TableState, clean: PendingClean) -> NDArray[np.bool_]:
-    """Rows of the files that the plan names, by partition and name."""
+    """Return the rows of the files that the plan names by partition and name."""
     files = state.files
     wanted = np.zeros(len(files), np.bool_)
     if not clean.files or not len(files):
@@ -203,7 +208,7 @@ def _find_planned_rows(state: TableState, clean: PendingClean) -> NDArray[np.boo
 
 
 def _assign_reasons(view: FileView, guard: Protection) -> RowReasons:
-    """Per slice why it must stay; silent for those that nothing needs."""
+    """Return per slice why it must stay; slices that nothing needs have no reason."""
     reasons = RowReasons(len(view))
     nothing = np.zeros(len(view), np.int32)
     reasons.assign(
@@ -224,9 +229,9 @@ def _assign_reasons(view: FileView, guard: Protection) -> RowReasons:
     reasons.assign(
         view.is_newest & view.is_live,
         nothing,
-        lambda _: "it is of the newest slice of its file group",
+        lambda _: "it belongs to the newest slice of its file group",
     )
-    reasons.assign(~view.is_visible, nothing, lambda _: "it is of no completed write")
+    reasons.assign(~view.is_visible, nothing, lambda _: "it belongs to no completed write")
     reasons.assign(guard.by_readers.is_read, guard.by_readers.reason_key, guard.by_readers.explain)
     return reasons
 
@@ -248,7 +253,7 @@ def _removed_files(view: FileView, clean: PendingClean, rows: NDArray[np.int64])
 def _find_partitions(
     state: TableState, clean: PendingClean, view: FileView, goes: NDArray[np.bool_]
 ) -> tuple[str, ...]:
-    """The plan's folders that are still there and of which every file goes."""
+    """Return the planned folders that still exist and whose files are all removed."""
     planned = set(clean.delete_partitions) | _partitions_in_metadata(clean)
     if not planned or not state.is_partitioned:
         return ()

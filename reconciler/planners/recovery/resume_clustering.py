@@ -1,4 +1,4 @@
-"""Pending clusterings: ours are finished or undone by the next apply, others' are told of; pure."""
+"""Plan the resume of pending clusterings of ours, and warn of those of other writers; pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringResumes:
-    """Steps for what an apply of ours left behind; what other writers have pending."""
+    """Steps for pending clusterings of ours, and warnings about those of other writers."""
 
     steps: tuple[ResumeStep, ...] = ()
     warnings: tuple[Note, ...] = ()
 
 
 def plan_clustering_resumes(state: TableState, now: datetime) -> ClusteringResumes:
-    """Finish what is ours, oldest first. Another writer's is never touched: it may be at work."""
+    """Return steps for our pending clusterings, oldest first; others may still be running."""
     ours = [pending for pending in state.pending_clusterings if pending.is_ours]
     others = [pending for pending in state.pending_clusterings if not pending.is_ours]
     return ClusteringResumes(
@@ -40,7 +40,7 @@ def plan_clustering_resumes(state: TableState, now: datetime) -> ClusteringResum
 
 
 def build_resumed_rewrites(plan: ClusteringPlan, state: TableState, because: str) -> Rewrites:
-    """The groups of a pending plan as a step has them; bytes of the files that are still there."""
+    """Return the groups of a pending plan as columns, with the bytes of files that still exist."""
     slices = [one for group in plan.groups for one in group.slices]
     starts = np.cumsum([0, *(len(group.slices) for group in plan.groups)]).astype(np.int64)
     logs = [tuple(reversed(one.log_files)) for one in slices]
@@ -67,7 +67,7 @@ def build_resumed_rewrites(plan: ClusteringPlan, state: TableState, because: str
 def _slice_bytes(
     plan: ClusteringPlan, state: TableState
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Per slice the bytes of its files."""
+    """Return per slice the bytes of its files."""
     slices = [one for group in plan.groups for one in group.slices]
     named = [[*([one.base_file] if one.base_file else []), *one.log_files] for one in slices]
     files = state.files
@@ -86,7 +86,7 @@ def _slice_bytes(
 def _build_step(pending: PendingClustering, state: TableState) -> ResumeStep:
     because = (
         f"clustering {pending.instant} of an earlier apply was left {pending.state.lower()}: apply "
-        "finishes it, as far as its file slices are still what they were"
+        "finishes it for the file slices that have not changed"
     )
     nothing = to_string_array([])
     return ResumeStep(
@@ -113,14 +113,14 @@ def _describe_foreign(pending: PendingClustering, now: datetime) -> str:
     age = _format_age(now.timestamp() - pending.started_ms / 1000)
     return (
         f"clustering {pending.instant} of another writer has been {pending.state.lower()} for "
-        f"{age} and has {pluralize(len(slices), 'file group')} of {where} in hand: nothing else "
+        f"{age} and will rewrite {pluralize(len(slices), 'file group')} of {where}: nothing else "
         "compacts or clusters them, and updates to them fail; let its writer finish it "
-        "(run_clustering with op => 'execute') or roll it back with Hudi, this tool leaves it alone"
+        "(run_clustering with op => 'execute') or roll it back with Hudi; this tool does neither"
     )
 
 
 def _format_age(seconds: float) -> str:
-    """A span in its largest whole unit.
+    """Format a time span in its largest whole unit.
 
     >>> _age(7300), _age(59)
     ('2 hours', '59 seconds')

@@ -1,6 +1,6 @@
-"""Writes of ours that died: the next apply takes them back; pure.
+"""Plan the rollback of dead writes of ours; pure.
 
-Other writers' pending writes are never touched: what is theirs they roll back themselves.
+Pending writes of other writers are never touched: their writers roll them back.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from reconciler.state.model import PendingWrite, TableState
 
 
 def plan_rollbacks(state: TableState) -> tuple[RollbackStep, ...]:
-    """A step for every write of ours whose run is dead, oldest first."""
+    """Return a step for every dead write of ours, oldest first."""
     return tuple(
         _build_step(write, state) for write in _find_dead_writes(state) if not write.is_rolled_back
     )
 
 
 def warn_of_rollbacks(state: TableState) -> tuple[Note, ...]:
-    """Dead writes that another writer has begun to roll back, and has to."""
+    """Warn of dead writes that another writer has started to roll back."""
     return tuple(
         Note(
             "pendingRollback",
-            f"{_describe_write(write)}; a rollback of it is pending, which its writer has to finish",
+            f"{_describe_write(write)}; another writer's rollback of it is pending and must be "
+            "finished",
         )
         for write in _find_dead_writes(state)
         if write.is_rolled_back
@@ -38,7 +39,7 @@ def warn_of_rollbacks(state: TableState) -> tuple[Note, ...]:
 
 
 def list_written_files(write: PendingWrite, state: TableState) -> NamedFiles:
-    """The base files that a pending write has made, in partitions and where none is yet."""
+    """Return the base files that a pending write has written, inside and outside partitions."""
     rows = find_written_rows(write, state.files)
     if not write.unlisted:
         return NamedFiles(
@@ -57,7 +58,7 @@ def list_written_files(write: PendingWrite, state: TableState) -> NamedFiles:
 
 
 def find_written_rows(write: PendingWrite, files: TableFiles) -> NDArray[np.int64]:
-    """The rows of the files that it has written to partitions."""
+    """Return the rows of the files that a pending write has written to partitions."""
     if write.instant not in files.instants:
         return np.zeros(0, np.int64)
     code = files.instants.index(write.instant)
@@ -74,7 +75,7 @@ def _build_step(write: PendingWrite, state: TableState) -> RollbackStep:
         instant=write.instant,
         action=write.action.value,
         files=files,
-        because=f"{_describe_write(write)}; apply takes it back{_describe_files(len(files))}",
+        because=f"{_describe_write(write)}; apply rolls it back{_describe_files(len(files))}",
     )
 
 
@@ -85,12 +86,12 @@ def _describe_write(write: PendingWrite) -> str:
 
 def _explain_death(write: PendingWrite) -> str:
     if write.owner.ended:
-        return "its run ended before it was done"
+        return "its process ended before it was complete"
     if write.is_running is False:
-        return "its process is gone"
+        return "its process is dead"
     beat = datetime.fromtimestamp(write.beat_ms // 1000, UTC)
-    return f"nothing was heard of it since {beat:%Y-%m-%d %H:%M:%S} UTC"
+    return f"its last heartbeat was at {beat:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _describe_files(files: int) -> str:
-    return f", with {pluralize(files, 'file')} that no reader has seen" if files else ""
+    return f" and deletes {pluralize(files, 'file')} that no reader has seen" if files else ""

@@ -1,7 +1,7 @@
-"""Statistics of today's base files on the columns that queries name.
+"""Read statistics of current base files on the columns that queries name.
 
-From the table's own index where it has one; of what that does not know from the metadata table's
-column_stats where it is live, and else from footers, as long as those are few.
+They come from reconciler's index first, then from the metadata table's column_stats if it is live,
+and then from footers, as long as there are few of these.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
 
-#: the rule of a plan's warning
+#: the rule of the warning in a plan
 WARNING_RULE: Final = "predictions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileStatistics:
-    """``index``: of the asked files in their order; None where too many are not known.
+    """``index``: statistics of the files in their order; None if too many are unknown.
 
-    ``damaged``: why footers cannot be read, by the file's row of the state's files.
+    ``damaged``: why footers cannot be read, by the file's row in the state's files.
     """
 
     index: FileIndex | None
@@ -55,7 +55,7 @@ class FileStatistics:
 
 @dataclass(slots=True, kw_only=True)
 class FileStatisticsReader:
-    """``files``: rows of the state's files. ``supplied`` as ``index_of`` has it."""
+    """Reads statistics. ``files``: rows of the state's files. ``supplied``: as in IndexState."""
 
     storage: Storage
     properties: TableProperties
@@ -70,7 +70,7 @@ class FileStatisticsReader:
     _damaged: dict[int, str] = field(default_factory=dict)
 
     def read(self) -> FileStatistics:
-        """The statistics; raises StorageError, and NotFoundError where the table has moved on."""
+        """Return the statistics; raises StorageError, and NotFoundError if the table changed."""
         kinds = find_index_types(self.columns, self.schema)
         known = {name: ColumnStats.unknown(kind, len(self.files)) for name, kind in kinds.items()}
         rows = np.full(len(self.files), UNKNOWN, np.int64)
@@ -96,7 +96,7 @@ class FileStatisticsReader:
     def _read_own_index(
         self, known: dict[str, ColumnStats], rows: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Fill in what the table's own index knows; which files it knows in all columns."""
+        """Fill in statistics of reconciler's index; return which files have all columns in it."""
         own = self.state.index_state.index if self.state.index_state is not None else None
         if own is None or not len(own) or not all(name in own.columns for name in known):
             return np.zeros(len(self.files), np.bool_)
@@ -126,7 +126,7 @@ class FileStatisticsReader:
             self._warn_of_unread(built, missing[built.index.rows[at] < 0])
 
     def _warn_of_unread(self, built: BuiltIndex, unread: NDArray[np.int64]) -> None:
-        """Files that count as read by every query, by their names."""
+        """Warn of files without readable footers, which every query reads."""
         files = self.state.files
         for row in self.files[unread].tolist():
             path = make_file_path(files.partitions[files.partition[row]], files.name[row].as_py())
@@ -137,23 +137,25 @@ class FileStatisticsReader:
             built.unread_count > len(built.problems)
         )
         what = "footer" if built.unread_count == 1 else "footers"
-        says = f"{built.unread_count} {what} cannot be read, and queries read those files: {some}{more}"
+        says = (
+            f"{built.unread_count} {what} cannot be read, so every query reads them: {some}{more}"
+        )
         self._warnings.append(ReadWarning(rule=WARNING_RULE, because=says))
 
     def _warn_of_many(self, missing: int) -> None:
         says = (
-            f"nothing is predicted for the declared queries: {missing} base files have no "
-            f"statistics on {', '.join(self.columns)}, and no more than {self.max_footers} footers are "
+            f"there are no predictions for the declared queries: {missing} base files have no "
+            f"statistics on {', '.join(self.columns)}, and at most {self.max_footers} footers are "
             f"read; {self._suggest_remedy()}"
         )
         self._warnings.append(ReadWarning(rule=WARNING_RULE, because=says))
 
     def _suggest_remedy(self) -> str:
-        """How the index gets what it lacks of the columns."""
+        """Return how the index gets the missing columns."""
         there = self.state.index_state.wanted if self.state.index_state is not None else {}
         more = [name for name in self.columns if name not in there]
         if not more:
-            return "the index step of a plan reads them: apply it"
+            return "apply the index step of a plan, which reads them"
         if len(more) < len(self.columns):
             return f"declare {', '.join(more)} under index.columns too"
         return "declare these columns under index.columns"
@@ -171,7 +173,7 @@ class FileStatisticsReader:
                 rows[at] = np.maximum(rows[at], stats.values)
                 told[number, at] = True
         except (FormatError, UnsupportedError) as problem:
-            says = f"the index column_stats is left aside for the queries: {problem}"
+            says = f"the index column_stats is ignored for the queries: {problem}"
             self._warnings.append(ReadWarning(rule="columnStats", because=says))
             return np.zeros(len(self.files), np.bool_)
         is_told: NDArray[np.bool_] = np.asarray(told.all(axis=0))
@@ -218,7 +220,7 @@ def _fill_stats(
 def _build_stats(
     least: Sequence[Any], greatest: Sequence[Any], values: Sequence[int], kind: Any
 ) -> ColumnStats:
-    """What Hudi tells: bounds that lie are left out already, and so are those of nulls alone."""
+    """Return statistics from Hudi's bounds; wrong bounds and those of nulls are already absent."""
     low, high = _build_column(least, kind), _build_column(greatest, kind)
     is_known = np.array([a.is_valid and b.is_valid for a, b in zip(low, high, strict=True)])
     files = len(values)
@@ -236,14 +238,14 @@ def _build_stats(
 
 
 def _build_column(values: Sequence[Any], kind: Any) -> Any:
-    """Bounds of Hudi's in the type of the column; null for one that is of another kind."""
+    """Return Hudi's bounds in the type of the column; null for a value of another kind."""
     return pa.array([_convert_value(value, kind) for value in values], _storage_type(kind)).cast(
         kind
     )
 
 
 def _storage_type(kind: Any) -> Any:
-    """What a type is made of: whole numbers for days and times, bytes for text."""
+    """Return the physical type: integers for dates and times, bytes for text."""
     types = pa.types
     if types.is_date32(kind):
         return pa.int32()

@@ -1,6 +1,6 @@
-"""What a plan predicts from, read after the table itself: only for specs with queries.
+"""Read the input of forecasts for specs with queries: statistics and sampled rows.
 
-Which files are worth a sample is the planner's to say, so this comes between two of its runs.
+A planner chooses the files to sample from the statistics, so the caller passes it as a function.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _NOTHING: Final = pa.schema([])
 def add_forecast_input(
     storage: Storage, spec: TableSpec, state: TableState, *, only_max_scan: bool = False
 ) -> TableState:
-    """The state with what its predictions are made from; as it is for a spec without queries.
+    """Return the state with its forecast input; unchanged for a spec without queries.
 
-    ``only_max_scan``: no more than what decides about steps. Where something cannot be read nothing
-    is predicted, which the plan says and which stops no step.
+    ``only_max_scan``: read only what decides about steps. If something cannot be read, nothing is
+    predicted; the plan then has a warning and no step changes.
     """
     needed = [query for query in spec.queries if query.max_scan is not None or not only_max_scan]
     if not needed:
@@ -55,7 +55,7 @@ def add_forecast_input(
     try:
         return _read_input(storage, spec, state, only_max_scan=only_max_scan)
     except (ReconcilerError, pa.ArrowException, OSError) as problem:
-        says = f"nothing is predicted for the declared queries: {problem}"
+        says = f"there are no predictions for the declared queries: {problem}"
         return replace(
             state, forecast_input=_empty_input(ReadWarning(rule=WARNING_RULE, because=says))
         )
@@ -95,7 +95,7 @@ def _read_input(
 
 
 def _is_bootstrapped(storage: Storage) -> bool:
-    """Whether files may hold keys alone, their rows being elsewhere."""
+    """Return whether files may have only keys, because their rows are in other files."""
     return load_properties(storage).bootstrap_base is not None
 
 
@@ -142,19 +142,19 @@ def _read_schema(
         found = read_declared_schema(storage, properties, state)
         if found is not None:
             return build_table_schema(found.text, found.path, properties), ()
-        why = "no commit says the table's columns"
+        why = "no commit has the table's schema"
     except (FormatError, UnsupportedError) as problem:
         why = str(problem)
     if not len(state.files):
         return _NOTHING, ()
-    says = f"nothing is predicted for the declared queries: {why}"
+    says = f"there are no predictions for the declared queries: {why}"
     return _NOTHING, (ReadWarning(rule=WARNING_RULE, because=says),)
 
 
 def _partition_values(
     state: TableState, schema: Any, properties: TableProperties
 ) -> dict[str, Any]:
-    """What folders say; nothing where that is not a value."""
+    """Return the column values in partition paths; none if a path has no valid value."""
     try:
         restored, columns = read_partition_columns(state.files.partitions, schema, properties)
     except UnsupportedError:
@@ -163,7 +163,7 @@ def _partition_values(
 
 
 def _find_renamed(storage: Storage, state: TableState, files: NDArray[np.int64]) -> tuple[str, ...]:
-    """Columns that files may hold under another name."""
+    """Return the columns that files may have under another name."""
     try:
         versions = load_schema_versions(storage)
     except FormatError:

@@ -1,6 +1,6 @@
-"""What a plan predicts from: statistics of today's files, and sampled rows of those it rewrites.
+"""The input of forecasts: statistics of current files and sampled rows of files to rewrite.
 
-Loaded only for tables whose spec declares queries.
+It is read only for tables whose spec declares queries.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WholeRows:
-    """Rows in all columns, stretches of a few row groups: to see what they take in another order.
+    """Rows of a few row groups in all columns, to measure their size in another order.
 
-    ``rows``: a pyarrow table as the files have it, without their own names; ``query_columns``: the same
-    rows in the columns of the sample. ``file``: int64 per row, the row of its file in the state's
-    files; ``stored_bytes``: float64 per row, the bytes that it takes today, those of its row group shared
-    out. ``form``: how the rewrite will write them. ``footer``: what the columns take of the footers
-    of their files, on average.
+    ``rows``: a pyarrow table as in the files, without the file name column. ``query_columns``: the
+    same rows in the columns of the sample. ``file``: int64 per row, the row of its file in the
+    state's files. ``stored_bytes``: float64 per row, its share of the bytes of its row group.
+    ``form``: how the rewrite writes them. ``footer``: mean bytes of column metadata in footers.
     """
 
     rows: Any
@@ -41,17 +40,17 @@ class WholeRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowSample:
-    """Some rows of base files, read row group by row group.
+    """Sampled rows of base files.
 
     ``rows``: a pyarrow table, columns by their names with dots. ``file``: int64 per row, the row of
-    its file in the state's files; the rows of a file are together and in the file's order.
-    ``fitted``: int8 per row, how often it is among those that the rewrite will fit its layout to;
-    known of files of which all row groups were read.
-    ``files``: int64, the files that were looked into, ascending; ``total``: int64, the rows that
-    each of them has; ``is_whole``: bool, whether all its row groups were read.
-    ``groups``: row groups that were read; ``total_groups``: how many those files have. ``column_shares``: by column
-    what it takes of the bytes of these row groups. ``damaged``: why files cannot be read, by their
-    rows of the state's files. ``whole``: some rows in all columns, None where none were asked for.
+    its file in the state's files; rows of a file are adjacent and in its order.
+    ``fit_counts``: int8 per row, how often the rewrite uses it to fit its layout; known for files
+    whose row groups were all read.
+    ``files``: int64, the sampled files, ascending; ``total``: int64, the rows of each;
+    ``is_whole``: bool, all its row groups were read.
+    ``groups`` row groups were read, of ``total_groups`` in these files. ``column_shares``: share of
+    each column in the bytes of these row groups. ``damaged``: why files cannot be read, by row.
+    ``whole``: some rows in all columns; None if not requested.
     """
 
     rows: Any
@@ -71,8 +70,8 @@ class RowSample:
 class SampleRequest:
     """Base files that are rewritten together, by their rows of the state's files.
 
-    ``fitted``: int64 per file, the rows of it that the rewrite fits its layout to, if it has as
-    many; they are drawn by the file's place here (``curves.drawn.spread``).
+    ``fit_rows``: int64 per file, how many of its rows the rewrite uses to fit its layout; they are
+    chosen by the position of the file here.
     """
 
     files: NDArray[np.int64]
@@ -81,15 +80,15 @@ class SampleRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ForecastInput:
-    """Statistics of today's base files, and rows of some.
+    """Statistics of current base files, and sampled rows of some.
 
-    ``index``: on the columns that queries name; None where not enough is known of the files to say
-    what is read. ``rows``: int64, the row of each of them in the state's files, ascending.
-    ``schema``: the table's columns as Arrow has them; ``zone``: of the session that queries are
-    asked in. ``partition_values``: what the folders of partitions say, per column an Arrow array with an
-    element a partition of the state's files. ``columns``: what a sample has to hold. ``source``:
-    what the statistics were read from. ``damaged``: why footers of them cannot be read, by the row
-    in the state's files. ``sample`` is None where no rows were read.
+    ``index``: statistics of the columns that queries name; None if too little is known of the
+    files. ``rows``: int64, the row of each file in the state's files, ascending.
+    ``schema``: the table's Arrow schema; ``zone``: time zone of the sessions that run the queries.
+    ``partition_values``: values from partition paths, per column an Arrow array with one element
+    per partition of the state's files. ``columns``: columns that a sample must have. ``source``:
+    what the statistics were read from. ``damaged``: why footers cannot be read, by row.
+    ``sample`` is None if no rows were read.
     """
 
     index: FileIndex | None

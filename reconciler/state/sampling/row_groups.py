@@ -1,4 +1,4 @@
-"""Row groups of base files, of which some columns or some rows are read."""
+"""Read some rows and columns of row groups of base files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOGETHER: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ChosenFile:
-    """A file of a ``group``, and what the rewrite draws of it by its place there."""
+    """A file of a ``group`` to sample, and how many rows the rewrite draws at its position."""
 
     row: int
     group: int
@@ -36,7 +36,7 @@ class ChosenFile:
 
 
 def spread_evenly(many: int, wanted: int) -> NDArray[np.int64]:
-    """So many places among so many, evenly.
+    """Return ``wanted`` positions spread evenly over ``many``.
 
     >>> evenly(10, 3).tolist(), evenly(2, 3).tolist()
     ([1, 5, 8], [0, 1])
@@ -49,7 +49,7 @@ def spread_evenly(many: int, wanted: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenedFile:
-    """A file's chosen row groups and their rows, at first all of them.
+    """An open file with its chosen row groups, at first all of them.
 
     ``total``: rows of all ``total_groups`` row groups.
     """
@@ -68,9 +68,9 @@ class OpenedFile:
         return len(self.groups) == self.total_groups
 
     def choose_rows(self, share: float) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """The rows that are kept, by their places in the chosen row groups one after another.
+        """Return the rows to read, by position in the chosen row groups, and their fit counts.
 
-        And how often the rewrite draws each; none where not all rows are there.
+        The fit count is how often the rewrite draws a row; 0 if not all row groups are chosen.
         """
         starts = np.cumsum(self.sizes) - self.sizes
         kept = [
@@ -90,7 +90,7 @@ class OpenedFile:
 
 @dataclass(frozen=True, slots=True)
 class SampleReader:
-    """``damaged``: filled in while files are read, by their rows."""
+    """Reads samples of files. ``damaged``: problems by row of the file, added while reading."""
 
     storage: Storage
     files: TableFiles
@@ -130,7 +130,7 @@ class SampleReader:
         return OpenedFile(row, path, file, list(range(of)), sizes, found.num_rows, of, wanted)
 
     def _read_footer(self, path: str, size: int) -> Any:
-        """Pyarrow's FileMetaData, of which every chunk may be asked for."""
+        """Return pyarrow's FileMetaData after checking that all its chunks can be read."""
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         tail = FooterTails(self.storage).read(path, size)
@@ -140,7 +140,7 @@ class SampleReader:
         return found
 
     def read_rows(self, one: OpenedFile, share: float) -> Any | None:
-        """The columns of so many of a file's rows; None where they cannot be read."""
+        """Return the columns of a share of a file's rows; None if they cannot be read."""
         try:
             with reading_parquet(one.path):
                 found = list(self._read_batches(one, share))
@@ -166,7 +166,7 @@ class SampleReader:
                 yield self.select_columns(one, rows)
 
     def select_columns(self, one: OpenedFile, rows: Any) -> Any:
-        """The columns that are asked for, of rows as the file has them."""
+        """Return the requested columns of rows of the file."""
         top = self._top_level_schema
         rows = rows.select([name for name in rows.schema.names if name in top.names])
         calendar = Calendar.from_footer(one.file.metadata.metadata)
@@ -175,7 +175,7 @@ class SampleReader:
         return self._flatten(evolve_batch(rows, top, one.path))
 
     def _flatten(self, rows: Any) -> Any:
-        """The columns by their names with dots; null where there is none."""
+        """Return columns by their names with dots; null where a row has none."""
         found = [find_column(rows, name) for name in self.columns]
         return pa.RecordBatch.from_arrays(found, names=list(self.columns))
 

@@ -1,4 +1,4 @@
-"""A few row groups of the files that a clustering rewrites, read with pyarrow."""
+"""Sample rows of the files that a clustering rewrites."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from reconciler.state.sampling.whole_rows import read_whole_rows
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
 
-#: row groups that are read at most, and rows of them that are kept
+#: greatest number of row groups to read and of rows to keep
 MAX_GROUPS: Final = 64
 MAX_ROWS: Final = 1_000_000
-#: files at once: reading waits for the store
+#: files at a time: reading waits for the store
 _AT_ONCE: Final = 4
 
 
@@ -35,14 +35,13 @@ def read_sample(  # noqa: PLR0913
     max_rows: int = MAX_ROWS,
     whole_rows: int = 0,
 ) -> RowSample:
-    """Rows of base files that are rewritten together, always the same ones of the same files.
+    """Sample rows of base files that are rewritten together; the same files give the same rows.
 
-    ``groups``: of each some files are looked into, as many as its bytes are worth and spread over
-    these, and of the files some row groups, spread over their rows. ``columns``: names with dots;
-    ``schema``: the table's columns. ``max_groups``: row groups; ``max_rows``: how many of their rows are
-    kept, the same share of each, beside those that the rewrite will fit its layout to; ``whole_rows``:
-    how many are read in all columns. A file that cannot be read is left out; if it is damaged that
-    is said. Memory: the kept rows, and the chunks of the columns in the row groups that are read.
+    ``groups``: files are chosen from each in proportion to its bytes, and row groups are spread
+    over the rows of the files. ``columns``: names with dots; ``schema``: the table's schema.
+    ``limits``: greatest numbers of row groups and rows. The rows that the rewrite uses to fit its
+    layout are kept in addition. Files that cannot be read are skipped, and damaged ones recorded.
+    Memory: the kept rows and the chunks of their columns in the row groups that are read.
     """
     reading = SampleReader(storage, files, tuple(columns), schema)
     chosen = _choose_files(reading, groups, max_groups)
@@ -75,7 +74,7 @@ def read_sample(  # noqa: PLR0913
 
 
 def _column_shares(files: Sequence[OpenedFile], columns: Sequence[str]) -> dict[str, float]:
-    """What columns take of the bytes of row groups."""
+    """Return the share of each column in the bytes of row groups."""
     sums, total = dict.fromkeys(columns, 0), 0
     for one in files:
         for group in map(one.file.metadata.row_group, one.groups):
@@ -89,9 +88,10 @@ def _column_shares(files: Sequence[OpenedFile], columns: Sequence[str]) -> dict[
 def _choose_files(
     reading: SampleReader, groups: Sequence[SampleRequest], most: int
 ) -> list[OpenedFile]:
-    """The files that are looked into, with the row groups that are read of them.
+    """Return the files to sample with their chosen row groups.
 
-    Groups get row groups by their bytes, one at least; what one has not goes to those after it.
+    Groups get row groups in proportion to their bytes, at least one. What a group cannot use goes
+    to the others.
     """
     if len(groups) > most:
         groups = [groups[at] for at in spread_evenly(len(groups), most)]
@@ -111,14 +111,14 @@ def _choose_files(
 
 
 def _distribute(sizes: Sequence[float], most: int, there: Sequence[int] | None = None) -> list[int]:
-    """How many of ``max_groups`` each gets by its size, one at least; no more than are ``there``.
+    """Distribute ``most`` in proportion to sizes: at least one each and at most ``there``.
 
     >>> _shared([1.0, 1.0, 6.0], 8), _shared([1.0, 1.0, 6.0], 8, [9, 9, 2])
     ([1, 1, 6], [3, 3, 2])
     """
     limits = [most] * len(sizes) if there is None else list(there)
     found, left, bytes_left = [0] * len(sizes), most, sum(sizes)
-    # those that have least for their size first, so that the others get what these have not
+    # those with the least for their size come first, so that the others get what these cannot use
     order = sorted(range(len(sizes)), key=lambda n: (limits[n] / max(sizes[n], 1.0), n))
     for place, number in enumerate(order):
         others = len(order) - place - 1
@@ -131,7 +131,7 @@ def _distribute(sizes: Sequence[float], most: int, there: Sequence[int] | None =
 def _spread_files(
     files: TableFiles, groups: Sequence[SampleRequest], shares: Sequence[int]
 ) -> list[ChosenFile]:
-    """So many files of each group, spread evenly over its bytes; all where there are no more."""
+    """Choose files of each group, spread evenly over its bytes; all if there are few."""
     found = []
     for number, (group, share) in enumerate(zip(groups, shares, strict=True)):
         for at in _spread_by_size(files.size[group.files], share).tolist():
@@ -141,9 +141,9 @@ def _spread_files(
 
 
 def _spread_by_size(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """So many places, ascending: those that are hit by marks evenly over the sizes.
+    """Return ``wanted`` positions, ascending, spread evenly over the sum of sizes.
 
-    Where several hit one, the largest of the others make up for it.
+    If several marks fall into one position, the largest other positions are added.
 
     >>> _spread_over(np.array([1, 1, 8, 1, 1]), 3).tolist()
     [0, 2, 3]
@@ -160,7 +160,7 @@ def _spread_by_size(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
 
 
 def _choose_row_groups(files: Sequence[OpenedFile], count: int) -> list[OpenedFile]:
-    """So many row groups of the files, spread over their rows; files of none are left out."""
+    """Choose ``count`` row groups of the files, spread over their rows."""
     if not files:
         return []
     sizes = np.concatenate([one.sizes for one in files])

@@ -1,4 +1,4 @@
-"""Rows of a few row groups in all their columns: to see what they take in another order."""
+"""Read rows of a few row groups in all columns, to measure their size in another order."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from reconciler.state.sampling.model import WholeRows
 from reconciler.state.sampling.row_groups import OpenedFile, SampleReader, spread_evenly
 from reconciler.storage import parallel
 
-#: row groups of which rows are read, and what is read of all of them: rows, bytes before they are
-#: compressed
+#: greatest number of row groups, of rows in all, and of uncompressed bytes in all
 MAX_GROUPS: Final = 16
 MAX_ROWS: Final = 256 * 1024
 MAX_BYTES: Final = 64 * 1024 * 1024
-#: files at once, and bytes of a column that are read at a time
+#: files at a time, and bytes of a column that are read at a time
 _AT_ONCE: Final = 4
 _TOGETHER: Final = 1024 * 1024
 
@@ -30,11 +29,10 @@ _TOGETHER: Final = 1024 * 1024
 def read_whole_rows(
     reading: SampleReader, files: Sequence[OpenedFile], *, max_rows: int = MAX_ROWS
 ) -> WholeRows | None:
-    """The first rows of some of the row groups that a sample has; None where there are none.
+    """Return the first rows of some row groups of a sample; None if there are none.
 
-    All rows where the row groups together have no more than ``max_rows``. Of files of other columns
-    than the newest one has nothing is read, nor of those that cannot be read: that they are damaged
-    was seen when they were sampled.
+    All rows are read if the row groups have at most ``max_rows``. Files with other columns than the
+    newest one, and files that cannot be read, are skipped.
     """
     groups = [(one, group) for one in files for group in one.groups]
     rows, size = _measure_groups(groups)
@@ -65,13 +63,13 @@ def read_whole_rows(
 
 
 def _measure_groups(groups: Sequence[tuple[OpenedFile, int]]) -> tuple[int, int]:
-    """Rows of the row groups, and their bytes before they are compressed."""
+    """Return the rows of the row groups and their uncompressed bytes."""
     found = [one.file.metadata.row_group(group) for one, group in groups]
     return sum(one.num_rows for one in found), sum(one.total_byte_size for one in found)
 
 
 def _footer_bytes(one: OpenedFile, size: int) -> int:
-    """Bytes of a file beside those of its rows, and of what is said of keys and schema."""
+    """Return the bytes of a file without its rows and without key-value metadata."""
     found = one.file.metadata
     said = sum(len(key) + len(value) for key, value in (found.metadata or {}).items())
     return size - count_row_bytes(found) - said
@@ -80,7 +78,7 @@ def _footer_bytes(one: OpenedFile, size: int) -> int:
 def _read_group(
     reading: SampleReader, one: OpenedFile, group: int, share: float
 ) -> tuple[OpenedFile, Any, Any, float] | None:
-    """So many of the rows in all columns, the sample's own of these, and what a row takes."""
+    """Return rows of a row group in all columns, in those of the sample, and bytes per row."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     found = one.file.metadata.row_group(group)

@@ -87,7 +87,7 @@ def test_a_table_without_files_has_nothing_to_try(tmp_path, capsys):
         file.unlink()
     assert 0 == run("advise", tmp_path / "orders", "--query", "customer = 3")
 
-    assert "there is no layout to try: the table has no files" in capsys.readouterr().out
+    assert "no layout was tried: the table has no files" in capsys.readouterr().out
 
 
 def test_a_table_without_a_spec_is_asked_by_options(folder, capsys):

@@ -129,7 +129,7 @@ def test_a_suspended_table_is_shown_and_not_applied(capsys):
     Path("specs/orders.yaml").write_text(SPEC + "  suspend: true\n")
 
     assert run("plan", "specs", *NOW, "-o", "plan.json") == 3
-    assert "suspend: true in the spec; remove it to go on [suspend]" in capsys.readouterr().out
+    assert "the spec has suspend: true; remove it to continue [suspend]" in capsys.readouterr().out
     assert json.loads(Path("plan.json").read_text())["tables"][0]["steps"]
     assert run("apply", "plan.json") == 3
 

@@ -128,7 +128,7 @@ def test_the_next_rows_are_simulated_and_not_written(spec, table, tmp_path, caps
     assert "= next insert  1 000 rows in 1 partition: 1 000 into 1 new file" in said
     found = sizes_of(tmp_path / "plan.json")["nextInsert"]
     assert (1000, 1, 1) == (found["rows"], found["into"], found["total"]["new"])
-    assert "all of them into p=9; 554 bytes a row beside 434103 of every file" in found["because"]
+    assert "all rows into p=9; 554 bytes a row beside 434103 of every file" in found["because"]
     assert before == fingerprint(table)
 
 
@@ -140,7 +140,7 @@ def test_a_write_that_cannot_be_read_stops_no_plan(spec, table, capsys):
 
     assert 0 == run("plan", spec, *NOW)
     said = " ".join(capsys.readouterr().out.split())
-    assert "what wrote the files is not known, nor how big a row is: " in said
+    assert "recent writes and the size of a row are unknown: " in said
     assert f"{newest.name}: is empty, so the files it wrote are unknown" in said
 
 

@@ -117,7 +117,7 @@ def test_few_commits_are_a_reason_to_do_nothing():
     assert [
         Note(
             "nothingToDo",
-            "nothing to do: only 7 completed commits on the active timeline, retention keeps 10",
+            "nothing to do: the active timeline has 7 completed commits, retention keeps 10",
         )
     ] == list(plan.warnings)
 
@@ -152,7 +152,7 @@ def test_a_pending_write_holds_back_and_is_named():
     assert () == plan.steps
     assert Note(
         "pendingWrite",
-        f"pending commit {stamp(2)} holds the earliest instant to retain at {stamp(1)} instead of "
+        f"pending commit {stamp(2)} limits the earliest instant to retain to {stamp(1)} instead of "
         f"{stamp(5)}: roll it back or let its writer finish",
     ) in list(plan.warnings)
     assert {"pendingWrite"} == {KEEP_RULES[code] for code in plan.kept.rule}
@@ -233,8 +233,8 @@ def test_the_trigger_waits_for_enough_commits():
 
     assert () == plan.steps
     assert (
-        f"nothing to do: only 1 completed commit since clean {stamp(4)}, and "
-        "retention.afterCommits waits for 2" == plan.warnings[0].because
+        f"nothing to do: 1 completed commit since clean {stamp(4)} (retention.afterCommits: 2)"
+        == plan.warnings[0].because
     )
     assert plan_table(spec(commits(1, after_commits=1)), state, NOW).steps
 
@@ -288,7 +288,9 @@ def test_a_pending_restore_is_refused():
 def test_a_suspended_table_is_refused_and_its_steps_are_shown():
     plan = plan_table(spec(commits(1), suspend=True), upserts(5), NOW)
 
-    assert [Note("suspend", "suspend: true in the spec; remove it to go on")] == list(plan.refusals)
+    assert [Note("suspend", "the spec has suspend: true; remove it to continue")] == list(
+        plan.refusals
+    )
     assert clean_of(plan) is not None
 
 
@@ -426,8 +428,9 @@ def test_a_partition_stays_while_a_write_is_pending():
 
     assert () == plan.steps
     assert (
-        "1 partition folder with no file left (such as b) can go when no write is pending; commit "
-        f"{stamp(2)} is" in [note.because for note in plan.warnings]
+        "1 empty partition folder (such as b) can be deleted only while no write is pending; "
+        "commit "
+        f"{stamp(2)} is pending" in [note.because for note in plan.warnings]
     )
 
 

@@ -219,15 +219,15 @@ REFUSED = {
     "a spec": (b"apiVersion: reconciler/v1\nkind: HudiTable\n", "is a spec"),
     "a spec as JSON": (b'{"apiVersion": "reconciler/v1"}', "is a spec"),
     "a result": (b'{"format":1,"planDigest":"sha256:0","tables":[]}', "result of an apply"),
-    "the text": (b"a.b  COW\n\nPlan: 1 table.  digest sha256:00\n", "as people read it"),
-    "the comment": (b"<!-- reconciler:plan: -->\n### plan", "as people read it"),
+    "the text": (b"a.b  COW\n\nPlan: 1 table.  digest sha256:00\n", "is a rendered plan"),
+    "the comment": (b"<!-- reconciler:plan: -->\n### plan", "is a rendered plan"),
     "prose": (b"hello", "is not JSON"),
-    "a list": (b"[]", "JSON but no plan"),
+    "a list": (b"[]", "JSON but not a plan"),
     "another document": (b'{"a": 1}', 'has no "format"'),
     "packed": (gzip.compress(b"{}"), "gzip"),
     "binary": (b"Obj\x01\x00\x00", "binary"),
     "not UTF-8": (b'{"a": "\xff"}', "is not UTF-8 at byte 7"),
-    "cut off": (b'{"createdAt":"2026', "ends in the middle"),
+    "cut off": (b'{"createdAt":"2026', "is truncated"),
     "damaged": (b'{"a": 1 "b": 2}', "is damaged: Expecting ',' delimiter at line 1, column 9"),
     "a key twice": (b'{"a": 1, "a": 2}', 'has the key "a" twice'),
     "not a number": (b'{"format": NaN}', "NaN is not a JSON number"),
@@ -255,7 +255,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a field is missing": (lambda d: d["tables"][0].pop("path"), 'tables[0] has no "path"'),
     "a field is unknown": (
         lambda d: d["tables"][0].update(extra=1),
-        "tables[0] has a field that format 1 doesn't know: 'extra'",
+        "tables[0] has a field that format 1 does not have: 'extra'",
     ),
     "a number is a string": (
         lambda d: partition(d)["files"][0].update(bytes="1"),
@@ -331,7 +331,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a partition is there for nothing": (
         lambda d: partition(d).update(files=[]),
-        "lists partition 'p=1' of table t for nothing",
+        "lists partition 'p=1' of table t without files and does not delete it",
     ),
     "a file is in two steps": (
         lambda d: d["tables"][0]["steps"].append(d["tables"][0]["steps"][0]),
@@ -387,7 +387,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "the spec is another": (
         lambda d: d["tables"][0].update(spec={"retention": {"commits": 1}}),
-        "has a spec of table t that doesn't match specDigest",
+        "has a spec of table t that does not match specDigest",
     ),
 }
 
@@ -419,7 +419,7 @@ def test_a_plan_whose_steps_digest_is_another_is_refused():
     covered = {k: document[k] for k in ("format", "tables")}
     document["digest"] = canonical_json.digest_document(covered)
 
-    with pytest.raises(PlanError, match="don't match stepsDigest"):
+    with pytest.raises(PlanError, match="do not match stepsDigest"):
         load_plan(canonical_json.to_canonical_bytes(document), "plan.json")
 
 
@@ -462,7 +462,7 @@ def test_as_many_tables_are_selected_as_are_listed(tables):
     def change(document: dict[str, Any]) -> None:
         document["selection"] = {"tables": tables, "of": 2, "by": [], "removed": []}
 
-    with pytest.raises(PlanError, match=f"lists 1 table and says that {tables} of 2 were selected"):
+    with pytest.raises(PlanError, match=f"lists 1 table but its selection says {tables} of 2"):
         load_plan(resealed(change), "plan.json")
 
 
@@ -470,7 +470,7 @@ def test_no_more_tables_are_selected_than_there_are():
     def change(document: dict[str, Any]) -> None:
         document["selection"] = {"tables": 1, "of": 0, "by": [], "removed": []}
 
-    with pytest.raises(PlanError, match="lists 1 table and says that 1 of 0 were selected"):
+    with pytest.raises(PlanError, match="lists 1 table but its selection says 1 of 0"):
         load_plan(resealed(change), "plan.json")
 
 

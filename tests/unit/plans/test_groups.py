@@ -158,7 +158,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "rows are to be in no file at all": (
         lambda d: _first(d).update(outputs=0),
-        "groups[0].outputs must be at least 1: rows need a file to be in",
+        "groups[0].outputs must be at least 1",
     ),
     "a group is of nothing": (
         lambda d: _first(d).update(slices=[]),

@@ -66,7 +66,7 @@ def test_without_policies_nothing_is_said():
 
 def test_a_retention_below_the_least_is_refused_without_any_step():
     because = (
-        "policy gold asks for retention.commits: 4 or more, and the spec says 3; declare that, or "
+        "policy gold requires retention.commits of 4 or more, but the spec has 3; raise it, or "
         "ask its owner for a waiver"
     )
 
@@ -79,8 +79,8 @@ def test_a_retention_below_the_least_is_refused_without_any_step():
 def test_a_retention_of_another_kind_cannot_be_compared():
     limited = policy(min_retention={"hours": 168, "commits": 10}, owner="the platform team")
     because = (
-        "policy gold has a minimum for commits and hours and none for fileVersions, so it cannot "
-        "tell whether retention.fileVersions: 99 is enough; declare commits: 10 or hours: 168 or "
+        "policy gold has a minimum for commits and hours but none for fileVersions, so "
+        "retention.fileVersions: 99 cannot be checked; declare commits: 10 or hours: 168 or "
         "more instead, or ask the platform team for a waiver"
     )
 
@@ -102,7 +102,7 @@ def test_a_table_without_retention_loses_nothing_and_is_not_compared():
             {"max_files_removed": 10},
             {"files_removed": 11},
             (
-                "policy gold lets a plan remove 10 files, and this one removes 11; remove less at "
+                "policy gold lets a plan remove 10 files, but this one removes 11; remove less at "
                 "a time with retention.maxCommitsPerRun, or keep more, or ask its owner for a "
                 "waiver"
             ),
@@ -111,7 +111,7 @@ def test_a_table_without_retention_loses_nothing_and_is_not_compared():
             {"max_bytes_removed": GIB},
             {"bytes_removed": GIB + 1},
             (
-                "policy gold lets a plan remove 1GiB, and this one removes 1.01GiB; remove less "
+                "policy gold lets a plan remove 1GiB, but this one removes 1.01GiB; remove less "
                 "at a time with retention.maxCommitsPerRun, or keep more, or ask its owner for a "
                 "waiver"
             ),
@@ -120,7 +120,7 @@ def test_a_table_without_retention_loses_nothing_and_is_not_compared():
             {"max_rewrite": 0},
             {"bytes_rewritten": 1},
             (
-                "policy gold lets a plan rewrite 0B, and this one rewrites 1B; lower "
+                "policy gold lets a plan rewrite 0B, but this one rewrites 1B; lower "
                 "clustering.budget.rewrite, or ask its owner for a waiver"
             ),
         ),
@@ -155,7 +155,7 @@ def test_a_lock_may_be_asked_for_without_any_step(lock, declared):
     [(rule, because)] = refused([policy(require_lock=True)], plan(steps=()), lock=lock)
 
     assert "requireLock" == rule
-    assert f"policy gold asks for a lock, and the spec has {declared}; declare" in because
+    assert f"policy gold requires a lock, but the spec has {declared}; declare" in because
     assert [] == refused([policy(require_lock=True)])
 
 
@@ -180,7 +180,7 @@ def test_a_policy_may_only_warn():
     assert (
         Note(
             "maxFilesRemoved",
-            "policy gold lets a plan remove 1 file, and this one removes 2; remove less at a time "
+            "policy gold lets a plan remove 1 file, but this one removes 2; remove less at a time "
             "with retention.maxCommitsPerRun, or keep more",
         ),
     ) == found.warnings
@@ -194,7 +194,7 @@ def test_a_waiver_in_force_turns_a_refusal_into_a_warning_that_names_it():
     assert (
         Note(
             "maxFilesRemoved",
-            "waived until 2026-02-28 (backfill): policy gold lets a plan remove 1 file, and this "
+            "waived until 2026-02-28 (backfill): policy gold lets a plan remove 1 file, but this "
             "one removes 2; remove less at a time with retention.maxCommitsPerRun, or keep more",
         ),
     ) == found.warnings
@@ -222,7 +222,7 @@ def test_a_waiver_that_is_over_is_named():
     [(_, because)] = refused([policy(max_files_removed=1, waivers=over)], plan(files_removed=2))
 
     assert because.endswith(
-        ", or ask its owner for a waiver; the one there was ended on 2026-01-31 (backfill)"
+        ", or ask its owner for a waiver; the last waiver ended on 2026-01-31 (backfill)"
     )
 
 

@@ -67,7 +67,7 @@ def test_selectors_of_others_are_few_and_move_no_cursor():
 @pytest.mark.parametrize(
     ("because", "expected"),
     [
-        ("nothing to do: no file slice is beyond 1 commit", "= nothing to clean  no file slice"),
+        ("nothing to do: no file slice exceeds 1 commit", "= nothing to clean  no file slice"),
         ("no clustering: 1 file slice is not small", "= no clustering  1 file slice is not small"),
     ],
 )
@@ -161,7 +161,7 @@ def rollback(*names: str) -> RollbackStep:
         instant="20261121041500123",
         action="commit",
         files=NamedFiles(partition=partition, name=arrays.to_string_array(sorted(names))),
-        because="commit 1 of ann was left inflight: its process is gone; apply takes it back",
+        because="commit 1 of ann was left inflight: its process is dead; apply rolls it back",
     )
 
 

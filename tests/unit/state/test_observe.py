@@ -145,7 +145,7 @@ def test_a_clean_says_what_it_removed_and_what_was_saved():
 @pytest.mark.parametrize(
     ("requested", "problem"),
     [
-        (None, "its requested file is not there"),
+        (None, "its requested file is missing"),
         (b"", "its requested file is empty"),
         (PLAN[:-1], ".hoodie/20260105000000000.clean.requested: HoodieCleanerPlan"),
     ],
@@ -200,7 +200,7 @@ def test_a_file_that_says_what_must_stay_is_never_guessed(name, data):
 @pytest.mark.parametrize("action", ["compaction", "replacecommit"])
 def test_a_pending_plan_that_is_not_there_is_named(action):
 
-    with pytest.raises(FormatError, match=f"{action}.requested: does not exist"):
+    with pytest.raises(FormatError, match=f"{action}.requested: is missing"):
         look(table({f"20260101000000000.{action}.inflight": b""}))
 
 
@@ -241,7 +241,7 @@ def test_a_table_that_is_declared_and_not_made_yet_says_who_makes_it():
     new = NewTable(type="COPY_ON_WRITE", version=9, record_key=("id",))
     spec = TableSpec(name="t", path="memory://observed/nothing", table=new)
 
-    with pytest.raises(FormatError, match="reconciler write makes it"):
+    with pytest.raises(FormatError, match="create it with reconciler write"):
         look(open_storage("memory://observed/nothing"), spec)
 
 
@@ -252,7 +252,7 @@ def test_damaged_properties_of_a_declared_table_are_damage():
 
     with pytest.raises(FormatError) as damaged:
         look(storage, TableSpec(name="t", path="memory://observed/t", table=new))
-    assert "makes it" not in str(damaged.value)
+    assert "create it" not in str(damaged.value)
 
 
 def test_properties_are_read_from_the_backup_while_they_are_replaced():

@@ -132,7 +132,7 @@ def test_what_stays_is_counted_by_rule_with_its_commonest_reason():
         ),
     ) == plan.layout.untouched
     assert ["pendingClustering"] == rules(plan.warnings)
-    assert "has 1 file group in hand" in plan.warnings[0].because
+    assert "will rewrite 1 file group;" in plan.warnings[0].because
 
 
 def test_columns_that_no_clustering_has_laid_out_are_drift():
@@ -261,7 +261,7 @@ class TestInTheWay:
             (("x", "nope"), "the table has no column 'nope'; its columns are x, Id, st, day"),
             (("ID",), "the table has no column 'ID'; did you mean 'Id'?"),
             (("st.a",), "the table has no column 'st.a'; its columns are x, Id, st, day"),
-            (("st",), "st is a struct, which has no order; leave it out"),
+            (("st",), "st is a struct, which has no order; remove it"),
         ],
     )
     def test_columns_that_rows_cannot_be_ordered_by_refuse_the_step(self, columns, expected):

@@ -88,8 +88,8 @@ class TestEnough:
 
         assert ["clustered"] * 3 == rules_of(decision)
         assert [
-            f"clustering {stamp(hour)} laid it out as declared, and its partition has had 3 passes "
-            "of that: only new rows are a reason for another"
+            f"clustering {stamp(hour)} ordered it as declared, and its partition was clustered 3 "
+            "times; only new rows cause another rewrite"
             for hour in range(3)
         ] == decision.because.to_pylist()
 

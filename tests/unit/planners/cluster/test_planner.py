@@ -109,7 +109,7 @@ class TestPacking:
 
         assert [] == groups_of(decision)
         assert ["noGain", "noGain"] == rules_of(decision)
-        assert [("nothingToDo", "no clustering: 2 file slices would make no fewer files")] == [
+        assert [("nothingToDo", "no clustering: 2 file slices would not make fewer files")] == [
             (note.rule, note.because) for note in decision.warnings
         ]
 
@@ -135,7 +135,7 @@ class TestPacking:
         assert [("b", 1, 15, ["g0", "g1", "g2"]), ("c", 1, 60, ["g0", "g1"])] == groups_of(decision)
         assert ["budget", "budget"] == rules_of(decision)[:2]
         assert decision.because.to_pylist()[0] == (
-            "one run rewrites 2 groups at most (clustering.budget)"
+            "a run rewrites at most 2 groups (clustering.budget)"
         )
         assert "budget" in [note.rule for note in decision.warnings]
 
@@ -207,7 +207,7 @@ class TestMemory:
         decision = decide(self.table(), past=past, **BY_X)
 
         assert ["clustered", "clustered"] == rules_of(decision)
-        assert {f"clustering {stamp(1)} laid it out as declared"} == set(
+        assert {f"clustering {stamp(1)} ordered it as declared"} == set(
             decision.because.to_pylist()
         )
 
@@ -317,7 +317,7 @@ class TestOverlap:
             rule: rules_of(decision).count(rule) for rule in ("large", "group")
         }
         assert decision.because.to_pylist()[0] == (
-            "its base file is not below files.small (80B) and few files cover its rows"
+            "its base file is not below files.small (80B) and few files overlap with it"
         )
 
     def test_a_lone_wide_file_stays_unless_it_is_split(self):
@@ -364,10 +364,10 @@ class TestOverlap:
         assert ["when"] * 3 == rules_of(decision)
         assert [
             (
-                "clustering.when.overlapAbove is not judged: the statistics of the base files on x "
-                "are not known"
+                "clustering.when.overlapAbove is not checked: the base files have no known "
+                "statistics on x"
             ),
-            "no clustering: 3 file slices are of partitions that don't need it",
+            "no clustering: 3 file slices are in partitions below the clustering thresholds",
         ] == [note.because for note in decision.warnings]
 
     def test_so_few_files_cannot_overlap_too_much_so_nothing_need_be_known(self):
@@ -436,8 +436,8 @@ class TestHeld:
             (
                 "pendingWrite",
                 (
-                    f"{stamp(3)} is pending and has written to 1 group of the plan: an apply "
-                    "leaves it out until the write is completed or rolled back"
+                    f"{stamp(3)} is pending and has written to 1 group of the plan; apply "
+                    "skips it until the write is completed or rolled back"
                 ),
             )
         ] == [(note.rule, note.because) for note in decision.warnings]
@@ -475,10 +475,7 @@ class TestGate:
     def test_too_few_commits_since_the_last_clustering(self):
         past = (PastClustering(instant=stamp(0), layout=None),)
         decision = decide(sized({"a": bases(10, 10)}), past=past, after_commits=2)
-        says = (
-            f"only 1 completed commit since clustering {stamp(0)}, and clustering.afterCommits "
-            "waits for 2"
-        )
+        says = f"1 commit since clustering {stamp(0)} (clustering.afterCommits: 2)"
 
         assert ["afterCommits", "afterCommits"] == rules_of(decision)
         assert {says} == set(decision.because.to_pylist())
@@ -493,10 +490,7 @@ class TestGate:
     def test_a_table_that_was_never_clustered_counts_all_commits(self):
         decision = decide(sized({"a": bases(10, 10)}), after_commits=3)
 
-        assert (
-            "only 2 completed commits yet, and clustering.afterCommits waits for 3"
-            == (decision.because.to_pylist()[0])
-        )
+        assert "2 commits (clustering.afterCommits: 3)" == decision.because.to_pylist()[0]
 
     OURS: ClassVar = {PLAN_DIGEST: "sha256:1"}
     X: ClassVar = ClusteringLayout(columns=("x",), curve="linear", mapping="rank")
@@ -590,7 +584,7 @@ class TestPartitions:
     def test_a_folder_that_is_no_partition_is_left_alone(self):
         state = replace(sized({"a": bases(10, 10), "b": bases(10, 10)}), partitions=("a",))
 
-        assert ["its folder is no partition of the table"] * 2 == (
+        assert ["its folder is not a partition of the table"] * 2 == (
             decide(state).because.to_pylist()[2:]
         )
 

@@ -19,7 +19,7 @@ from reconciler.planners.index.column_stats import (
 from tests.unit.planners.cow import base, commit, table
 from tests.unit.planners.indexes import TYPES, known
 
-HERE = "index.hudi: build: column_stats cannot be built here: "
+HERE = "index.hudi: build: column_stats cannot be built: "
 UTC = pa.timestamp("us", tz="UTC")
 
 
@@ -59,7 +59,7 @@ def test_nothing_is_due_for_a_column_that_the_index_has_no_place_for():
 @pytest.mark.parametrize(
     ("more", "because"),
     [
-        ({"version": 5}, "the table is of version 5, and only 6, 8, 9 are known"),
+        ({"version": 5}, "the table has version 5; supported versions are 6, 8, 9"),
         (
             {"metadata_partitions": ()},
             "the table has no metadata table; write to it once with hoodie.metadata.enable=true",
@@ -67,17 +67,17 @@ def test_nothing_is_due_for_a_column_that_the_index_has_no_place_for():
         ({"metadata_partitions": ("x",)}, "its metadata table does not list the files"),
         (
             {"properties": {"hoodie.table.metadata.partitions.inflight": "record_index"}},
-            "the metadata partitions record_index are being built by another",
+            "another process is building the metadata partitions record_index",
         ),
         (
             {"properties": {"hoodie.bootstrap.base.path": "/else"}},
-            "the table was bootstrapped, so columns of its files lie in others",
+            "the table was bootstrapped, so columns of its files are in other files",
         ),
         (
             {"schema": {"a": pa.int64(), "t": pa.timestamp("ms", tz="UTC")}},
             (
-                "its readers count on entries of column t, of type timestamp[ms, tz=UTC], and how "
-                "they are kept is not known; let a Hudi writer build the index"
+                "readers rely on entries of column t of type timestamp[ms, tz=UTC], whose encoding "
+                "is not supported; let a Hudi writer build the index"
             ),
         ),
     ],
@@ -93,7 +93,7 @@ def test_columns_that_files_hold_under_another_name_forbid_it():
     found = assess_column_stats(replace_index(state(), renamed=frozenset({"c"})), ("a",))
 
     assert (
-        f"{HERE}older files hold column c under another name; rewrite them with Hudi, for example "
+        f"{HERE}older files have column c under another name; rewrite them with Hudi, for example "
         "by clustering"
     ) == found.because
 
@@ -112,7 +112,7 @@ def test_more_entries_than_a_driver_holds_are_left_to_hudi(monkeypatch):
     monkeypatch.setattr(column_stats, "MAX_ENTRIES", 8)
 
     assert (
-        f"{HERE}3 files with 3 columns are more than 8 entries; let a Hudi writer build it"
+        f"{HERE}3 files with 3 columns need more than 8 entries; let a Hudi writer build it"
         == assess_column_stats(state(), ("a",)).because
     )
 
@@ -186,7 +186,7 @@ def test_a_column_that_cannot_be_kept_matters_only_where_writers_index_it():
     found = assess_column_stats(
         replace_index(state(), schema=wide(strange), hudi_defined=("t",)), ("c01",)
     )
-    assert "entries of column t, of type timestamp[ms, tz=UTC]" in (found.because or "")
+    assert "entries of column t of type timestamp[ms, tz=UTC]" in (found.because or "")
 
 
 def test_columns_that_writers_took_out_of_the_index_again_are_not_built_for_ever():
@@ -219,7 +219,7 @@ def test_files_that_the_index_lacks_are_said_where_it_cannot_be_built():
 
     assert (found.because or "").startswith(HERE)
     assert (found.because or "").endswith(
-        "; it has not all entries of 2 base files, whose rows Hudi's readers may lose"
+        "; it lacks entries of 2 base files, whose rows Hudi's readers may lose"
     )
 
 
@@ -229,7 +229,7 @@ def test_files_that_the_index_lacks_are_said_where_it_cannot_be_built():
 def test_readers_of_version_6_count_on_entries_of_columns_that_have_none(kind, said):
     found = assess_column_stats(state(version=6, schema={"a": pa.int64(), kind: ALL[kind]}), ("a",))
 
-    assert f"entries of column {kind}, of type {said}" in (found.because or "")
+    assert f"entries of column {kind} of type {said}" in (found.because or "")
 
 
 def timeline(*instants):

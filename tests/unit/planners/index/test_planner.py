@@ -96,7 +96,7 @@ def test_a_new_file_is_read_and_no_other():
             "index.files",
             3,
             2,
-            "version 20240101000000000_0 has not all of 3 base files of newest slices",
+            "index version 20240101000000000_0 covers 2 of 3 current base files",
         ),
     )
 
@@ -131,7 +131,7 @@ def test_a_column_that_is_not_declared_any_more_is_dropped_without_reading():
         columns=("a", "b"),
         drop=("c",),
         files=0,
-        because="1 column not declared any more",
+        because="1 column no longer declared",
     )
 
 
@@ -140,7 +140,7 @@ def test_a_column_of_another_type_is_read_again():
     found = decided(known(groups(3), index=index))
 
     assert found.step is not None
-    assert (3, "of another type now: a") == (found.step.files, found.step.because)
+    assert (3, "type changed: a") == (found.step.files, found.step.because)
     assert () == found.drift
 
 
@@ -203,8 +203,8 @@ def test_a_file_whose_footer_could_not_be_read_makes_no_step_by_itself():
     assert found.step is None
     assert ["damagedFile"] == [note.rule for note in found.warnings]
     assert found.warnings[0].because == (
-        "nothing is known of 1 base file whose footer could not be read when the index was made, "
-        f"so every read opens it: a/{names(1)[0]}; restore it from a copy"
+        "the index has no statistics of 1 base file whose footer could not be read, so every read "
+        f"opens it: a/{names(1)[0]}; restore it from a copy"
     )
     assert beside.step is not None
     assert (2, "1 base file is not in the index yet") == (beside.step.files, beside.step.because)
@@ -338,9 +338,9 @@ def test_what_writers_must_name_for_hudis_index_is_a_warning():
 
     assert found.step is None
     says = (
-        "index.hudi: build: writers of Hudi index the first 32 columns by themselves and not b; "
-        "name all that are wanted in hoodie.metadata.index.column.stats.column.list of every "
-        "writer, and they are built in"
+        "index.hudi: build: Hudi writers index only the first 32 columns by default, so not b; "
+        "list all wanted columns in hoodie.metadata.index.column.stats.column.list of every "
+        "writer"
     )
     assert [says] == [note.because for note in found.warnings]
 
@@ -354,9 +354,9 @@ def test_what_writers_took_out_of_hudis_index_is_a_warning():
 
     assert found.step is None
     says = (
-        "index.hudi: build: a writer has taken b out of column_stats since they were built in; "
-        "add them to hoodie.metadata.index.column.stats.column.list of every writer, or set it "
-        "nowhere"
+        "index.hudi: build: a writer has removed b from column_stats since they were built; add "
+        "them to hoodie.metadata.index.column.stats.column.list of every writer, or remove that "
+        "option"
     )
     assert [says] == [note.because for note in found.warnings]
 
@@ -369,10 +369,7 @@ def test_what_hudis_index_has_no_place_for_is_a_warning():
     )
 
     assert found.step is None
-    says = (
-        "index.hudi: build: Hudi's column_stats has no place for b; the index of the table itself "
-        "has them"
-    )
+    says = "index.hudi: build: Hudi's column_stats cannot hold b; reconciler's own index has them"
     assert [says] == [note.because for note in found.warnings]
 
 
@@ -383,5 +380,5 @@ def test_both_are_one_step():
     assert found.step is not None
     assert (("zindex", "column_stats"), 3) == (found.step.targets, found.step.files)
     assert found.step.because == (
-        "the table has no index yet; 3 base files are indexed; Hudi's column_stats is not there"
+        "the table has no index yet; 3 base files are indexed; Hudi's column_stats does not exist"
     )

@@ -81,7 +81,7 @@ def test_file_sizes_come_of_no_step_and_need_none():
 
 
 def test_where_nobody_looked_at_the_writes_nothing_is_said_of_sizes():
-    assert planned(replace(state_of(), writes=None)).file_sizes is None
+    assert planned(replace(state_of(), recent_writes=None)).file_sizes is None
 
 
 def test_only_the_worst_partitions_are_named_and_the_rest_is_counted():
@@ -104,7 +104,7 @@ def test_what_clusterings_wrote_is_known_however_long_ago_they_were():
 
 def test_writes_that_cannot_be_read_are_a_warning():
     doubt = ReadWarning(rule="fileSizes", because="nobody knows")
-    plan = planned(replace(state_of(), writes=RecentWrites(warning=doubt)))
+    plan = planned(replace(state_of(), recent_writes=RecentWrites(warning=doubt)))
 
     assert Note("fileSizes", "nobody knows") in plan.warnings
     assert 3 == plan.file_sizes.state.files
@@ -115,7 +115,9 @@ def test_the_next_rows_fall_on_partitions_as_the_new_rows_of_the_last_writes():
 
     assert [("a", 50), ("b", 50)] == [(one.partition, one.rows) for one in found.partitions]
     assert (100, 2, 100) == (found.rows, found.partition_count, found.total.rows)
-    assert found.because.startswith("on partitions as the new rows of the last 2 writes; 1 byte")
+    assert found.because.startswith(
+        "distributed over partitions like the new rows of the last 2 writes; 1 byte"
+    )
 
 
 def test_the_next_rows_fill_the_small_files_that_the_writer_would_fill():
@@ -127,7 +129,7 @@ def test_the_next_rows_fill_the_small_files_that_the_writer_would_fill():
         found.total.filled_sizes,
     )
     assert (1, SizeRange(least=20, most=20)) == (found.total.new, found.total.new_sizes)
-    assert found.because.startswith("all of them into a; ")
+    assert found.because.startswith("all rows into a; ")
 
 
 def test_what_a_pending_clustering_holds_is_not_filled():
@@ -165,14 +167,17 @@ def test_where_rows_merge_on_read_the_rule_is_that_of_hudi_s_writers():
     found = simulated(state, NextInsert(rows=50, partition="a"))
 
     assert (1, 30) == (found.total.filled, found.total.filled_rows)
-    assert "1 byte a row by Hudi's rule, since Hudi's writers write tables" in found.because
+    assert (
+        "1 byte per row by Hudi's rule, because Hudi's writers write merge-on-read tables"
+        in found.because
+    )
 
 
 def test_where_few_rows_tell_how_big_they_are_it_is_said_that_a_write_weighs_its_own():
     few = simulated(state_of(), NextInsert(rows=5, partition="a"), replace(FILES, record_size=1024))
     declared = simulated(state_of(), NextInsert(rows=5, partition="a"))
 
-    assert few.because.endswith("so few rows tell nothing sure, and a write weighs its own)")
+    assert few.because.endswith("too few rows for a sure estimate, so a write measures its own)")
     assert "weighs" not in declared.because
 
 
@@ -180,7 +185,7 @@ def test_a_declared_assignment_is_simulated():
     files = replace(FILES, assign="hudi")
     found = simulated(state_of(), NextInsert(rows=5, partition="a"), files)
 
-    assert found.because == "all of them into a; 1 byte a row by Hudi's rule"
+    assert found.because == "all rows into a; 1 byte per row by Hudi's rule"
 
 
 def test_a_table_without_partitions_needs_no_past_writes():
@@ -188,13 +193,13 @@ def test_a_table_without_partitions_needs_no_past_writes():
     found = simulated(state, NextInsert(rows=10))
 
     assert [("", 10)] == [(one.partition, one.rows) for one in found.partitions]
-    assert found.because.startswith("1 byte a row")
+    assert found.because.startswith("1 byte per row")
 
 
 @pytest.mark.parametrize(
     ("state", "insert", "why"),
     [
-        (state_of(write(2, "UPSERT")), NextInsert(rows=1), "the newest writes tell of no new rows"),
+        (state_of(write(2, "UPSERT")), NextInsert(rows=1), "the newest writes inserted no rows"),
         (
             state_of(names={"": [base("f1", 1)]}, partition_fields=()),
             NextInsert(rows=1, partition="a"),
@@ -203,12 +208,12 @@ def test_a_table_without_partitions_needs_no_past_writes():
         (
             state_of(names={"a": [base("00000001-1111", 1)]}),
             NextInsert(rows=1, partition="a"),
-            "the table's file groups are buckets of record keys",
+            "the table has a bucket index",
         ),
         (
             state_of(),
             NextInsert(rows=10**18, partition="a"),
-            "so many rows make more than a million",
+            "the rows would make more than a million",
         ),
     ],
 )

@@ -62,7 +62,7 @@ def test_fields_of_structs_are_indexed_and_not_ordered_by():
 
     assert () == found.columns
     assert ("address.city",) == found.index_columns
-    because = "address.city is a field of a struct, and rows can be ordered by whole columns"
+    because = "address.city is a field of a struct, but only whole columns can order rows"
     assert (Note("columns", f"query 'q': {because}"),) == found.notes
 
 
@@ -91,8 +91,9 @@ def test_fields_of_structs_are_indexed_and_not_ordered_by():
             "hash(dt) > 3",
             "queries",
             (
-                "query 'q' bounds no column in every alternative, so no layout and no index helps "
-                "it; compare one with a value, as in customer_id = 42"
+                "query 'q' does not filter on a column in every OR branch, so no layout and no "
+                "index helps it; compare a column with a value in each branch, as in customer_id "
+                "= 42"
             ),
         ),
         *(
@@ -100,8 +101,9 @@ def test_fields_of_structs_are_indexed_and_not_ordered_by():
                 where,
                 "queries",
                 (
-                    "query 'q' bounds no column in every alternative, so no layout is tried for "
-                    "it; compare one with a value, as in customer_id = 42"
+                    "query 'q' does not filter on a column in every OR branch, so no layout is "
+                    "tried for it; compare a column with a value in each branch, as in "
+                    "customer_id = 42"
                 ),
             )
             for where in (
@@ -114,12 +116,14 @@ def test_fields_of_structs_are_indexed_and_not_ordered_by():
         (
             "dt = '2026-01-01' or dt like '2025%'",
             "queries",
-            "query 'q' is about partitions alone, which are left out by their names as it is",
+            "query 'q' filters only on partition columns, whose folders are skipped by name "
+            "already",
         ),
         (
             "dt = '2026-01-01'",
             "queries",
-            "query 'q' is about partitions alone, which are left out by their names as it is",
+            "query 'q' filters only on partition columns, whose folders are skipped by name "
+            "already",
         ),
     ],
 )

@@ -82,7 +82,7 @@ def test_the_newest_slice_stays_though_the_plan_names_it():
     found = revalidate_clean(upserts(2), pending(base("g", 0), base("g", 1)))
 
     assert [base("g", 0)] == allowed(found)
-    assert {base("g", 1): "it is of the newest slice of its file group"} == withheld(found)
+    assert {base("g", 1): "it belongs to the newest slice of its file group"} == withheld(found)
 
 
 def test_a_replaced_group_may_go_whole():
@@ -127,7 +127,7 @@ def test_a_file_of_no_completed_write_stays():
     found = revalidate_clean(state, pending(base("g", 0), base("g", 2)))
 
     assert [base("g", 0)] == allowed(found)
-    assert {base("g", 2): "it is of no completed write"} == withheld(found)
+    assert {base("g", 2): "it belongs to no completed write"} == withheld(found)
 
 
 def test_rows_taken_by_an_earlier_clean_are_not_taken_twice():

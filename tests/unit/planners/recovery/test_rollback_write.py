@@ -75,7 +75,7 @@ def test_a_dead_write_is_taken_back_with_its_files_in_order():
     ] == named(step)
     assert (
         f"commit {stamp(5)} of ann on a, process 7 (tool 1) was left inflight: its process is "
-        "gone; apply takes it back, with 4 files that no reader has seen" == step.because
+        "dead; apply rolls it back and deletes 4 files that no reader has seen" == step.because
     )
 
 
@@ -90,7 +90,7 @@ def test_a_write_that_has_made_no_file_is_taken_back_too():
     (step,) = plan_rollbacks(state_of(write(5, state="REQUESTED")))
 
     assert [] == named(step)
-    assert step.because.endswith("was left requested: its process is gone; apply takes it back")
+    assert step.because.endswith("was left requested: its process is dead; apply rolls it back")
 
 
 def test_every_dead_write_has_a_step_the_oldest_first():
@@ -104,12 +104,12 @@ def test_every_dead_write_has_a_step_the_oldest_first():
     [
         ({"is_running": True}, 9999, None),
         ({"is_running": None}, 300, None),
-        ({"is_running": None}, 301, "nothing was heard of it since 2024-01-01 06:20:00 UTC"),
-        ({"is_running": False}, 0, "its process is gone"),
+        ({"is_running": None}, 301, "its last heartbeat was at 2024-01-01 06:20:00 UTC"),
+        ({"is_running": False}, 0, "its process is dead"),
         (
             {"owner": replace(ANN, ended=True), "is_running": True},
             0,
-            "its run ended before it was done",
+            "its process ended before it was complete",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_what_another_writer_is_rolling_back_has_no_step_and_stops_no_other():
     (note,) = (one for one in plan.warnings if one.rule == "pendingRollback")
     assert (
         f"commit {stamp(1)} of ann on a, process 7 (tool 1) was left inflight: its process is "
-        "gone; a rollback of it is pending, which its writer has to finish" == note.because
+        "dead; another writer's rollback of it is pending and must be finished" == note.because
     )
 
 
