@@ -75,5 +75,5 @@ def test_what_is_advised_is_what_the_table_becomes(advised, tmp_path, capsys):
     # and there is nothing more to say
     assert 0 == run("advise", it.folder / "spec.yaml", "--format", "json")
     (again,) = json.loads(capsys.readouterr().out)["tables"]
-    assert "the table lies well for its queries" in again["because"]
+    assert "the current layout is good enough" in again["because"]
     assert "clustering" not in again["proposal"]

@@ -70,9 +70,7 @@ def test_a_column_that_is_declared_already_is_not_advised(warned):
     (said,) = warned("maxScan", "customer < 3900")
 
     assert said.startswith("no layout on customer gets query 'one customer' below 1 % (maxScan): ")
-    assert said.endswith(
-        "; the query's columns are already clustered; raise its maxScan"
-    )
+    assert said.endswith("; the query's columns are already clustered; raise its maxScan")
 
 
 def test_a_column_that_the_query_bounds_and_nobody_declared_is_advised_by_name(warned):

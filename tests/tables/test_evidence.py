@@ -115,7 +115,10 @@ def told(state):
     """Per file the bounds of each column and its rows, log files left out."""
     lists = [(low.to_pylist(), high.to_pylist()) for low, high in state.clustering_facts.bounds]
     return {
-        name: (*((low[row], high[row]) for low, high in lists), int(state.clustering_facts.rows[row]))
+        name: (
+            *((low[row], high[row]) for low, high in lists),
+            int(state.clustering_facts.rows[row]),
+        )
         for row, name in enumerate(state.files.name.to_pylist())
     }
 
@@ -128,7 +131,7 @@ class TestBounds:
         assert told(with_index) == told(without)
         assert ["overlap"] == [rule for rule, _ in said(without)]
         assert said(without) == said(with_index)
-        assert "statistics of the base files on nul tell nothing" in said(with_index)[0][1]
+        assert "the base files have no usable statistics on nul" in said(with_index)[0][1]
 
     def test_the_index_alone_is_enough_where_it_has_the_columns(self, folder, monkeypatch):
         monkeypatch.setattr(clustering_facts_reader, "MAX_FOOTERS", 0)
@@ -145,8 +148,8 @@ class TestBounds:
 
         expected = (
             "clustering.when.overlapAbove is not checked in 2 partitions: 3 base files have no "
-            "statistics on id, i in the metadata table, and no more than 2 footers are read; "
-            "let the table's writers keep the index "
+            "statistics on id, i in the metadata table, and at most 2 footers are read; "
+            "let the table's writers maintain the index "
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
         )
 
@@ -172,8 +175,8 @@ class TestBounds:
         state = gathered(folder, ("id", "nobody"))
 
         expected = (
-            "no base file has statistics on nobody: is the name right, and has its type an order? "
-            "No overlap is seen in it"
+            "no base file has statistics on nobody, so overlap in these columns is not measured; "
+            "check the name and that its type has an order"
         )
 
         assert [("overlap", expected)] == said(state)
@@ -183,12 +186,12 @@ class TestBounds:
         state = gathered(folder, ("id", "nul", "nobody"))
 
         expected = (
-            "the statistics of the base files on nul tell nothing: where there is a NaN, text too "
-            "long for them or nothing but nulls there are none that count. No overlap is seen in it"
+            "the base files have no usable statistics on nul (NaN, long text and only nulls have "
+            "none), so overlap in these columns is not measured"
         )
 
         assert ("overlap", expected) == said(state)[0]
-        assert "no base file has statistics on nobody: is the name right" in said(state)[1][1]
+        assert "no base file has statistics on nobody, so" in said(state)[1][1]
 
     @pytest.mark.parametrize(
         "asked",
@@ -240,8 +243,7 @@ class TestDamage:
 
         expected = (
             f"{partition}/{first}: it does not end like a Parquet file; restore the file "
-            "from a copy; until then nothing is known of the rows in there, and they are left out "
-            "of every clustering"
+            "from a copy; such files are not clustered until then"
         )
 
         assert [False, True, True] == known

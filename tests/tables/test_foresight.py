@@ -127,8 +127,8 @@ def test_beyond_the_most_footers_nothing_is_invented(table):
     (doubt,) = found.warnings
     assert "predictions" == doubt.rule
     assert doubt.because == (
-        "there are no predictions for the declared queries: 5 base files have no statistics on id, and "
-        "no more than 4 footers are read; declare these columns under index.columns"
+        "there are no predictions for the declared queries: 5 base files have no statistics on id, "
+        "and at most 4 footers are read; declare these columns under index.columns"
     )
 
 

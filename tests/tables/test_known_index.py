@@ -158,9 +158,7 @@ def test_a_table_that_nothing_was_written_to_has_no_columns_yet(table):
     state, known = looked(root, "id")
 
     assert 0 == len(state.files) == len(known.files)
-    assert known.problems == {
-        "id": "column id cannot be indexed yet: the table has no rows"
-    }
+    assert known.problems == {"id": "column id cannot be indexed yet: the table has no rows"}
     assert plan_table(asked("id"), state, NOW).steps == ()
 
 

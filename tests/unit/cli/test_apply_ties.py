@@ -147,8 +147,8 @@ def test_a_plan_edited_by_hand_is_refused(repository, capsys):
     edited(repository, resealed=False)
 
     assert refused(repository, capsys) == (
-        f"error: {repository.plan}: was edited after it was made (its digest does not match); "
-        "Nothing was applied: change the spec instead, and make the plan again\n"
+        f"error: {repository.plan}: was edited after it was made (its digest does not match). "
+        "Nothing was applied. Edit the spec and plan again\n"
     )
 
 

@@ -64,7 +64,7 @@ def test_a_plan_above_a_limit_is_blocked_and_shown_however_its_spec_is_named(giv
 
     assert run("plan", given, *NOW) == 3
     said = " ".join(capsys.readouterr().out.split())
-    assert "policy gold lets a plan remove 1 file, and this one removes 4" in said
+    assert "policy gold lets a plan remove 1 file, but this one removes 4" in said
     assert "or ask the platform team for a waiver [maxFilesRemoved]" in said
     assert "superseded by" in said
 

@@ -128,7 +128,7 @@ def test_the_next_rows_are_simulated_and_not_written(spec, table, tmp_path, caps
     assert "= next insert  1 000 rows in 1 partition: 1 000 into 1 new file" in said
     found = sizes_of(tmp_path / "plan.json")["nextInsert"]
     assert (1000, 1, 1) == (found["rows"], found["into"], found["total"]["new"])
-    assert "all rows into p=9; 554 bytes a row beside 434103 of every file" in found["because"]
+    assert "all rows into p=9; 554 bytes per row plus 434103 per file" in found["because"]
     assert before == fingerprint(table)
 
 
@@ -332,7 +332,9 @@ def test_status_names_what_holds_a_clean_back_and_what_to_do(tmp_path, capsys):
 
     assert run("status", path) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "! warning pending commit 20261121050421595 holds the earliest instant to retain" in said
+    assert (
+        "! warning pending commit 20261121050421595 limits the earliest instant to retain" in said
+    )
     assert "roll it back or let its writer finish [pendingWrite]" in said
 
 

@@ -116,14 +116,18 @@ def test_fields_of_structs_are_indexed_and_not_ordered_by():
         (
             "dt = '2026-01-01' or dt like '2025%'",
             "queries",
-            "query 'q' filters only on partition columns, whose folders are skipped by name "
-            "already",
+            (
+                "query 'q' filters only on partition columns, whose folders are skipped by name "
+                "already"
+            ),
         ),
         (
             "dt = '2026-01-01'",
             "queries",
-            "query 'q' filters only on partition columns, whose folders are skipped by name "
-            "already",
+            (
+                "query 'q' filters only on partition columns, whose folders are skipped by name "
+                "already"
+            ),
         ),
     ],
 )
