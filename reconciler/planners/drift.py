@@ -179,7 +179,7 @@ def _hours_between(earlier: str, later: str) -> int:
 def _find_foreign_policy(retention: Retention, state: TableState) -> Drift | None:
     """Return the policy of another writer's last clean if it contradicts the spec."""
     for clean in reversed(state.cleans):
-        if clean.is_blank or clean.policy is None or "reconciler.plans.digest" in clean.extra:
+        if clean.is_blank or clean.policy is None or "reconciler.plan.digest" in clean.extra:
             continue
         if clean.policy == retention.policy.value:
             return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.state.sampling.model import ForecastInput
 
 #: key of the extra metadata of our own instants: the digest of the plan
-PLAN_DIGEST: Final = "reconciler.plans.digest"
+PLAN_DIGEST: Final = "reconciler.plan.digest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

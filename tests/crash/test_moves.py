@@ -535,7 +535,7 @@ def test_the_instant_carries_who_and_why(it):
     it.apply(plan)
     clean = it.state().cleans[-1]
 
-    assert clean.extra["reconciler.plans.digest"] == compute_plan_digest(plan)
+    assert clean.extra["reconciler.plan.digest"] == compute_plan_digest(plan)
     assert clean.extra["reconciler.spec.digest"] == plan.tables[0].spec_digest
     assert json.loads(clean.extra["reconciler.owner"])["who"] == "ann"
     assert clean.earliest_instant_to_retain == plan.tables[0].steps[0].earliest_instant_to_retain

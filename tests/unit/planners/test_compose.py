@@ -366,7 +366,7 @@ def test_a_clean_of_ours_is_resumed_however_young():
     ours = pending(
         files=[base("g", 0)],
         started_ms=int(NOW.timestamp() * 1000),
-        extra={"reconciler.plans.digest": "sha256:0"},
+        extra={"reconciler.plan.digest": "sha256:0"},
     )
     plan = plan_table(spec(commits(1)), upserts(5, pending_cleans=(ours,)), NOW)
 

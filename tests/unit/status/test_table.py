@@ -99,7 +99,7 @@ def test_the_last_clean_tells_what_writers_really_keep(seen):
 def test_our_own_cleans_are_told_from_the_writers(seen):
     spec, state, plan = seen
     ours = replace(
-        state.cleans[-1], instant="20261121090000000", extra={"reconciler.plans.digest": "x"}
+        state.cleans[-1], instant="20261121090000000", extra={"reconciler.plan.digest": "x"}
     )
     found = table_status(spec, replace(state, cleans=(*state.cleans, ours)), plan)
 
@@ -287,7 +287,7 @@ def test_shares_and_sums_are_of_the_plan_and_the_newest_files(seen):
 def test_the_last_apply_is_our_newest_clean_and_says_who_and_from_what(seen):
     spec, state, plan = seen
     extra = {
-        "reconciler.plans.digest": "sha256:1",
+        "reconciler.plan.digest": "sha256:1",
         "reconciler.spec.digest": "sha256:2",
         "reconciler.spec.commit": "abc",
         "reconciler.actor": "ann",

@@ -92,7 +92,7 @@ def test_an_instant_says_who_had_it_made_and_from_which_specs(origin, keys):
     )
 
     assert found == keys | {
-        "reconciler.plans.digest": "sha256:1",
+        "reconciler.plan.digest": "sha256:1",
         "reconciler.spec.digest": "sha256:2",
         "reconciler.owner": owner.encode().decode(),
         "reconciler.tool": "t 1",

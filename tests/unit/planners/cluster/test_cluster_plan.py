@@ -217,7 +217,7 @@ class TestOrder:
         held = InputSlice(partition="a", file_id="g03", base_file=base("g03", 0), log_files=())
         ours = ClusteringPlan(
             groups=(ClusteringPlanGroup(slices=(held,), output_count=1),),
-            extra={"reconciler.plans.digest": "sha256:0"},
+            extra={"reconciler.plan.digest": "sha256:0"},
         )
         instant = "20240101003000000"
         left = PendingClustering(instant=instant, state="INFLIGHT", started_ms=0, plan=ours)
