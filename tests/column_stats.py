@@ -49,11 +49,11 @@ def _read_slice(opened, newest):
         sources.append((parsed, parsed.info[b"schema"].decode(), place))
     sources += [
         (hfile_reader.parse_hfile(block.content, block.path), get_block_schema(block), block.path)
-        for block in opened.blocks(newest)
+        for block in opened.read_visible_blocks(newest)
         if block.type is BlockType.HFILE_DATA
     ]
     for parsed, schema, place in sources:
-        for _key, value in parsed.items():  # noqa: PERF102 - no dict
+        for _key, value in parsed.scan_all():  # noqa: PERF102 - no dict
             stats = decode_stats(value, schema, place)
             least, greatest = (_plain_value(stats[bound]) for bound in ("minValue", "maxValue"))
             yield (

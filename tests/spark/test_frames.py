@@ -224,7 +224,9 @@ def test_a_session_that_passes_over_files_is_not_followed(sessions, tmp_path):
     gone.unlink()
 
     with (
-        pytest.raises(ReconcilerError, match="was removed by a clean or a rollback after the read began"),
+        pytest.raises(
+            ReconcilerError, match="was removed by a clean or a rollback after the read began"
+        ),
         reader.translate_spark_errors(ref),
     ):
         reader.make_data_frame(session, scan, ref).collect()

@@ -74,7 +74,9 @@ def test_a_plan_says_what_is_read_and_how():
 
 
 def test_a_plan_keeps_what_we_say_of_ourselves():
-    plan = replace(ClusteringPlan.parse(requested(9), "x"), extra={"a": "b"}, missing=None)
+    plan = replace(
+        ClusteringPlan.parse(requested(9), "x"), extra={"a": "b"}, unscheduled_partitions=None
+    )
 
     assert plan == ClusteringPlan.parse(plan.encode("s3://bucket/t", version=9), "x")
 
@@ -85,7 +87,7 @@ def test_a_request_without_a_plan_is_none():
     schema = fastavro.parse_schema(json.loads(decoded(requested(9))[0]))
     fastavro.writer(out, schema, [record | {"clusteringPlan": None}])
 
-    with pytest.raises(FormatError, match=r"x: .*holds no clustering plan"):
+    with pytest.raises(FormatError, match=r"x: .*it has no clustering plan"):
         ClusteringPlan.parse(out.getvalue(), "x")
 
 

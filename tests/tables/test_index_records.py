@@ -89,7 +89,7 @@ def test_column_stats_are_the_bytes_that_hudi_wrote(table, version):
     made = {}
     for partition, name, file in table.files:
         found = [as_hudi_says(one) for one in ranges(file, list(wrappings))]
-        made |= table.records().column_stats(partition, name, found, wrappings)
+        made |= table.records().encode_column_stats(partition, name, found, wrappings)
 
     assert COLUMNS[version] == len(wrappings)
     assert 3 * COLUMNS[version] == len(made)
@@ -110,7 +110,7 @@ def test_partition_stats_are_the_bytes_that_hudi_wrote(table, version):
             if other == partition
         ]
         merged = [reduce(ColumnRange.merge, each) for each in zip(*of_files, strict=True)]
-        made |= table.records().partition_stats(partition, merged, wrappings)
+        made |= table.records().encode_partition_stats(partition, merged, wrappings)
 
     assert 2 * COLUMNS[version] == len(made)
     assert cells == made
@@ -123,7 +123,7 @@ def test_bloom_filters_are_the_bytes_that_hudi_wrote(table):
         said = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
         code, text = said["hoodie_bloom_filter_type_code"], said["org.apache.hudi.bloomfilter"]
         instant = BaseName.parse(name).instant
-        made |= [table.records().bloom_filter(partition, name, instant, code, text)]
+        made |= [table.records().encode_bloom_filter(partition, name, instant, code, text)]
 
     assert cells == made
     assert 3 == sum(map(len, groups.values()))

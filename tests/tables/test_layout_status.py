@@ -53,7 +53,7 @@ def test_a_pending_clustering_says_what_it_has_in_hand(tmp_path):
     assert (2, 1, True) == (pending.file_groups, pending.partitions, pending.is_stuck)
     assert (
         "! stuck clustering 20261121043517557 requested for 19.4 hours, 2 file groups in 1 "
-        "partition in hand; longer than concurrency.staleAfter"
+        "partition; longer than concurrency.staleAfter"
     ) in text_of(found)
     assert 1 == text_of(found).count("20261121043517557 requested for")
     assert found.layout.last_clustering is None
@@ -93,7 +93,7 @@ def test_the_last_clustering_is_set_beside_the_declared_layout(tmp_path):
         last.is_ours,
     )
     assert 67692 == last.age_seconds
-    assert "by a writer of the table, not as declared: files packed as they are" in text_of(ordered)
+    assert "by a writer of the table, not as declared: row order unchanged" in text_of(ordered)
     assert "67692" == metrics_of(ordered)['reconciler_last_clustering_age_seconds{table="t"}']
 
 

@@ -196,5 +196,5 @@ def test_a_page_of_the_history_that_lost_a_bit_is_damage():
         return instant.completed
 
     assert "20260101000000000" == read(out.getvalue())
-    with pytest.raises(FormatError, match="no history file"):
+    with pytest.raises(FormatError, match="is not a history file"):
         read(out.getvalue().replace(b"20260101000000000", b"20260103000000000"))

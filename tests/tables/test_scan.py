@@ -39,7 +39,7 @@ def rows_of(scan, storage):
     reading = SliceRowReader.from_scan(scan)
     found = []
     for row in range(len(scan.slices)):
-        values = scan.values(scan.slices.column("partition")[row].as_py())
+        values = scan.get_partition_values(scan.slices.column("partition")[row].as_py())
         for batch in reading.read(get_slice_files(scan, row), values, storage):
             assert batch.schema == scan.schema
             found += [list(row.values()) for row in batch.to_pylist()]
@@ -51,7 +51,7 @@ def columns_of(scan, storage, *names):
     reading = SliceRowReader.from_scan(scan)
     found = {}
     for row in range(len(scan.slices)):
-        values = scan.values(scan.slices.column("partition")[row].as_py())
+        values = scan.get_partition_values(scan.slices.column("partition")[row].as_py())
         for batch in reading.read(get_slice_files(scan, row), values, storage):
             texts = [pc.cast(batch.column(name), "string").to_pylist() for name in names]
             ids = batch.column("id").to_pylist()

@@ -60,7 +60,9 @@ def rows_of(scan, storage):
     batches = [
         batch
         for row, partition in enumerate(numbers)
-        for batch in reading.read(get_slice_files(scan, row), scan.values(partition), storage)
+        for batch in reading.read(
+            get_slice_files(scan, row), scan.get_partition_values(partition), storage
+        )
     ]
     return pa.Table.from_batches(batches, scan.schema)
 

@@ -53,10 +53,7 @@ FOOTER = (
     "Caused by: java.io.IOException: Could not read footer for file: FileStatus{path=x}\n\tat y\n"
     "Caused by: java.lang.RuntimeException: file:/t/cut.parquet is not a Parquet file. Expected\n"
 )
-GONE = (
-    "file:/t/a b.parquet: was removed by a clean or a rollback after the read began; "
-    "read again"
-)
+GONE = "file:/t/a b.parquet: was removed by a clean or a rollback after the read began; read again"
 
 
 @pytest.mark.parametrize(
