@@ -53,7 +53,7 @@ def _read_slice(opened, newest):
         if block.type is BlockType.HFILE_DATA
     ]
     for parsed, schema, place in sources:
-        for _key, value in parsed.scan_all():  # noqa: PERF102 - no dict
+        for _key, value in parsed.scan_all():
             stats = decode_stats(value, schema, place)
             least, greatest = (_plain_value(stats[bound]) for bound in ("minValue", "maxValue"))
             yield (

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.write_stat import build_created_stat
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.table import open_metadata_table
@@ -29,6 +28,7 @@ from reconciler.transaction.metadata.rewrite_sync import (
     find_indexed_columns,
     prepare_rewrite_sync,
 )
+from tests.base_files import write_base_file
 
 FILE_IDS = "c0ffee{:02}-1234-4abc-9def-0123456789ab-0"
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.write_stat import build_created_stat, build_merged_stat
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.files.names import BaseName
@@ -20,6 +19,7 @@ from reconciler.hudi.metadata.write_sync import NewFilesOfWrite, plan_write_sync
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile, WriteCommit
 from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
+from tests.base_files import write_base_file
 from tests.manual_clustering import (
     FILE_IDS,
     ManualClustering,

@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.hudi.codecs.bloom import BloomShape, build_bloom_filter
+from tests.base_files import write_base_file
 
 AVRO = {
     "type": "record",

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.layout.curves.row_layout import (
     FitSample,
@@ -25,6 +24,7 @@ from reconciler.layout.curves.row_layout import (
     sort_by_key,
 )
 from reconciler.layout.curves.tie_breakers import make_tie_breakers
+from tests.base_files import write_base_file
 
 AVRO = {"int64": "long", "int32": "int", "double": "double", "string": "string"}
 

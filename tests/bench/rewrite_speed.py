@@ -30,7 +30,6 @@ import pyarrow as pa
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
@@ -38,6 +37,7 @@ from reconciler.rewrite.local import LocalRewriter
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering
 from reconciler.storage.api import StorageRef
 from reconciler.storage.open import open_storage
+from tests.base_files import write_base_file
 from tests.bench.meter import Meter
 from tests.bench.trip_files import COLUMNS, HALF_A_YEAR_US, KEY, City
 

@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.index.nan_free import NAN_FREE
+from tests.base_files import write_base_file
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent

@@ -24,10 +24,10 @@ from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.compaction import CompactionPlan
 from reconciler.hudi.timeline.instant import Instant
-from reconciler.hudi.timeline.payloads import decode_instant_file
 from reconciler.hudi.timeline.requested_replace import RequestedReplace
 from reconciler.hudi.timeline.savepoint import SavepointMetadata
 from reconciler.storage.api import StorageEntry
+from tests.timeline_payloads import decode_instant_file
 
 TABLES = Path(__file__).parent
 #: a payload is small; what takes longer than this has followed a length that lied

@@ -17,10 +17,10 @@ from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.compaction import CompactionPlan
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
-from reconciler.hudi.timeline.payloads import decode_instant_file
 from reconciler.hudi.timeline.requested_replace import RequestedReplace
 from reconciler.hudi.timeline.savepoint import SavepointMetadata
 from reconciler.storage.open import open_storage
+from tests.timeline_payloads import decode_instant_file
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent

@@ -28,7 +28,7 @@ class RangeCollector:
 
     def __init__(self, columns: Sequence[str], path: str) -> None:
         self._path = path
-        self._ranges = {column: _build_range(column, None, None, 0, 0) for column in columns}
+        self._ranges = {column: ColumnRange(column=column) for column in columns}
 
     def add(self, rows: Any) -> None:
         """Add rows. Raises FormatError naming the file where a column is missing."""
@@ -37,46 +37,29 @@ class RangeCollector:
             if column is None:
                 raise FormatError(self._path, f"the rows to write have no column {name}")
             least, greatest = _find_bounds(column)
-            after = _build_range(name, least, greatest, len(column), column.null_count)
-            self._ranges[name] = before.merge(after)
+            self._ranges[name] = before.merge(
+                ColumnRange(
+                    column=name,
+                    least=least,
+                    greatest=greatest,
+                    values=len(column),
+                    nulls=column.null_count,
+                )
+            )
 
     def build_ranges(self, footer: Any) -> tuple[ColumnRange, ...]:
         """Return the ranges of the finished file, with sizes from its footer (FileMetaData)."""
-        sizes: dict[str, tuple[int, int]] = {}
-        for group in range(footer.num_row_groups if self._ranges else 0):
-            of_group = footer.row_group(group)
-            for at in range(of_group.num_columns):
-                chunk = of_group.column(at)
-                small, plain = sizes.get(chunk.path_in_schema, (0, 0))
-                sizes[chunk.path_in_schema] = (
-                    small + chunk.total_compressed_size,
-                    plain + chunk.total_uncompressed_size,
-                )
-        none = (0, 0)
-        return tuple(
-            found.merge(_build_range(name, None, None, 0, 0, *sizes.get(name, none)))
-            for name, found in self._ranges.items()
-        )
-
-
-def _build_range(  # noqa: PLR0913, PLR0917
-    column: str,
-    least: Bound | None,
-    greatest: Bound | None,
-    values: int,
-    nulls: int,
-    size: int = 0,
-    plain_size: int = 0,
-) -> ColumnRange:
-    return ColumnRange(
-        column=column,
-        least=least,
-        greatest=greatest,
-        values=values,
-        nulls=nulls,
-        size=size,
-        plain_size=plain_size,
-    )
+        found = dict(self._ranges)
+        for group in range(footer.num_row_groups if found else 0):
+            row_group = footer.row_group(group)
+            for at in range(row_group.num_columns):
+                chunk = row_group.column(at)
+                name = chunk.path_in_schema
+                if name in found:
+                    size, plain_size = chunk.total_compressed_size, chunk.total_uncompressed_size
+                    more = ColumnRange(column=name, size=size, plain_size=plain_size)
+                    found[name] = found[name].merge(more)
+        return tuple(found.values())
 
 
 def _find_bounds(column: Any) -> tuple[Bound | None, Bound | None]:

@@ -6,7 +6,7 @@ and the root is named ``schema``. Source: HoodieAvroParquetWriter, HoodieBloomFi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -68,27 +68,6 @@ class WrittenFile:
     bloom: str | None = None
     ranges: tuple[ColumnRange, ...] = ()
     footer: Any = None
-
-
-def write_base_file(  # noqa: PLR0913
-    batches: Iterable[Any],
-    sink: Any,
-    name: str,
-    schema: FileSchema,
-    settings: BaseFileSettings,
-    *,
-    stamp: CommitStamp | None = None,
-    ranges: Sequence[str] = (),
-) -> WrittenFile:
-    """Write all batches into one file; arguments and errors as in BaseFileWriter."""
-    writer = BaseFileWriter(sink, name, schema, settings, stamp=stamp, ranges=ranges)
-    try:
-        for batch in batches:
-            writer.write(batch)
-        return writer.close()
-    except BaseException:
-        writer.abandon()
-        raise
 
 
 class BaseFileWriter:

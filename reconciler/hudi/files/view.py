@@ -90,7 +90,7 @@ class FileView:
         return newest
 
 
-def build_view(  # noqa: PLR0913
+def build_view(
     files: TableFiles,
     timeline: Timeline,
     *,
@@ -98,27 +98,23 @@ def build_view(  # noqa: PLR0913
     completions: Mapping[str, str],
     compactions: Mapping[tuple[str, str], str],
     replaced: Mapping[tuple[str, str], str],
-    v6_completions: Mapping[str, str] | None = None,
 ) -> FileView:
     """Build the slices of every group.
 
-    ``completions``: requested -> completion time, for table version 8 and later.
-    ``v6_completions``: the same as Hudi 1.x derives it for version 6, for ``row_slice_1x``.
-    ``compactions``: (partition, file id) -> instant of the pending compaction. ``replaced``:
-    (partition, file id) -> replacing instant.
+    ``completions``: requested -> completion time. In version 6 they are those that Hudi 1.x
+    derives, for ``row_slice_1x``, or empty. ``compactions``: (partition, file id) -> instant of the
+    pending compaction. ``replaced``: (partition, file id) -> replacing instant.
     """
-    ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
-    ends = completions if table_version >= LOGS_BY_COMPLETION else (v6_completions or {})
-    times = _collect_times(files, timeline, ends, (compactions, replaced))
+    times = _collect_times(files, timeline, completions, (compactions, replaced))
     place = {time: code for code, time in enumerate(times)}
     width = len(times) + 1
     stamp = _codes((place[i] for i in files.instants), len(files.instants))[files.instant]
     own = files.group.astype(np.int64) * width + stamp
-    end = _completion_codes(files, timeline, ends, place)[files.instant]
+    end = _completion_codes(files, timeline, completions, place)[files.instant]
     groups, keys = _encode_pairs(files, compactions, place)
     phantoms = sort_unique(groups.astype(np.int64) * width + keys)
     by_name = table_version < LOGS_BY_COMPLETION
-    if by_name and not ends:
+    if by_name and not completions:
         slices, other = own, own
     else:
         slices, other = _assign_slices(files, own, end, phantoms, width, by_name=by_name)
@@ -126,8 +122,8 @@ def build_view(  # noqa: PLR0913
     group, key = (found // width).astype(np.int32), (found % width).astype(np.int32)
     is_visible = _find_visible(timeline, place)[key]
     newer, rank = _find_newer(group, key, is_visible, len(times))
-    slice_of = np.searchsorted(found, slices).astype(np.int32)
-    other_slice_of = np.searchsorted(found, other).astype(np.int32)
+    row_slice = np.searchsorted(found, slices).astype(np.int32)
+    row_slice_1x = np.searchsorted(found, other).astype(np.int32)
     return FileView(
         files=files,
         times=times,
@@ -137,9 +133,9 @@ def build_view(  # noqa: PLR0913
         is_phantom=np.isin(found, phantoms),
         newer=newer,
         rank=rank,
-        file_counts=np.bincount(slice_of, minlength=len(found)),
-        row_slice=slice_of,
-        row_slice_1x=None if (other_slice_of == slice_of).all() else other_slice_of,
+        file_counts=np.bincount(row_slice, minlength=len(found)),
+        row_slice=row_slice,
+        row_slice_1x=None if (row_slice_1x == row_slice).all() else row_slice_1x,
         replaced=_replaced_codes(files, replaced, place),
     )
 

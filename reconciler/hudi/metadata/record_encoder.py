@@ -65,12 +65,12 @@ class ColumnRange:
     """
 
     column: str
-    least: Bound | None
-    greatest: Bound | None
-    values: int
-    nulls: int
-    size: int
-    plain_size: int
+    least: Bound | None = None
+    greatest: Bound | None = None
+    values: int = 0
+    nulls: int = 0
+    size: int = 0
+    plain_size: int = 0
 
     def merge(self, other: Self) -> Self:
         """Return the range of both files together."""

@@ -15,9 +15,9 @@ from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import MAX_KEY, MIN_KEY, BaseFileSettings
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.hudi.codecs.bloom import BloomShape
 from reconciler.writer.stored_keys import find_stored_keys
+from tests.base_files import write_base_file
 
 SCHEMA = FileSchema.from_avro(
     json.dumps(

@@ -16,8 +16,8 @@ from reconciler.file_slices.base_file.dictionaries import (
 )
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from tests.base_files import write_base_file
 
 ROWS = 50_000
 EVERY = np.arange(ROWS)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.base_file.writer import write_base_file
 from reconciler.index.footers import index_footers
+from tests.base_files import write_base_file
 
 NAME = "f1-0_0-1-2_20240101000000000.parquet"
 POINT = {"type": "record", "name": "p", "fields": [{"name": "x", "type": ["null", "float"]}]}

@@ -16,10 +16,11 @@ from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.base_file.writer import BaseFileWriter, write_base_file
+from reconciler.file_slices.base_file.writer import BaseFileWriter
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.calendar import PROLEPTIC
 from reconciler.hudi.codecs.bloom import BloomFilter, BloomShape
+from tests.base_files import write_base_file
 
 NAME = "f1-0_0-1-2_20240101000000000.parquet"
 OLD = "f0-0_0-1-2_20230101000000000.parquet"

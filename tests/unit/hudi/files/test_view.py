@@ -26,14 +26,14 @@ def done(instant, action=Action.DELTACOMMIT, end=None):
 
 def view_of(names, instants, *, version=9, compactions=None, replaced=None, v6=None):
     timeline = Timeline.from_files(TimelineFile(i, i.file_name, 1, 0) for i in instants)
+    ended = {i.requested: i.completed for i in instants if i.completed}
     return build_view(
         build_files([("a", names, [1] * len(names))], ".parquet"),
         timeline,
         table_version=version,
-        completions={i.requested: i.completed for i in instants if i.completed},
+        completions=ended if version >= 8 else v6 or {},
         compactions=compactions or {},
         replaced=replaced or {},
-        v6_completions=v6,
     )
 
 
