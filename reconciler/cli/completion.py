@@ -1,6 +1,6 @@
-"""What a shell offers after an option: names out of the specs and the repository around them.
+"""Shell completion: names of tables, labels and environments from the spec files.
 
-Asked at every press of a key, so nothing here looks at a table, loads a spec as a whole or speaks.
+It runs at every key press, so it reads no table, does not load specs completely and prints nothing.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ _SPECS = Path("specs")
 
 
 def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The names of the tables in the spec files of the command line, or in ``specs``."""
+    """Return the names of the tables in the spec files of the command line, or in ``specs``."""
     return _complete_from(incomplete, lambda: _read_metadata(_find_spec_paths(ctx), "name"))
 
 
 def label_values(ctx: typer.Context, incomplete: str) -> list[str]:
-    """``label=value`` of the tables in the same files."""
+    """Return ``label=value`` of the tables in the same files."""
     return _complete_from(incomplete, lambda: _read_metadata(_find_spec_paths(ctx), "labels"))
 
 
 def environment_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The environments of the repository around the same files."""
+    """Return the environments beside or above the same files."""
     return _complete_from(incomplete, lambda: _list_environments(_find_spec_paths(ctx)[0]))
 
 
 def _complete_from(incomplete: str, find: Callable[[], Iterator[str]]) -> list[str]:
     found: list[str] = []
-    with suppress(Exception):  # a shell has no place for an error
+    with suppress(Exception):  # a shell cannot show an error here
         found = sorted({each for each in find() if each.startswith(incomplete)})
     return found
 
 
 def _find_spec_paths(ctx: typer.Context) -> list[Path]:
-    """What was given, which is not yet told from other arguments, or the usual folder."""
+    """Return the arguments so far, specs or not, or the usual folder without any."""
     given = [Path(word) for word in ctx.params.get("specs") or ctx.args]
     return given or [_SPECS]
 

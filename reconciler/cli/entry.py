@@ -1,4 +1,4 @@
-"""Where the program starts and ends: reading its modules takes long enough to be interrupted."""
+"""Entry point of the program. It handles Ctrl-C also while modules are imported, which takes long."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ _EXIT_INTERRUPTED: Final = 130
 
 
 class _ExitHandler:
-    """The last of what is called at exit: it ends the process, the interpreter with it.
+    """The last exit handler: it ends the process without taking the interpreter down.
 
-    Threads of Arrow may let go of Python's objects a moment after a command is done; where the
-    interpreter is being taken down by then they abort the process, whatever its exit code was.
+    Arrow's threads may release Python objects a moment after a command is done. If the interpreter
+    is being taken down by then, they abort the process, whatever its exit code was.
     """
 
     code: int = _EXIT_FAILED
 
     def __call__(self) -> NoReturn:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, AttributeError, ValueError):  # full, not there, or closed
+            with suppress(OSError, AttributeError, ValueError):  # full, missing or closed
                 stream.flush()
         os._exit(self.code)
 
 
 def main() -> NoReturn:
-    """The entry point of the command."""
+    """Run the command line and exit with its code."""
     ending = _ExitHandler()
-    atexit.register(ending)  # what is registered first is called last
+    atexit.register(ending)  # the first handler registered is the last one called
     ending.code = run_command()
     sys.exit(ending.code)
 
 
 def run_command() -> int:
-    """The command; its exit code."""
+    """Run the command line and return its exit code."""
     try:
-        from reconciler.cli.app import main as command  # noqa: PLC0415 (this is what takes long)
+        from reconciler.cli.app import main as command  # noqa: PLC0415 (slow to import)
 
         return command()
     except KeyboardInterrupt:
-        with suppress(OSError, AttributeError):  # full, or closed
+        with suppress(OSError, AttributeError):  # full or closed
             sys.stderr.write("interrupted\n")
             sys.stderr.flush()
         return _EXIT_INTERRUPTED
-    except SystemExit as end:  # nobody reads its output any more
+    except SystemExit as end:  # the reader of the output has gone
         return end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -1,4 +1,4 @@
-"""What an environment asks of this process: variables, and Spark's settings."""
+"""What an environment requires of this process: variables, and Spark's settings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 def find_spark_options(
     env: str | None, paths: Sequence[Path], master: str | None, settings: Mapping[str, str]
 ) -> tuple[str | None, Mapping[str, str]]:
-    """Spark's master and settings; ``paths`` are where a name of an environment is looked up from.
+    """Return Spark's master and settings, with those of an environment where none are given.
 
-    Raises SpecError for what is wrong with the environment and for variables that are not set.
+    ``paths``: where the environment is searched by its name. Raises SpecError for errors in the
+    environment and for variables that are not set.
     """
     if env is None:
         return master, settings
@@ -31,24 +32,24 @@ def find_spark_options(
 
 
 def find_environment_name(env: str | None) -> str | None:
-    """What an environment is called, also where its file was named.
+    """Return the name of an environment, also if its file was given.
 
-    >>> find_environment_name("prod"), find_environment_name("lake/environments/prod.yaml"), find_environment_name(None)
-    ('prod', 'prod', None)
+    >>> find_environment_name("prod"), find_environment_name("lake/environments/prod.yaml")
+    ('prod', 'prod')
     """
     return None if env is None else Path(env).stem if env.endswith((".yaml", ".yml")) else env
 
 
 def check_variables(specs: Iterable[TableSpec]) -> None:
-    """Raise SpecError with every variable that the tables need and nobody has set, each once."""
+    """Raise SpecError with every variable that the tables need and that is not set."""
     from reconciler import runtime  # noqa: PLC0415
 
     runtime.check_variables(each for spec in specs for each in spec.storage_options.values())
 
 
 def check_plan_variables(tables: Iterable[TablePlan]) -> None:
-    """The same, for the tables of a plan that apply will reach."""
-    from reconciler.spec.document import spec_from_document  # noqa: PLC0415 (the grammar)
+    """Raise SpecError with every variable that apply needs for the tables of a plan."""
+    from reconciler.spec.document import spec_from_document  # noqa: PLC0415 (the schema)
 
     found = []
     for table in tables:
@@ -57,5 +58,5 @@ def check_plan_variables(tables: Iterable[TablePlan]) -> None:
         try:
             found.append(spec_from_document(table.spec, table.name, table.path))
         except ReconcilerError:
-            continue  # apply says what is wrong with it
+            continue  # apply reports it
     check_variables(found)

@@ -1,4 +1,4 @@
-"""SIGINT, remembered: what it interrupts may swallow it or make an error of its own of it."""
+"""Ctrl-C (SIGINT), remembered: libraries may swallow it or turn it into another error."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _STATE: Final = _InterruptionState()
 
 
 def reset() -> None:
-    """Forget everything: a command begins."""
+    """Forget a former interrupt: a command begins."""
     _STATE.is_interrupted, _STATE.advice = False, ""
 
 
 def set_advice(what: str) -> None:
-    """What people should do if the command is interrupted from here on."""
+    """Set what people should do if the command is interrupted from here on."""
     _STATE.advice = what
 
 
 def add_advice(message: str) -> str:
-    """The one line that is said about it.
+    """Return the message about an interrupt with the advice, if there is one.
 
     >>> reset()
     >>> add_advice("interrupted")
@@ -41,26 +41,27 @@ def add_advice(message: str) -> str:
 
 
 def is_interrupted() -> bool:
-    """Whether the command was interrupted."""
+    """Return whether the command was interrupted."""
     return _STATE.is_interrupted
 
 
 def raise_if_interrupted() -> None:
-    """Raises KeyboardInterrupt when the command was interrupted, whatever became of it."""
+    """Raise KeyboardInterrupt if the command was interrupted, even if a library swallowed it."""
     if _STATE.is_interrupted:
         raise KeyboardInterrupt
 
 
 @contextmanager
 def watch_interrupts() -> Iterator[Callable[[], None]]:
-    """Remember a SIGINT of the block; to be called again when somebody else has set a handler.
+    """Remember a SIGINT during the block.
 
-    Where the signal is ignored, as in the background, it stays so.
+    Yields a function that installs the handler again after a library has replaced it. A signal that
+    is ignored, as in a background job, stays ignored.
     """
     before = signal.getsignal(signal.SIGINT)
 
     def watch() -> None:
-        if threading.current_thread() is threading.main_thread():  # nobody else may
+        if threading.current_thread() is threading.main_thread():  # only this one may set handlers
             signal.signal(signal.SIGINT, before if before is signal.SIG_IGN else _record_interrupt)
 
     watch()

@@ -1,10 +1,10 @@
-"""``reconciler lint``: is what people wrote right? Offline, unless asked what tables say to it."""
+"""``reconciler lint``: check spec files offline; with ``--tables`` also against the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,14 +12,25 @@ from reconciler import runtime
 from reconciler.cli.error_reports import report_error
 from reconciler.cli.options import TABLES_AT_ONCE, ChangedSince, Env, Excluded, Labels, Names, Specs
 from reconciler.cli.terminal import log_message, print_result
-from reconciler.errors import SpecError
+from reconciler.errors import Problem, SourcePosition, SpecError
 from reconciler.render import words
 
 if TYPE_CHECKING:
     from reconciler.cli.selection import SelectedTables
+    from reconciler.plans.model import Note
+    from reconciler.spec.model import TableSpec
+    from reconciler.status.model import TableStatus
+
+#: fields that a rule about writers is about; the first one that is declared gets the warning
+_FIELDS: Final = {
+    "writersFiles": ("files", "clustering"),
+    "writersClean": ("retention",),
+    "writersClustering": ("clustering.columns", "clustering"),
+    "writersIndex": ("index.columns", "index"),
+}
 
 
-def _print_schema(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
+def _print_schema(wanted: bool) -> None:  # noqa: FBT001 (typer passes it by position)
     if wanted:
         from reconciler.spec.schema import TEXT  # noqa: PLC0415
 
@@ -32,14 +43,13 @@ def lint(  # noqa: PLR0913 (options of a command)
     *,
     fix: Annotated[
         bool,
-        typer.Option("--fix", help="First put right what is certainly a slip of spelling or unit."),
+        typer.Option("--fix", help="First correct certain typos in names, words and units."),
     ] = False,
     tables: Annotated[
         bool,
         typer.Option(
             "--tables",
-            help="Read the tables too, and warn where what their writers did lately contradicts "
-            "the spec.",
+            help="Also read the tables, and warn where recent writes contradict the spec.",
         ),
     ] = False,
     schema: Annotated[  # noqa: ARG001 (its callback acts)
@@ -48,7 +58,7 @@ def lint(  # noqa: PLR0913 (options of a command)
             "--schema",
             callback=_print_schema,
             is_eager=True,
-            help="Print the JSON Schema of spec files, for editors, and end.",
+            help="Print the JSON Schema of spec files and exit.",
         ),
     ] = False,
     name: Names = None,
@@ -57,11 +67,10 @@ def lint(  # noqa: PLR0913 (options of a command)
     changed_since: ChangedSince = None,
     env: Env = None,
 ) -> int:
-    """Check specs, without looking at any table. Every problem is listed with its place.
+    """Check spec files. Every problem is listed with file, line and column.
 
-    With --tables, what their writers did lately is held against the specs, in warnings. With --fix,
-    words are replaced in the files where they can only have meant one other; comments, order and
-    every other byte stay, and so does every number.
+    No table is read unless --tables is given. --fix replaces words that can only mean one other
+    word. Comments, order, numbers and every other byte stay.
     """
     from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
@@ -87,18 +96,17 @@ def lint(  # noqa: PLR0913 (options of a command)
 
 
 def _check_tables(chosen: SelectedTables, summary: str) -> int:
-    """Warn of what tables say against their specs; 1 where one of them cannot be read."""
+    """Warn where tables contradict their specs; return 1 if a table cannot be read."""
     from reconciler.cli.table_status import read_statuses  # noqa: PLC0415
-    from reconciler.cli.writer_warnings import list_writer_warnings  # noqa: PLC0415
 
-    looked = read_statuses(chosen.tables, runtime.now(), TABLES_AT_ONCE)
-    warnings = list(list_writer_warnings(chosen.tables, looked))
+    statuses = read_statuses(chosen.tables, runtime.now(), TABLES_AT_ONCE)
+    warnings = list(_list_writer_warnings(chosen.tables, statuses))
     for warning in warnings:
         log_message(str(warning), level="warning")
-    unread = [table for table in looked if table.error is not None]
+    unread = [table for table in statuses if table.error is not None]
     for table in unread:
         log_message(f"{table.name}: error: {table.error}", level="error")
-    problems = f"{words.format_count(len(warnings), 'warning')} of what writers did"
+    problems = f"{words.format_count(len(warnings), 'warning')} about recent writes"
     if unread:
         problems = f"{problems}, {words.format_count(len(unread), 'table')} not read"
     print_result(f"{summary}, {problems}\n")
@@ -106,8 +114,28 @@ def _check_tables(chosen: SelectedTables, summary: str) -> int:
 
 
 def _suggest_fix(specs: Sequence[Path]) -> None:
-    """Say how much of it --fix would put right."""
+    """Write how many problems --fix would correct."""
     from reconciler.cli.lint_fix import find_repairs  # noqa: PLC0415
 
     if count := sum(len(repair.fixes) for repair in find_repairs(specs)):
         log_message(f"{words.format_count(count, 'problem')} can be fixed: reconciler lint --fix")
+
+
+def _list_writer_warnings(
+    specs: Iterable[TableSpec], tables: Iterable[TableStatus]
+) -> Iterator[Problem]:
+    """Yield where recent writes contradict a spec; ``tables`` are in the order of the specs."""
+    for spec, table in zip(specs, tables, strict=True):
+        for note in table.writers:
+            yield _make_warning(spec, note)
+
+
+def _make_warning(spec: TableSpec, note: Note) -> Problem:
+    """Return a note as a warning at the first field that it is about and that is declared."""
+    for field in _FIELDS.get(note.rule, ()):
+        for declared, source in spec.provenance.items():
+            if declared == field or declared.startswith(f"{field}."):
+                file, _, line = source.rpartition(":")
+                position = SourcePosition(file, int(line), 1)
+                return Problem(position, f"spec.{field}", note.because, severity="warning")
+    return Problem(SourcePosition(spec.source), "", note.because, severity="warning")

@@ -1,4 +1,4 @@
-"""What ``reconciler lint --fix`` writes: spec files without slips, and nothing that is worse."""
+"""``reconciler lint --fix``: correct typos in spec files where that leaves fewer errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.spec.typo_fixes import TypoFix, apply_fixes, find_fixes, is_kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """One file: what was read, what would be written, and the words between them."""
+    """One file before and after, and the words that differ."""
 
     file: Path
     before: bytes
@@ -28,7 +28,7 @@ class Repair:
 
 
 class _EditedFiles(DiskFiles):
-    """The disk as it would be with other bytes in some files, by their real paths."""
+    """The disk with other bytes in some files, by their real paths."""
 
     def __init__(self, edits: Mapping[str, bytes]) -> None:
         self._edits = edits
@@ -39,10 +39,10 @@ class _EditedFiles(DiskFiles):
 
 
 def find_repairs(paths: Sequence[Path]) -> tuple[Repair, ...]:
-    """The files that load with fewer errors once their slips are gone, and no other with more.
+    """Return the files that have fewer errors without their typos, if no other file gets more.
 
-    Where that is not so for all of them together, each is tried beside those before it. A kind in
-    another case is put right first, whatever comes to light behind it: it was there all the time.
+    If that does not hold for all of them together, each is tried with those accepted before it. The
+    spelling of a kind is always corrected: errors that appear then were there all the time.
     """
     found = {each.file: each for each in _propose_repairs(paths)}
     if not found:
@@ -62,11 +62,14 @@ def find_repairs(paths: Sequence[Path]) -> tuple[Repair, ...]:
 
 
 def write_repairs(paths: Sequence[Path]) -> None:
-    """Write the repaired files, each whole or not at all, and say every word that is replaced."""
+    """Write the repaired files, each whole or not at all, and print every replaced word."""
     written = [repair for repair in find_repairs(paths) if _write_repair(repair)]
     fixes = [fix for repair in written for fix in repair.fixes]
     if fixes:
-        counts = f"{words.format_count(len(fixes), 'problem')} fixed in {words.format_count(len(written), 'file')}"
+        counts = (
+            f"{words.format_count(len(fixes), 'problem')} fixed in "
+            f"{words.format_count(len(written), 'file')}"
+        )
         print_result("".join(f"{words.escape_text(str(line))}\n" for line in (*fixes, counts)))
 
 
@@ -75,21 +78,21 @@ def _propose_repairs(paths: Sequence[Path]) -> Iterator[Repair]:
         try:
             data = DISK.read_bytes(file) if DISK.path_kind(file) == "file" else b""
         except OSError:
-            continue  # loading says what is wrong with it
+            continue  # loading reports it
         if fixes := find_fixes(data, str(file)):
             yield Repair(file=file, before=data, after=apply_fixes(data, fixes), fixes=fixes)
 
 
 def _keep_kind_fixes(repair: Repair) -> Repair | None:
-    """No more of a repair than the kinds that are only written in another way."""
+    """Return the part of a repair that only respells kinds; None if there is none."""
     fixes = tuple(each for each in repair.fixes if is_kind_spelling_fix(each))
     return replace(repair, after=apply_fixes(repair.before, fixes), fixes=fixes) if fixes else None
 
 
 def _count_errors(paths: Sequence[Path], repairs: Iterable[Repair]) -> Counter[str]:
-    """The number of errors by file, were these repairs made."""
+    """Return the number of errors by file after these repairs."""
     source = _EditedFiles({DISK.real_path(each.file): each.after for each in repairs})
-    problems = read_specs(paths, source, may_be_empty=True).problems  # policies alone, say
+    problems = read_specs(paths, source, may_be_empty=True).problems  # there may be policies alone
     return Counter(problem.position.file for problem in problems.errors)
 
 
@@ -99,7 +102,7 @@ def _is_better(before: Counter[str], after: Counter[str], edited: Sequence[Repai
 
 
 def _write_repair(repair: Repair) -> bool:
-    """Whether the file is now as repaired; says why not. A link is followed and stays one."""
+    """Write a repaired file and return whether that succeeded. A link is followed and stays one."""
     from reconciler.storage.local import LocalStorage  # noqa: PLC0415
 
     target = Path(DISK.real_path(repair.file))
@@ -117,6 +120,6 @@ def _write_repair(repair: Repair) -> bool:
 
 def _find_obstacle(target: Path, expected: bytes) -> str | None:
     mode = stat.S_IMODE(target.stat().st_mode)
-    if not mode & 0o222 or not os.access(target, os.W_OK):  # root may write everything
+    if not mode & 0o222 or not os.access(target, os.W_OK):  # root may write to any file
         return "is read-only"
     return None if target.read_bytes() == expected else "was changed meanwhile"

@@ -1,4 +1,4 @@
-"""Standard error as JSON lines, also what libraries, Python itself and Java write there."""
+"""Standard error as JSON lines, including what libraries, Python and Java write there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TextIO
 
-from reconciler.cli.terminal import Level, is_json_log, log_message, set_log_format
+from reconciler.cli.terminal import Level, is_json_log, log_message, set_log_format, set_verbosity
 
 if TYPE_CHECKING:
     import logging
@@ -20,7 +20,7 @@ _STDERR: Final = 2
 _DRAIN_TIMEOUT_S: Final = 0.5
 _JAVA_ERRORS: Final = ("spark: ERROR", "spark: FATAL")
 
-#: threads that read what programs of ours say
+#: threads that read the output of programs that were started
 _READERS: Final[list[threading.Thread]] = []
 
 
@@ -31,26 +31,27 @@ class LogFormat(StrEnum):
 
 @contextmanager
 def open_logs() -> Iterator[Callable[[LogFormat], None]]:
-    """Inside the block a format can be chosen; afterwards it is lines for people again."""
+    """Yield a function that sets the log format; after the block the format is text again."""
     undo: list[Callable[[], None]] = []
 
-    def speak(format: LogFormat) -> None:  # noqa: A002 (the option's name)
+    def choose_format(format: LogFormat) -> None:  # noqa: A002 (the option's name)
         if format is LogFormat.JSON:
             set_log_format(json_lines=True)
             undo.append(_redirect_libraries())
 
     try:
-        yield speak
+        yield choose_format
     finally:
-        while _READERS:  # a program that has ended has been read to its end
+        while _READERS:  # let each read the output of its program to the end
             _READERS.pop().join(_DRAIN_TIMEOUT_S)
         set_log_format(json_lines=False)
-        for one in undo:
-            one()
+        set_verbosity("info")
+        for restore in undo:
+            restore()
 
 
 def _redirect_libraries() -> Callable[[], None]:
-    """Have libraries and Python itself say what they say as lines of ours; how to undo it."""
+    """Write messages of libraries and of Python itself as records; return how to undo that."""
     import logging  # noqa: PLC0415 (nothing else needs it)
     import warnings  # noqa: PLC0415
 
@@ -86,9 +87,9 @@ def _record_level(record: logging.LogRecord) -> Level:
 
 @contextmanager
 def redirect_child_output() -> Iterator[None]:
-    """What a program started in the block says goes to standard error, as lines of its format.
+    """Send the output of programs started in the block to standard error, in its log format.
 
-    Java's own messages go to standard output, which is for results.
+    Java writes messages to standard output, which is only for results.
     """
     try:
         kept = os.dup(_STDOUT)
@@ -112,9 +113,9 @@ def _pass_through() -> Iterator[int]:
 
 @contextmanager
 def _read_as_records() -> Iterator[int]:
-    """Standard error of programs started in the block is a pipe; each line of it becomes one of us.
+    """Make standard error of programs started in the block a pipe, and each line of it a record.
 
-    Ours still goes where it went. The thread that reads lives as long as such a program does.
+    Our own messages go where they went. The thread that reads lives as long as the program does.
     """
     kept = os.dup(_STDERR)
     before = sys.stderr
@@ -129,13 +130,13 @@ def _read_as_records() -> Iterator[int]:
     finally:
         os.dup2(kept, _STDERR)
         sys.stderr = before
-        ours.flush()  # not closed: the thread may be about to write to it
+        ours.flush()  # not closed: the thread may still write to it
         os.close(kept)
         os.close(writing)
 
 
 def _copy_lines(reading: int, ours: TextIO) -> None:
-    """Each line as one of us; ``ours`` is what standard error was meanwhile, closed at the end."""
+    """Write each line as a record to ``ours``, our own standard error, and close it at the end."""
     with suppress(OSError, ValueError), ours, os.fdopen(reading, "rb") as lines:
         for data in lines:
             line = data.decode(errors="replace").rstrip()

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, each with its one meaning."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ class StatusFormat(StrEnum):
 
 
 Specs = Annotated[
-    list[Path], typer.Argument(metavar="SPEC_OR_DIR", help="Spec files, or folders of them.")
+    list[Path],
+    typer.Argument(metavar="SPEC_OR_DIR", help="Spec files, or folders of spec files."),
 ]
-OutputFormat = Annotated[Format, typer.Option("--format", help="What to write to standard output.")]
-StatusOutput = Annotated[
-    StatusFormat, typer.Option("--format", help="What to write to standard output.")
-]
-Full = Annotated[bool, typer.Option("--full", help="Name every file in the text.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="Format of standard output.")]
+StatusOutput = Annotated[StatusFormat, typer.Option("--format", help="Format of standard output.")]
+Full = Annotated[bool, typer.Option("--full", help="Show every file, with its file id.")]
 Now = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Plan as if it were this time, as 2026-01-31T04:00:00+00:00 (default: the present).",
+        help="Plan as of this time, such as 2026-01-31T04:00:00+00:00 (default: now).",
     ),
 ]
-#: reading waits for the store most of the time; a local disk gains nothing and loses nothing
+#: reading mostly waits for the store; on a local disk the number makes no difference
 TABLES_AT_ONCE: Final = 4
 Parallelism = Annotated[
-    int, typer.Option("--parallelism", metavar="N", min=1, help="Tables at a time.")
+    int,
+    typer.Option("--parallelism", metavar="N", min=1, help="Number of tables to plan in parallel."),
 ]
 Names = Annotated[
     list[str] | None,
     typer.Option(
         "--name",
         metavar="GLOB",
-        help="Only tables whose name matches; repeatable.",
+        help="Only tables whose name matches the glob; repeatable.",
         autocompletion=table_names,
     ),
 ]
@@ -57,7 +57,7 @@ Excluded = Annotated[
     typer.Option(
         "--exclude",
         metavar="GLOB",
-        help="No tables whose name matches; repeatable.",
+        help="Skip tables whose name matches the glob; repeatable.",
         autocompletion=table_names,
     ),
 ]
@@ -66,8 +66,8 @@ ChangedSince = Annotated[
     typer.Option(
         "--changed-since",
         metavar="REF",
-        help="Only tables whose spec, or a policy over it, is not as it was where HEAD and this "
-        "branch, tag or commit of git parted.",
+        help="Only tables whose spec or policies changed since HEAD branched off from REF (a "
+        "branch, tag or commit).",
     ),
 ]
 Labels = Annotated[
@@ -85,7 +85,8 @@ Env = Annotated[
     typer.Option(
         "--env",
         metavar="NAME",
-        help="Where tables are: environments/NAME.yaml beside the specs or above them, or a file.",
+        help="Environment with the tables' locations: environments/NAME.yaml beside or above the "
+        "specs, or a file.",
         autocompletion=environment_names,
     ),
 ]

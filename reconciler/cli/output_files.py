@@ -1,4 +1,4 @@
-"""Files that people name for a result: checked before the work, written whole or not at all."""
+"""Files for results: checked before the work, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from reconciler.errors import NotFoundError, StorageError, UsageError
 
 
 def check_output_file(path: Path, what: str) -> None:
-    """Say before the work what would stop its result (``what``) from being written."""
+    """Raise an error if ``what``, a result, cannot be written to the file later."""
     if path == Path("-"):
-        raise UsageError("-o -: use --format json for standard output")
+        raise UsageError("-o -: to write to standard output, use --format json instead")
     if path.is_dir():
-        raise StorageError(str(path), f"is a folder; name the file to write {what} to")
+        raise StorageError(str(path), f"is a folder; name a file for {what}")
     if not path.parent.is_dir():
-        raise NotFoundError(str(path.parent), "is not there; make the folder first")
+        raise NotFoundError(str(path.parent), "does not exist; create the folder first")
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file in one step, so that no reader ever sees a part of it.
+    """Replace a file in one step, so that no reader sees a part of it.
 
-    Raises StorageError where that cannot be.
+    Raises StorageError if that fails.
     """
     from reconciler.storage.local import LocalStorage  # noqa: PLC0415
 

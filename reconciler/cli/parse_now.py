@@ -1,4 +1,4 @@
-"""The time a command works at."""
+"""The time that a command works with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.errors import UsageError
 
 
 def parse_now(text: str | None) -> datetime:
-    """The time of ``--now``, or the present.
+    """Return the time of ``--now``, or the current time if there is none.
 
     >>> parse_now("2026-01-31T04:00:00Z").isoformat()
     '2026-01-31T04:00:00+00:00'
@@ -20,8 +20,8 @@ def parse_now(text: str | None) -> datetime:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"--now {text}: is not a time; write it as 2026-01-31T04:00:00+00:00"
+            f"--now {text}: not a valid time; write it as 2026-01-31T04:00:00+00:00"
         ) from None
     if found.tzinfo is None:
-        raise UsageError(f"--now {text}: has no offset; write it as 2026-01-31T04:00:00+00:00")
+        raise UsageError(f"--now {text}: no UTC offset; write it as 2026-01-31T04:00:00+00:00")
     return found

@@ -1,4 +1,4 @@
-"""``reconciler plan``: what must change, and why. Writes nothing to any table."""
+"""``reconciler plan``: show what must change in tables, and why. Changes no table."""
 
 from __future__ import annotations
 
@@ -46,13 +46,16 @@ def plan(  # noqa: PLR0913 (options of a command)
     specs: Specs,
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the plan (JSON) to this file too.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also write the plan (JSON) to this file."
+        ),
     ] = None,
     format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
     full: Full = False,
     now: Now = None,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
     ] = False,
     name: Names = None,
     exclude: Excluded = None,
@@ -65,18 +68,18 @@ def plan(  # noqa: PLR0913 (options of a command)
         str | None,
         typer.Option(
             metavar="N[,PARTITION]",
-            help="Say into how many files N new rows would go, on partitions as those of the last "
-            "writes or all into one; writes none of them.",
+            help="Show into how many files N new rows would be written: spread over partitions as "
+            "in recent writes, or all into PARTITION. Writes no rows.",
         ),
     ] = None,
 ) -> int:
-    """Compare tables with their specs and plan what must change. Writes nothing to any table.
+    """Compare tables with their specs and plan what must change. Changes no table.
 
-    Needs no Spark, no Java and no write permission. Review the plan, then `reconciler apply` it.
+    Needs no Spark, no Java and no write permission. Review the plan, then run `reconciler apply`.
     """
     from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
-    at = parse_now(now)
+    time = parse_now(now)
     insert = None if simulate_insert is None else _parse_insert(simulate_insert)
     hook = open_webhook(webhook, "plan", env)
     if output is not None:
@@ -84,7 +87,7 @@ def plan(  # noqa: PLR0913 (options of a command)
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     selected = select_specs(specs, selectors, env)
     made = make_plan(
-        selected.tables, at, selection=selected.selection, parallelism=parallelism, insert=insert
+        selected.tables, time, selection=selected.selection, parallelism=parallelism, insert=insert
     )
     if output is not None:
         save_plan(made, output)
@@ -104,25 +107,25 @@ def make_plan(
     parallelism: int = 1,
     insert: NextInsert | None = None,
 ) -> Plan:
-    """Plan the specs, telling people how far it is."""
+    """Plan the specs and show progress."""
     from reconciler import api  # noqa: PLC0415
     from reconciler.cli.environment import check_variables  # noqa: PLC0415
 
     check_variables(specs)
-    with show_progress("planning", len(specs), "tables") as tell:
+    with show_progress("planning", len(specs), "tables") as report:
         return api.plan(
             specs,
             now=now,
             selection=selection,
             parallelism=parallelism,
             insert=insert,
-            on_table=lambda table: tell(1, f"{table.name}: {_describe_table(table)}", table.name),
+            on_table=lambda table: report(1, f"{table.name}: {_describe_table(table)}", table.name),
             on_crash=lambda spec, error: report_crash(spec.name, error),
         )
 
 
 def _parse_insert(text: str) -> NextInsert:
-    """The rows that are to be simulated; UsageError for what is no number of rows.
+    """Return the rows to simulate; UsageError if the text is no number of rows.
 
     >>> _parse_insert("100,dt=2026-01-01")
     NextInsert(rows=100, partition='dt=2026-01-01')
@@ -134,19 +137,19 @@ def _parse_insert(text: str) -> NextInsert:
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_MOST_ROWS))
     if not is_number or not 0 < int(digits) <= _MOST_ROWS:
         raise UsageError(
-            f"--simulate-insert {text}: give a number of rows from 1 to {_MOST_ROWS}, and after "
-            "a comma the one partition that they go to, as 100000,dt=2026-01-31"
+            f"--simulate-insert {text}: expected a number of rows from 1 to {_MOST_ROWS}, and a "
+            "partition after a comma if all go there, such as 100000,dt=2026-01-31"
         )
     if comma and (not partition or not is_partition(partition)):
         raise UsageError(
-            f"--simulate-insert {text}: what follows the comma is no path of a partition, as "
+            f"--simulate-insert {text}: the text after the comma is not a partition path such as "
             "dt=2026-01-31"
         )
     return NextInsert(rows=int(digits), partition=partition or None)
 
 
 def save_plan(plan: Plan, path: Path) -> None:
-    """Write the plan document whole or not at all; StorageError where that cannot be."""
+    """Write the plan document whole or not at all; StorageError if that fails."""
     from reconciler.plans.document import dump_plan  # noqa: PLC0415
 
     replace_file(path, dump_plan(plan))
@@ -160,7 +163,7 @@ def render_plan(
     file: Path | None = None,
     environment: str | None = None,
 ) -> str | bytes:
-    """The plan as standard output carries it; ``file`` is where all of it can be found."""
+    """Return the plan in a format; ``file`` is the saved plan that the text refers to."""
     match format:
         case Format.TEXT:
             from reconciler.render.plan_text import plan_text  # noqa: PLC0415
@@ -180,7 +183,7 @@ def render_plan(
 
 
 def plan_exit_code(plan: Plan, *, is_detailed: bool) -> int:
-    """The worst of the tables' codes: 1 error, 3 refused, 2 changes (when asked for), 0."""
+    """Return the worst code of the tables: 1 error, 3 refused, 2 changes if detailed, 0."""
     from reconciler.executor.result import choose_worst_code  # noqa: PLC0415
 
     return choose_worst_code(

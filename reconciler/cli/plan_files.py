@@ -1,4 +1,4 @@
-"""Plan files named on the command line."""
+"""Plan files that are named on the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STDIN: Final = Path("-")
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a file (``-``: standard input); PlanError or StorageError names it."""
+    """Return the plan in a file (``-``: standard input); PlanError or StorageError names it."""
     from reconciler.plans.document import load_plan  # noqa: PLC0415
 
     if path == _STDIN:
@@ -24,27 +24,27 @@ def read_plan(path: Path) -> Plan:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise NotFoundError(str(path), "is not there") from None
+        raise NotFoundError(str(path), "does not exist; name a plan file") from None
     except IsADirectoryError:
         raise StorageError(str(path), "is a folder; name a plan file") from None
     except PermissionError:
-        raise PermissionDeniedError(str(path), "may not be read") from None
+        raise PermissionDeniedError(str(path), "permission denied") from None
     except OSError as error:
         raise StorageError(str(path), error.strerror or str(error)) from None
     return load_plan(data, str(path))
 
 
 def find_plan_file(paths: Sequence[Path]) -> Path | None:
-    """The one argument if it is a plan file; None if they are all specs or folders of them.
+    """Return the only argument if it is a plan file; None if all are specs or folders.
 
-    A plan is JSON and a spec is YAML: the first character tells. Raises UsageError for a mixture.
+    The first character tells a plan (JSON) from a spec (YAML). Raises UsageError for a mixture.
     """
     plans = [path for path in paths if _looks_like_plan(path)]
     if not plans:
         return None
     if len(paths) > 1:
         raise UsageError(
-            f"{plans[0]} is a plan; apply takes one plan, or else specs and folders of specs"
+            f"{plans[0]} is a plan; apply takes either one plan, or specs and folders of specs"
         )
     return plans[0]
 
@@ -56,4 +56,4 @@ def _looks_like_plan(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(64).lstrip().startswith(b"{")
     except OSError:
-        return False  # a folder, or for the loader of specs to complain about
+        return False  # a folder, or an error that loading the specs reports

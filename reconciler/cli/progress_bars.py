@@ -1,4 +1,4 @@
-"""Bars on a terminal: one below the other, on whatever threads the work is done."""
+"""Progress bars on a terminal, one below the other. Any thread may show one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 @dataclass(slots=True)
 class _Screen:
-    """The one display that a terminal can have, there as long as it has a bar."""
+    """The one display of the terminal. It exists as long as it has a bar."""
 
     guard: threading.Lock = field(default_factory=threading.Lock)
     display: Progress | None = None
@@ -39,7 +39,7 @@ class _Screen:
             self.bars -= 1
             if self.display is None:
                 return
-            self.display.refresh()  # who was fast is seen too
+            self.display.refresh()  # show a bar also if its work was quick
             self.display.remove_task(task)
             if not self.bars:
                 self.display.stop()
@@ -51,11 +51,11 @@ _SCREEN: Final = _Screen()
 
 @contextmanager
 def show_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int, str], None]]:
-    """A bar for the block, which calls ``advance(done, notice)`` with how many more are done."""
-    shown = _SCREEN.add()
-    task = shown.add_task(what, total=total, unit=unit)
+    """Show a bar during the block, which calls ``advance(done, notice)`` with the items done."""
+    display = _SCREEN.add()
+    task = display.add_task(what, total=total, unit=unit)
     try:
-        yield lambda done, notice: shown.update(
+        yield lambda done, notice: display.update(
             task, advance=done, description=f"{what} {notice}" if notice else what
         )
     finally:

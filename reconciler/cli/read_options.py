@@ -1,4 +1,4 @@
-"""What a command reads and how it writes it."""
+"""The options of ``reconciler read``, checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reconciler.reader.request import ReadArguments
     from reconciler.storage.api import Storage
 
-#: rows of a table for people, where nobody says how many
+#: rows to show as text if no limit is given
 DEFAULT_ROW_LIMIT: Final = 20
 
 
@@ -25,9 +25,10 @@ class RowFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What a command reads and how. ``zone``: of the timeline, where a spec says it.
+    """What to read and how to write it.
 
-    ``uses_index``: whether files are left out by their statistics.
+    ``zone`` is the timeline's zone, if a spec gives it. ``uses_index``: whether statistics of the
+    index exclude files.
     """
 
     storage: Storage
@@ -42,7 +43,7 @@ class ReadOptions:
 
     @property
     def index(self) -> Storage | None:
-        """Where statistics are read; None: they are not asked."""
+        """Return the storage with the index; None if the index is not used."""
         from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
         return ReadOnlyStorage(self.storage) if self.uses_index else None

@@ -1,4 +1,4 @@
-"""Reading a table from a command: a Spark session where there is work, and rows as text."""
+"""Reading a table for ``reconciler read``, with a Spark session where one is needed."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from reconciler.render import rows as row_output
 if TYPE_CHECKING:
     from reconciler.reader.model import Scan
 
-#: lines that are written at once
+#: lines that are printed at once
 _ROWS_PER_FETCH: Final = 1000
 
 
 def print_explanation(options: ReadOptions) -> None:
-    """Write what a read would touch; Spark starts only where a condition is to be understood."""
+    """Print what a read would touch. Spark starts only to translate a condition."""
     scan = api.open_scan(options.storage, options.request, zone=options.zone)
     found, reaches, groups = keep_all(scan), True, None
     if options.where is not None:
-        from reconciler.reader import spark  # noqa: PLC0415 (heavy)
+        from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
 
         with _open_session(options) as session, spark.translate_spark_errors(options.storage.ref):
             found = spark.prune_by_condition(session, scan, options.where, options.index)
             reaches = spark.has_file_system(session, scan.location)
         groups = count_row_groups(options.storage, found.kept)
-    said = make_read_report(
+    report = make_read_report(
         found,
         options.request,
         where=options.where,
@@ -48,14 +48,14 @@ def print_explanation(options: ReadOptions) -> None:
         damaged=find_short_logs(options.storage, found.kept),
     )
     if options.format is RowFormat.JSON:
-        print_result(read_report.explanation_json(said))
+        print_result(read_report.explanation_json(report))
     else:
-        print_result(read_report.explanation_text(said, color=wants_color()))
+        print_result(read_report.explanation_text(report, color=wants_color()))
 
 
 def print_rows(options: ReadOptions) -> None:
-    """Write the rows of a read."""
-    from reconciler.reader import spark  # noqa: PLC0415 (heavy)
+    """Print the rows of a read."""
+    from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
 
     scan = api.open_scan(options.storage, options.request, zone=options.zone)
     ref = options.storage.ref
@@ -69,7 +69,7 @@ def print_rows(options: ReadOptions) -> None:
 
 @contextmanager
 def _open_session(options: ReadOptions) -> Iterator[Any]:
-    """A session; an error after an interruption is the interruption."""
+    """Open a session. An error after Ctrl-C is reported as the interrupt."""
     with open_spark_session(options.master, options.settings) as session:
         try:
             yield session
@@ -103,14 +103,14 @@ def _print_frame(frame: Any, scan: Scan, options: ReadOptions) -> None:
 
 def _report_row_count(rows: Sequence[Any], limit: int) -> None:
     if len(rows) > limit:
-        log_message(f"the first {words.format_count(limit, 'row')}; --limit N shows more, "
-            "and --format csv or json writes all")  # fmt: skip
+        log_message(f"showing the first {words.format_count(limit, 'row')}; use --limit N for more "
+            "rows, or --format csv or json for all")  # fmt: skip
     else:
         log_message(words.format_count(len(rows), "row"))
 
 
 def _iterate_rows(frame: Any, limit: int | None) -> Iterator[Any]:
-    """The rows of a frame, a part at a time; few at once."""
+    """Iterate over the rows of a frame: at once with a limit, else a partition at a time."""
     if limit is not None:
         return iter(frame.limit(limit).collect())
     found: Iterator[Any] = frame.toLocalIterator(prefetchPartitions=True)
@@ -119,5 +119,5 @@ def _iterate_rows(frame: Any, limit: int | None) -> Iterator[Any]:
 
 def _print_lines(lines: Iterable[str]) -> None:
     rest = iter(lines)
-    while some := list(islice(rest, _ROWS_PER_FETCH)):
-        print_result("".join(some))
+    while batch := list(islice(rest, _ROWS_PER_FETCH)):
+        print_result("".join(batch))

@@ -1,4 +1,4 @@
-"""Which of the specs a command is about."""
+"""Selection of the tables that a command works on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selectors:
-    """What tables are chosen by, as given: every one of them must agree; none chooses all."""
+    """The options that select tables, as given. A table must match all of them."""
 
     names: Sequence[str] | None = None
     excluded: Sequence[str] | None = None
@@ -32,7 +32,7 @@ class Selectors:
     changed_since: str | None = None
 
     def arguments(self) -> tuple[str, ...]:
-        """Every selector with its value.
+        """Return every selector with its value.
 
         >>> Selectors(names=["sales.*"], changed_since="main").arguments()
         ('--name sales.*', '--changed-since main')
@@ -51,7 +51,7 @@ class Selectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedTables:
-    """The chosen tables, by name; ``selection`` is None where there were no selectors."""
+    """The selected tables, by name; ``selection`` is None without selectors."""
 
     tables: tuple[TableSpec, ...]
     selection: Selection | None = None
@@ -65,36 +65,47 @@ def select_specs(
     may_lack_paths: bool = False,
     today: date | None = None,
 ) -> SelectedTables:
-    """The specs at the paths that every selector agrees to; says warnings and how many are left.
+    """Load the specs at the paths and return those that match every selector.
 
-    Raises SpecError for what is wrong in any file, selected or not, and UsageError when names and
-    labels leave nothing: that is a mistake, not an empty job. That nothing changed is none. With
-    ``today``, a day of UTC, waivers that waive nothing are warned of too.
+    Writes warnings about the selected tables, and how many tables are left. Raises SpecError for
+    errors in any file, selected or not. Raises UsageError if names and labels leave no table: that
+    is a mistake. ``--changed-since`` may leave none. With ``today``, a day in UTC, it also warns
+    about waivers that have no effect.
     """
     loaded = read_specs(paths, environment=environment, may_lack_paths=may_lack_paths)
     if today is not None:
         warn_about_unused_waivers(
             loaded.guardrails, loaded.tables, paths=paths, today=today, problems=loaded.problems
         )
-    for warning in loaded.problems.warnings:
-        log_message(str(warning), level="warning")
+    selected = None if selectors is None else _select_by_name(loaded.tables, selectors)
+    if loaded.problems.errors:
+        _log_warnings(loaded, selected)
     loaded.problems.raise_errors()
     by = () if selectors is None else selectors.arguments()
-    if selectors is None or not by:
+    where = "" if environment is None else f", environment {environment}"
+    tables = words.format_count(len(loaded.tables), "table")
+    log_message(f"loaded {tables} from {', '.join(map(str, paths))}{where}", level="debug")
+    if selectors is None or selected is None or not by:
+        _log_warnings(loaded, None)
         return SelectedTables(tables=loaded.tables)
-    from reconciler.plans.model import Selection  # noqa: PLC0415 (numpy; only a few need it)
+    from reconciler.plans.model import Selection  # noqa: PLC0415 (numpy; few commands need it)
 
     total = len(loaded.tables)
-    chosen = _select_by_name(loaded.tables, selectors)
-    if not chosen:
-        none = "the one table is not" if total == 1 else f"none of the {total} tables is"
-        raise UsageError(f"{none} selected; --name, --exclude and -l must leave at least one")
+    if not selected:
+        none = "the only table does not match" if total == 1 else f"none of {total} tables matches"
+        raise UsageError(f"{none} the selectors; change --name, --exclude or -l")
     removed: tuple[str, ...] = ()
     if selectors.changed_since is not None:
-        chosen, removed = _select_changed(chosen, loaded, paths, selectors, environment)
-    selection = Selection(tables=len(chosen), total=total, by=by, removed=removed)
-    log_message(f"{words.format_tables(len(chosen), selection)} selected")
-    return SelectedTables(tables=chosen, selection=selection)
+        selected, removed = _select_changed(selected, loaded, paths, selectors, environment)
+    _log_warnings(loaded, selected)
+    selection = Selection(tables=len(selected), total=total, by=by, removed=removed)
+    log_message(f"{words.format_tables(len(selected), selection)} selected")
+    return SelectedTables(tables=selected, selection=selection)
+
+
+def _log_warnings(loaded: LoadedSpecs, selected: Iterable[TableSpec] | None) -> None:
+    for warning in loaded.list_warnings(selected):
+        log_message(str(warning), level="warning")
 
 
 def _select_by_name(specs: Iterable[TableSpec], selectors: Selectors) -> tuple[TableSpec, ...]:
@@ -115,7 +126,7 @@ def _select_changed(
     selectors: Selectors,
     environment: str | None,
 ) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
-    """The chosen tables that changed, and the names of those that are declared no more; says so."""
+    """Return the chosen tables that changed, and the names of tables whose spec was removed."""
     from reconciler.cli.changed_specs import find_changes  # noqa: PLC0415 (runs git)
 
     ref = selectors.changed_since or ""
@@ -127,8 +138,8 @@ def _select_changed(
 
     found = find_changes(ref, paths, loaded, read)
     if found.unknown is not None:
-        log_message(f"what changed since {ref} cannot be told, so every table counts as changed: "
-            f"the specs of then do not load: {found.unknown}")  # fmt: skip
+        log_message(f"changes since {ref} are unknown, so every table counts as changed: "
+            f"the specs of that commit do not load: {found.unknown}")  # fmt: skip
     if removed := _select_by_name(found.removed, selectors):
         log_message(f"since {ref}, {words.describe_removed_specs([spec.name for spec in removed])}")
     return (
@@ -142,7 +153,7 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
 
 
 def _parse_label(text: str) -> tuple[str, str]:
-    """The label and its value.
+    """Return the label and its value.
 
     >>> _parse_label("team=core")
     ('team', 'core')

@@ -1,4 +1,4 @@
-"""``reconciler show``: a saved plan for people, however old it is."""
+"""``reconciler show``: render a saved plan, however old it is."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def show(
     full: Full = False,
     env: Annotated[
         str | None,
-        typer.Option("--env", metavar="NAME", help="In Markdown: what the plan is for."),
+        typer.Option("--env", metavar="NAME", help="Environment to name in Markdown."),
     ] = None,
 ) -> int:
-    """Show a saved plan. Looks at no table, so an old plan can be read as well."""
+    """Show a saved plan. Reads no table, so an old plan can be shown too."""
     print_result(
         render_plan(
             read_plan(plan), format, full=full, file=plan, environment=find_environment_name(env)

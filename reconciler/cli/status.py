@@ -1,4 +1,4 @@
-"""``reconciler status``: how tables are, and what hangs."""
+"""``reconciler status``: show table health and drift."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def status(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--output",
             "-o",
-            help="Write the status (JSON) to this file too; with --format prometheus the metrics, "
-            "and nothing to standard output.",
+            metavar="FILE",
+            help="Also write the status (JSON) to this file; with --format prometheus the metrics "
+            "go there and nothing to standard output.",
         ),
     ] = None,
     format: StatusOutput = StatusFormat.TEXT,  # noqa: A002 (the option's name)
@@ -57,11 +58,11 @@ def status(  # noqa: PLR0913 (options of a command)
     env: Env = None,
     webhook: Webhook = None,
 ) -> int:
-    """Say how tables are. In sync or not, healthy or not, what hangs, what savepoints pin.
+    """Show table health and drift: pending work, savepoints, and differences from specs.
 
-    Exits with 1 when a table cannot be read, else with 0; writes nothing to any table.
+    Exits with 1 if a table cannot be read, else with 0. Changes no table.
     """
-    at = parse_now(now)
+    time = parse_now(now)
     hook = open_webhook(webhook, "status", env)
     if output is not None:
         check_output_file(output, "the status")
@@ -70,8 +71,8 @@ def status(  # noqa: PLR0913 (options of a command)
 
     selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     chosen = select_specs(specs, selectors, env)
-    tables = read_statuses(chosen.tables, at, parallelism)
-    as_format = _build_renderer(tables, chosen, at, env)
+    tables = read_statuses(chosen.tables, time, parallelism)
+    as_format = _build_renderer(tables, chosen, time, env)
     if output is not None:
         is_metrics = format is StatusFormat.PROMETHEUS
         replace_file(output, as_format(format if is_metrics else StatusFormat.JSON))

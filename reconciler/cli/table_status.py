@@ -1,4 +1,4 @@
-"""How tables are, looked at with a word of progress for each."""
+"""Reading the status of tables with a progress bar."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 def read_statuses(
     specs: Sequence[TableSpec], now: datetime, parallelism: int
 ) -> tuple[TableStatus, ...]:
-    """The status of every table, in the order of the specs; so many at a time."""
+    """Return the status of every table, in the order of the specs."""
     from reconciler import api  # noqa: PLC0415 (heavy)
     from reconciler.cli.environment import check_variables  # noqa: PLC0415
 
     check_variables(specs)
-    with show_progress("looking", len(specs), "tables") as tell:
+    with show_progress("reading", len(specs), "tables") as report:
         return api.status(
             specs,
             now=now,
-            on_table=lambda table: tell(1, table.name, table.name),
+            on_table=lambda table: report(1, table.name, table.name),
             on_crash=lambda spec, error: report_crash(spec.name, error),
             parallelism=parallelism,
         )

@@ -1,12 +1,13 @@
-"""What people see: results on standard output, everything else on standard error.
+"""Output of commands: results on standard output, everything else on standard error.
 
-Standard error is lines for people, or one JSON object a line for programs that collect logs.
+Messages on standard error are lines for people, or one JSON object a line for log collectors.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -20,37 +21,49 @@ from reconciler.render import words
 
 Level = Literal["debug", "info", "warning", "error"]
 
+_LEVELS: Final[tuple[Level, ...]] = ("debug", "info", "warning", "error")
+_ALWAYS: Final = ("question", "traceback")
+"""Events that are written whatever the level: somebody asked for them or must answer."""
+
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 
 
 @dataclass(slots=True)
 class _LogState:
+    """State of the process. A context variable would not reach the threads that plan tables."""
+
     is_json: bool = False
+    least: Level = "info"
 
 
-_LOG: Final = _LogState()  # of the process: a context would not reach the threads that plan tables
+_LOG: Final = _LogState()
 
 
 class ProgressCallback(Protocol):
-    """Hears how many more are done and, where there is one, the notice and the table it is of."""
+    """Takes the number of items done since the last call, a notice or "", and its table or ""."""
 
     def __call__(self, done: int, notice: str, table: str = "", /) -> None: ...
 
 
 def set_log_format(*, json_lines: bool) -> None:
-    """Choose what standard error carries from here on."""
+    """Choose JSON lines or lines for people for standard error, from here on."""
     _LOG.is_json = json_lines
 
 
+def set_verbosity(least: Level) -> None:
+    """Write only messages of this level and above, from here on."""
+    _LOG.least = least
+
+
 def is_json_log() -> bool:
-    """Whether standard error carries JSON lines."""
+    """Return whether standard error carries JSON lines."""
     return _LOG.is_json
 
 
 def print_result(result: str | bytes) -> None:
     """Write a result to standard output, which carries nothing else.
 
-    Raises StorageError where it takes no more, as on a full disk.
+    Raises StorageError if the write fails, for example on a full disk.
     """
     if sys.stdout is None:
         raise StorageError("standard output", "is closed")
@@ -66,22 +79,24 @@ def _handle_write_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Python would complain once more at exit
+        # without this, Python reports the error once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # who reads us has read enough
+        if isinstance(error, BrokenPipeError):  # the reader has read enough
             raise SystemExit(_BROKEN_PIPE) from None
         raise StorageError("standard output", error.strerror or str(error)) from None
 
 
 def log_message(line: str, *, level: Level = "info", event: str = "", table: str = "") -> None:
-    """One line for people, on standard error; work goes on where nobody can read it.
+    """Write one message to standard error. Work goes on if nobody can read it.
 
-    As JSON it is one object, whose message leaves out what the fields ``level`` and ``table`` say.
+    In a JSON record, the message does not repeat the fields ``level`` and ``table``.
     """
+    if _LEVELS.index(level) < _LEVELS.index(_LOG.least) and event not in _ALWAYS:
+        return
     line = words.escape_ci_commands(line)
     if _LOG.is_json:
         line = _format_record(line, level, event, table)
-    with suppress(OSError, AttributeError):  # full, or closed
+    with suppress(OSError, AttributeError):  # the disk is full, or the stream is closed
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
@@ -96,10 +111,14 @@ def _format_record(line: str, level: Level, event: str, table: str) -> str:
 
 
 def wants_color() -> bool:
-    """Whether standard output is a terminal that shows colours (https://no-color.org)."""
-    return (
-        sys.stdout.isatty() and not runtime.environment().get("NO_COLOR") and _is_capable_terminal()
-    )
+    """Return whether standard output is a terminal that shows colours (https://no-color.org)."""
+    is_plain = runtime.environment().get("NO_COLOR")
+    return sys.stdout.isatty() and not is_plain and _is_capable_terminal()
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal on standard output; None if it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _is_capable_terminal() -> bool:
@@ -107,15 +126,15 @@ def _is_capable_terminal() -> bool:
 
 
 def require_terminal(instead: str) -> None:
-    """Raises UsageError where nobody can be asked."""
+    """Raise UsageError if there is no terminal to ask a person at."""
     if not sys.stdin.isatty():
-        raise UsageError(f"there is no terminal to ask at; {instead}")
+        raise UsageError(f"no terminal to ask at; {instead}")
 
 
 def ask_yes_no(question: str, instead: str) -> bool:
-    """Ask a person; only "yes" is yes. Raises UsageError where nobody can be asked."""
+    """Ask a person and return whether the answer is "yes"; UsageError without a terminal."""
     require_terminal(instead)
-    question = f"{question} Only 'yes' is taken for yes: "
+    question = f"{question} Only 'yes' will be accepted: "
     if _LOG.is_json:
         log_message(question.rstrip(), event="question")
     else:
@@ -128,22 +147,23 @@ def ask_yes_no(question: str, instead: str) -> bool:
 def show_progress(
     what: str, total: int, unit: str, *, table: str = ""
 ) -> Iterator[ProgressCallback]:
-    """A bar on a terminal, a line for each notice elsewhere; ``table``: all of it is about one.
+    """Show a progress bar on a terminal, and a line for each notice elsewhere.
 
-    The block calls ``tell(done, notice)`` with how many more are done; an empty notice makes no
-    line.
+    The block calls ``report(done, notice)`` with the number of items done since its last call. An
+    empty notice makes no line. ``table``: the table that all of it is about.
     """
-    of = f"{words.escape_text(table)}: " if table else ""
-    if _LOG.is_json or not sys.stderr.isatty() or not _is_capable_terminal():
+    prefix = f"{words.escape_text(table)}: " if table else ""
+    is_quiet = _LEVELS.index(_LOG.least) > _LEVELS.index("info")
+    if is_quiet or _LOG.is_json or not sys.stderr.isatty() or not _is_capable_terminal():
 
-        def tell(_done: int, notice: str, of_table: str = "", /) -> None:
+        def report(_done: int, notice: str, of_table: str = "", /) -> None:
             if notice:
-                one = table or of_table
-                log_message(f"{of}{what}: {words.escape_text(notice)}", event="progress", table=one)
+                message = f"{prefix}{what}: {words.escape_text(notice)}"
+                log_message(message, event="progress", table=table or of_table)
 
-        yield tell
+        yield report
         return
-    from reconciler.cli.progress_bars import show_bar  # noqa: PLC0415 (only terminals pay for rich)
+    from reconciler.cli.progress_bars import show_bar  # noqa: PLC0415 (rich is slow to import)
 
-    with show_bar(f"{of}{what}", total, unit) as advance:
+    with show_bar(f"{prefix}{what}", total, unit) as advance:
         yield lambda done, notice, _of_table="", /: advance(done, words.escape_text(notice))

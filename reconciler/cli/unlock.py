@@ -21,7 +21,7 @@ def unlock(  # noqa: PLR0913 (options of a command)
     specs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SPEC_OR_DIR", help="The spec of one table, or where selectors find one."
+            metavar="SPEC_OR_DIR", help="Spec of the table, or specs that selectors choose from."
         ),
     ],
     *,
@@ -32,9 +32,9 @@ def unlock(  # noqa: PLR0913 (options of a command)
     changed_since: ChangedSince = None,
     env: Env = None,
 ) -> int:
-    """Remove a table's lock, after saying who has it and since when.
+    """Remove a table's lock, after showing who holds it and since when.
 
-    Only for a lock whose holder is gone for good: a writer that still runs would go on without it.
+    Only for a lock whose holder is gone for good: a running writer would go on without its lock.
     """
     from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
@@ -42,7 +42,7 @@ def unlock(  # noqa: PLR0913 (options of a command)
     found = select_specs(specs, selectors, env)
     if len(found.tables) != 1:
         tables = words.format_tables(len(found.tables), found.selection)
-        raise UsageError(f"{tables}: unlock takes one at a time; choose it by --name")
+        raise UsageError(f"{tables} selected, but unlock takes one; choose it with --name")
     return _unlock_table(found.tables[0], yes=yes)
 
 
@@ -51,25 +51,25 @@ def _unlock_table(spec: TableSpec, *, yes: bool) -> int:
     from reconciler.transaction.locks.file_lock import break_lock, read_lock_holder  # noqa: PLC0415
 
     storage, path = _find_lock(spec)
-    held = read_lock_holder(storage, path)
-    if held is None:
-        print_result(f"{spec.name}: the lock is free ({storage.location}/{path} is not there)\n")
+    lock = read_lock_holder(storage, path)
+    if lock is None:
+        print_result(f"{spec.name}: not locked ({storage.location}/{path} does not exist)\n")
         return 0
     print_result(f"{spec.name}: {storage.location}/{path} is held by "
-         f"{held.describe(runtime.SystemClock().now_ms())}\n")  # fmt: skip
+         f"{lock.describe(runtime.SystemClock().now_ms())}\n")  # fmt: skip
     if not yes and not ask_yes_no(
-        "Is that process gone for good, and shall its lock be removed?", "say --yes"
+        "Is that process gone for good, and should its lock be removed?", "use --yes"
     ):
-        print_result(f"{spec.name}: the lock stays\n")
+        print_result(f"{spec.name}: the lock was not removed\n")
         return 0
-    if not break_lock(storage, held):
-        raise BusyError(f"{spec.name}: the lock changed hands meanwhile and stays; look again")
-    print_result(f"{spec.name}: the lock is removed\n")
+    if not break_lock(storage, lock):
+        raise BusyError(f"{spec.name}: another process took the lock meanwhile; run unlock again")
+    print_result(f"{spec.name}: the lock was removed\n")
     return 0
 
 
 def _find_lock(spec: TableSpec) -> tuple[Storage, str]:
-    """Where the lock file of a table is; ReconcilerError when its spec declares none."""
+    """Return the storage and path of a table's lock file; ReconcilerError if its spec has none."""
     from reconciler.runtime import open_storage  # noqa: PLC0415
     from reconciler.transaction.locks.file_lock import locate_lock  # noqa: PLC0415
 

@@ -65,8 +65,13 @@ def build_effective_spec(
     defaults: Iterable[Defaults],
     environment: Environment | None,
     problems: Problems,
+    *,
+    known: Problems,
 ) -> TableSpec | None:
-    """The effective spec, None after an error; a table without a place is at ``""``."""
+    """Return the effective spec, None after an error; a table without a place is at ``""``.
+
+    ``problems`` takes what is wrong with this table; ``known`` has the problems of others.
+    """
     by, place = table.declaration, table.placement
     found = Problems()
     node = _merge_layers(table, defaults, environment)
@@ -76,7 +81,7 @@ def build_effective_spec(
         StructureReader(found).read(
             by.spec.entries["path"].node, load_definition("location"), "spec.path"
         )
-    problems.extend(_blame_declaration(problem, by, problems) for problem in found)
+    problems.extend(_blame_declaration(problem, by, known) for problem in found)
     is_misplaced = place is not None and _is_misplaced(place, problems)
     zone = node.entries.get("timezone")
     if environment is not None and (clash := environment.find_timezone_conflict(by.name, zone)):

@@ -1,12 +1,12 @@
-"""From files to effective specs: the only way in, and every problem at once."""
+"""Loading spec files: from files and folders to effective specs, with every problem at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reconciler.errors import Problems, SourcePosition
+from reconciler.errors import Problem, Problems, SourcePosition
 from reconciler.spec.declarations import check_unique_names, read_declarations, select_kind
 from reconciler.spec.effective_spec import (
     DeclaredTable,
@@ -31,20 +31,36 @@ from reconciler.spec.spec_files import DISK, FileTree, find_spec_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSpecs:
-    """What files declare. ``tables`` (sorted by name) has none of a file with an error.
+    """What files declare.
 
-    ``problems`` are errors and warnings in the order of the files' lines.
+    ``tables``: effective specs sorted by name, without those of files with an error. ``problems``:
+    errors and warnings in the order of files and lines. ``table_warnings``: the warnings about each
+    table by its name; ``default_warnings``: those about TableDefaults.
     """
 
     tables: tuple[TableSpec, ...]
     guardrails: tuple[Guardrail, ...]
     problems: Problems
+    table_warnings: Mapping[str, frozenset[Problem]] = field(default_factory=dict)
+    default_warnings: frozenset[Problem] = frozenset()
+
+    def list_warnings(self, selected: Iterable[TableSpec] | None) -> tuple[Problem, ...]:
+        """Return the warnings without those about tables that are not selected; None selects all.
+
+        Warnings about policies and environments are always among them.
+        """
+        warnings = self.problems.warnings
+        if selected is None:
+            return warnings
+        wanted = frozenset().union(*(self.table_warnings.get(each.name, ()) for each in selected))
+        others = self.default_warnings.union(*self.table_warnings.values()) - wanted
+        return tuple(warning for warning in warnings if warning not in others)
 
 
 def load_specs(paths: Sequence[Path], environment: str | None = None) -> tuple[TableSpec, ...]:
-    """The effective specs of files and folders, sorted by name.
+    """Return the effective specs of files and folders, sorted by name.
 
-    Raises SpecError with every error, a line each: ``file:line:column: field: what; what to do``.
+    Raises SpecError with every error, one per line: ``file:line:column: field: problem; hint``.
     """
     loaded = read_specs(paths, environment=environment)
     loaded.problems.raise_errors()
@@ -59,44 +75,47 @@ def read_specs(
     may_be_empty: bool = False,
     may_lack_paths: bool = False,
 ) -> LoadedSpecs:
-    """Everything files and folders declare, with errors and warnings; raises nothing.
+    """Return everything that files and folders declare, with errors and warnings.
 
-    ``source`` is where they are read from, ``environment`` the name of one or its file. That they
-    declare no table, or one without a path, is an error unless it may be.
+    ``source``: where the files are read from. ``environment``: the name of an environment, or its
+    file. No table at all, or a table without a path, is an error unless the flags allow it.
     """
     problems = Problems()
     files = find_spec_files(paths, problems, source)
     found = [each for file in files for each in read_declarations(file, problems, source)]
-    above = find_inherited_policies(paths, files, problems, source)
-    found += above.declarations
+    inherited = find_inherited_policies(paths, files, problems, source)
+    found += inherited.declarations
     check_unique_names(found, problems)
-    guards = collect_guardrails(found, above.policy_folders, problems)
+    guardrails = collect_guardrails(found, inherited.policy_folders, problems)
     known = [build_environment(each, problems) for each in select_kind("Environment", found)]
-    there = choose_environment(environment, paths, files, problems, source) if environment else None
-    is_lost = bool(environment) and there is None
-    wanted = [place_table(each, there) for each in select_kind("HudiTable", found)]
-    defaults = collect_defaults(select_kind("TableDefaults", found), problems)
-    tables = _build_specs(wanted, defaults, there, problems)
-    check_distinct_places(wanted, problems)
+    chosen = None
+    if environment:
+        chosen = choose_environment(environment, paths, files, problems, source)
+    is_lost = bool(environment) and chosen is None
+    declared = [place_table(each, chosen) for each in select_kind("HudiTable", found)]
+    default_problems = Problems()
+    defaults = collect_defaults(select_kind("TableDefaults", found), default_problems)
+    problems.extend(default_problems)
+    built = _build_specs(declared, defaults, chosen, problems)
+    check_distinct_places(declared, problems)
     if not may_lack_paths and not is_lost:
-        check_paths_known(wanted, there, lambda: list_environment_names(paths, source), problems)
-    is_empty = not (found if may_lack_paths else wanted)
-    if is_empty and not may_be_empty and not problems.errors:
-        where = ", ".join(map(str, paths))
-        problems.error(
-            SourcePosition(where), "", "declares no table", "add a document with kind: HudiTable"
-        )
-    _check_listed_tables(
-        known if may_lack_paths and not environment else [there], wanted, paths, problems
-    )
+        check_paths_known(declared, chosen, lambda: list_environment_names(paths, source), problems)
+    if not (found if may_lack_paths else declared) and not may_be_empty and not problems.errors:
+        position = SourcePosition(", ".join(map(str, paths)))
+        problems.error(position, "", "declares no table", "add a document with kind: HudiTable")
+    environments = known if may_lack_paths and not environment else [chosen]
+    _check_listed_tables(environments, declared, paths, problems)
     damaged = {problem.position.file for problem in problems.errors}
-    sound = [(spec, each) for spec, each in tables if spec.source not in damaged and not is_lost]
+    sound = [
+        each for each in built if each.spec and each.spec.source not in damaged and not is_lost
+    ]
+    tables = [_attach_policies(each.spec, each.table, guardrails) for each in sound if each.spec]
     return LoadedSpecs(
-        tables=tuple(
-            sorted((_attach_policies(*each, guards) for each in sound), key=lambda s: s.name)
-        ),
-        guardrails=guards,
+        tables=tuple(sorted(tables, key=lambda spec: spec.name)),
+        guardrails=guardrails,
         problems=problems,
+        table_warnings={each.table.declaration.name: each.warnings for each in built},
+        default_warnings=frozenset(default_problems.warnings),
     )
 
 
@@ -106,13 +125,22 @@ def _check_listed_tables(
     paths: Sequence[Path],
     problems: Problems,
 ) -> None:
-    """Where all is well so far: the tables that environments list are among those declared."""
-    if tables and not problems.errors:
-        for environment in environments:
-            if environment is not None:
-                check_listed_tables(
-                    environment, [each.declaration.name for each in tables], paths, problems
-                )
+    """Check, if there is no error so far, that tables listed by environments are declared."""
+    if not tables or problems.errors:
+        return
+    names = [each.declaration.name for each in tables]
+    for environment in environments:
+        if environment is not None:
+            check_listed_tables(environment, names, paths, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltSpec:
+    """A declared table, its effective spec (None after an error), and the warnings about it."""
+
+    table: DeclaredTable
+    spec: TableSpec | None
+    warnings: frozenset[Problem]
 
 
 def _build_specs(
@@ -120,15 +148,20 @@ def _build_specs(
     defaults: Sequence[Defaults],
     environment: Environment | None,
     problems: Problems,
-) -> list[tuple[TableSpec, DeclaredTable]]:
-    made = ((build_effective_spec(each, defaults, environment, problems), each) for each in tables)
-    return [(spec, each) for spec, each in made if spec is not None]
+) -> list[_BuiltSpec]:
+    built = []
+    for table in tables:
+        found = Problems()
+        spec = build_effective_spec(table, defaults, environment, found, known=problems)
+        built.append(_BuiltSpec(table, spec, frozenset(found.warnings)))
+        problems.extend(found)
+    return built
 
 
 def _attach_policies(
     spec: TableSpec, table: DeclaredTable, guardrails: Iterable[Guardrail]
 ) -> TableSpec:
-    """With the policies over the table, wherever an environment has moved it."""
+    """Return the spec with the policies that cover it, at its own path or the environment's."""
     places = [] if table.own_placement is None else [table.own_placement.path]
-    found = tuple(guard.policy for guard in guardrails if guard.covers(spec, *places))
+    found = tuple(guardrail.policy for guardrail in guardrails if guardrail.covers(spec, *places))
     return replace(spec, guarded_by=found) if found else spec

@@ -246,7 +246,7 @@ def test_other_selectors_choose_first(repository):
     assert () == found.tables
     assert (0, 3) == (found.selection.tables, found.selection.total)
     assert ("-l team=web", "--changed-since main") == found.selection.by
-    with pytest.raises(UsageError, match="none of the 3 tables is selected"):
+    with pytest.raises(UsageError, match="none of 3 tables matches the selectors"):
         select_specs([repository.specs], Selectors(names=["x"], changed_since="main"))
 
 
@@ -258,8 +258,8 @@ def test_specs_of_then_that_do_not_load_change_everything_and_that_is_said(repos
     assert ["a", "b", "c"] == repository.changed("HEAD")
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith(
-        "what changed since HEAD cannot be told, so every table counts as changed: the specs of "
-        "then do not load: "
+        "changes since HEAD are unknown, so every table counts as changed: the specs of "
+        "that commit do not load: "
     )
     assert "b.yaml:2:7: kind: expected one of" in first
     assert "3 of 3 tables selected" == second

@@ -191,7 +191,7 @@ def test_unlock_finds_the_table_in_its_environment(lake, capsys):
 
     assert run("unlock", spec, "--env", "prod") == 0
     assert capsys.readouterr().out == (
-        f"sales.orders: the lock is free (vault:/{lake}/sales.orders/.hoodie/lock is not there)\n"
+        f"sales.orders: not locked (vault:/{lake}/sales.orders/.hoodie/lock does not exist)\n"
     )
 
 

@@ -191,7 +191,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(lake, tmp_path, monkey
 
     assert run("init", "--from", lake("a"), "-o", mine.parent) == 1
     assert mine.read_text() == "mine"
-    assert "t.yaml: exists already" in capsys.readouterr().err
+    assert "t.yaml: already exists" in capsys.readouterr().err
 
 
 def test_an_environment_that_is_written_on_one_line_is_left_to_people(lake, tmp_path, capsys):

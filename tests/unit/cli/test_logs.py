@@ -69,8 +69,8 @@ def test_behind_two_hyphens_it_is_no_option(spec, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("lint", "--log-format", "xml"), "error: --log-format xml: say one of text, json\n"),
-        (("lint", "--log-format"), "error: --log-format: say one of text, json\n"),
+        (("lint", "--log-format", "xml"), "error: --log-format xml: choose text or json\n"),
+        (("lint", "--log-format"), "error: --log-format: choose text or json\n"),
     ],
 )
 def test_another_format_is_a_usage_error(arguments, said, capsys):
@@ -191,7 +191,7 @@ def test_a_question_is_a_record(monkeypatch, capsys):
         {
             "level": "info",
             "event": "question",
-            "message": "Apply this? Only 'yes' is taken for yes:",
+            "message": "Apply this? Only 'yes' will be accepted:",
         }
     ] == records(capsys.readouterr().err)
 

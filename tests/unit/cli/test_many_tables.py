@@ -417,7 +417,7 @@ def test_who_waits_for_a_lock_stops_waiting(lake):
 
 
 INTERRUPTED = (signal.SIGINT, signal.default_int_handler, 130, "interrupted")
-TOLD_TO_STOP = (signal.SIGTERM, app._exit_on_signal, 143, "told to stop")
+TOLD_TO_STOP = (signal.SIGTERM, app._exit_on_signal, 143, "terminated")
 
 
 @pytest.mark.parametrize("how", [INTERRUPTED, TOLD_TO_STOP], ids=["SIGINT", "SIGTERM"])

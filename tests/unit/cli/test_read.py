@@ -73,20 +73,20 @@ def test_an_offset_is_told_by_the_zone_of_the_spec(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--env", "prod"], 64, "--env goes with --specs"),
-        (["--explain", "--format", "csv"], 64, "say text or json"),
+        (["--env", "prod"], 64, "--env needs --specs"),
+        (["--explain", "--format", "csv"], 64, "choose text or json"),
         (["--format", "parquet"], 64, "parquet"),
         (["--limit", "-1"], 64, "--limit"),
         (["--spark-conf", "x=y"], 64, "--spark-conf x: write it as spark.some.key=value"),
-        (["--columns", "id,,p"], 64, "one of the names is empty"),
+        (["--columns", "id,,p"], 64, "a name is empty"),
         (["--columns", "id,id"], 64, "columns: id is named twice"),
         (["--columns", "nosuch"], 64, "has no column 'nosuch'"),
         (["--as-of", "yesterday"], 64, "as of 'yesterday': is no time of a timeline"),
         (["--as-of", "20200101000000"], 3, "20261121"),
         (["--incremental", "000"], 64, "write it as BEGIN..END"),
         (["--incremental", "..2026"], 64, "write it as BEGIN..END"),
-        (["--incremental", "000..", "--as-of", "2026-01-01"], 64, "say one of them"),
-        (["--incremental", "000..", "--read-optimized"], 64, "say one of them"),
+        (["--incremental", "000..", "--as-of", "2026-01-01"], 64, "give one of them"),
+        (["--incremental", "000..", "--read-optimized"], 64, "give one of them"),
         (["--incremental", "soon.."], 64, "begin 'soon': is no time of a timeline"),
     ],
 )
@@ -105,4 +105,4 @@ def test_a_path_without_a_table_and_a_name_without_a_spec_are_errors(folder, cap
     assert 1 == run("read", folder / "nothing")
     assert "no Hudi table here" in capsys.readouterr().err
     assert 64 == run("read", "sales.order", "--specs", folder)
-    assert "none of the 1 specs is called so; did you mean sales.orders?" in capsys.readouterr().err
+    assert "no spec is named sales.order (1 spec found); did you mean sales.orders?" in capsys.readouterr().err

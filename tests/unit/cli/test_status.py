@@ -66,7 +66,7 @@ def test_metrics_are_a_result_on_standard_output_too(specs, capsys):
     said = capsys.readouterr()
     assert said.out.startswith("# HELP reconciler_status_timestamp_seconds ")
     assert "reconciler_status_timestamp_seconds 1795305600\n" in said.out
-    assert "looking: orders\n" == said.err
+    assert "reading: orders\n" == said.err
 
 
 def test_a_table_that_cannot_be_read_is_an_error_and_a_sample(specs, tmp_path):
@@ -84,8 +84,8 @@ def test_a_table_that_cannot_be_read_is_an_error_and_a_sample(specs, tmp_path):
 @pytest.mark.parametrize(
     ("target", "code", "problem"),
     [
-        (".", 1, "is a folder; name the file to write the status to"),
-        ("none/status.json", 1, "is not there; make the folder first"),
+        (".", 1, "is a folder; name a file for the status"),
+        ("none/status.json", 1, "does not exist; create the folder first"),
     ],
 )
 def test_where_nothing_can_be_written_is_said_before_the_work(

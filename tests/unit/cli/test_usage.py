@@ -85,27 +85,27 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
     [
         (["plan", ""], "an argument is empty"),
         (["apply", ""], "an argument is empty"),
-        (["plan", "x", "-o", "-"], "-o -: use --format json for standard output"),
+        (["plan", "x", "-o", "-"], "-o -: to write to standard output, use --format json"),
         (["apply", "plan.json", "--digest", "foo"], "--digest foo: write it as"),
         (["plan"], "Missing argument 'SPEC_OR_DIR"),
         (["plan", "--nope", "x"], "No such option: --nope"),
         (["plan", "--changed-until", "main", "x"], "No such option: --changed-until"),
         (["plan", "--environment", "prod", "x"], "No such option: --environment"),
         (["plan", "x", "--format", "xml"], "'xml' is not one of"),
-        (["plan", "x", "--now", "yesterday"], "--now yesterday: is not a time"),
-        (["plan", "x", "--now", "2026-01-01T00:00:00"], "has no offset"),
-        (["plan", "x", "--simulate-insert", "many"], "many: give a number of rows from 1"),
-        (["plan", "x", "--simulate-insert", "0"], "0: give a number of rows from 1"),
-        (["plan", "x", "--simulate-insert", "-5"], "-5: give a number of rows from 1"),
-        (["plan", "x", "--simulate-insert", "9" * 5000], "give a number of rows from 1"),
-        (["plan", "x", "--simulate-insert", "5,"], "5,: what follows the comma is no path"),
-        (["plan", "x", "--simulate-insert", "5,../x"], "what follows the comma is no path"),
+        (["plan", "x", "--now", "yesterday"], "--now yesterday: not a valid time"),
+        (["plan", "x", "--now", "2026-01-01T00:00:00"], "no UTC offset"),
+        (["plan", "x", "--simulate-insert", "many"], "many: expected a number of rows from 1"),
+        (["plan", "x", "--simulate-insert", "0"], "0: expected a number of rows from 1"),
+        (["plan", "x", "--simulate-insert", "-5"], "-5: expected a number of rows from 1"),
+        (["plan", "x", "--simulate-insert", "9" * 5000], "expected a number of rows from 1"),
+        (["plan", "x", "--simulate-insert", "5,"], "5,: the text after the comma is not a partition path"),
+        (["plan", "x", "--simulate-insert", "5,../x"], "the text after the comma is not a partition path"),
         (["apply", "x", "--executor", "other"], "'other' is not one of"),
         (["apply", "x", "--parallelism", "0"], "--parallelism"),
         (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory: write it as"),
         (["apply", "x", "--specs", "y"], "--specs: goes with a plan file"),
         (["apply", "plan.json", "--name", "a*"], "--name: a plan is applied as it was reviewed"),
-        (["apply", "plan.json", "x"], "plan.json is a plan; apply takes one plan"),
+        (["apply", "plan.json", "x"], "plan.json is a plan; apply takes either one plan"),
         (["status", "--format", "markdown", "x"], "'markdown' is not one of"),
     ],
 )
@@ -219,7 +219,7 @@ def test_a_plan_is_written_to_no_folder_that_is_not_there(spec, tmp_path, capsys
     assert run("plan", spec, "-o", tmp_path / "none" / "plan.json") == 1
 
     said = capsys.readouterr().err
-    assert said == f"error: {tmp_path}/none: is not there; make the folder first\n"
+    assert said == f"error: {tmp_path}/none: does not exist; create the folder first\n"
     assert not (tmp_path / "none").exists()
 
 
@@ -229,7 +229,7 @@ def test_one_table_is_counted_as_one(spec, capsys):
     first, second = capsys.readouterr().err.splitlines()
 
     assert first == "1 of 1 table selected"
-    assert second.startswith("error: the one table is not selected; --name")
+    assert second.startswith("error: the only table does not match the selectors; change --name")
 
 
 def test_help_imports_nothing_heavy():
@@ -296,7 +296,7 @@ def test_showing_what_is_no_plan_names_the_file(spec, capsys):
     assert run("show", spec.parent) == 1
     assert "is a folder" in capsys.readouterr().err
     assert run("show", spec.parent / "none.json") == 1
-    assert "none.json: is not there" in capsys.readouterr().err
+    assert "none.json: does not exist" in capsys.readouterr().err
 
 
 def test_unlocking_needs_a_lock_in_the_spec(spec, capsys):

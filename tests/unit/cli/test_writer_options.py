@@ -169,7 +169,7 @@ def test_a_table_without_options_has_its_error_in_the_document(specs, capsys):
         (["--for", "hive"], "'hive' is not one of"),
         (["--for", "spark", "--hudi", "0.9"], "'0.9' is not one of"),
         (["--for", "spark", "--format", "yaml"], "'yaml' is not one of"),
-        (["--for", "spark", "--name", "nobody"], "none of the 2 tables is selected"),
+        (["--for", "spark", "--name", "nobody"], "none of 2 tables matches the selectors"),
     ],
 )
 def test_a_wrong_command_line_exits_with_64_and_one_line(arguments, message, specs, capsys):
