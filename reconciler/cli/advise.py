@@ -21,7 +21,7 @@ from reconciler.cli.options import (
     Parallelism,
 )
 from reconciler.cli.parse_now import parse_now
-from reconciler.cli.terminal import print_result, show_progress, wants_color
+from reconciler.cli.terminal import print_result, show_progress, terminal_width, wants_color
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +140,9 @@ def _render_advice(
 
     match format:
         case Format.TEXT:
-            text = advice.advice_text(advices, color=wants_color(), selection=selection)
+            text = advice.advice_text(
+                advices, color=wants_color(), width=terminal_width(), selection=selection
+            )
             return text.encode(errors="backslashreplace")
         case Format.JSON:
             return advice.advice_json(advices, selection=selection)

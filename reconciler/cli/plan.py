@@ -25,7 +25,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.output_files import check_output_file, replace_file
 from reconciler.cli.parse_now import parse_now
-from reconciler.cli.terminal import print_result, show_progress, wants_color
+from reconciler.cli.terminal import print_result, show_progress, terminal_width, wants_color
 from reconciler.cli.webhook import Webhook, open_webhook
 from reconciler.errors import UsageError
 from reconciler.render import words
@@ -168,7 +168,7 @@ def render_plan(
         case Format.TEXT:
             from reconciler.render.plan_text import plan_text  # noqa: PLC0415
 
-            return plan_text(plan, color=wants_color(), full=full)
+            return plan_text(plan, color=wants_color(), width=terminal_width(), full=full)
         case Format.JSON:
             from reconciler.plans.document import dump_plan  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from reconciler.cli.environment import check_plan_variables
 from reconciler.cli.error_reports import report_crash
 from reconciler.cli.options import Format
 from reconciler.cli.spark import open_spark_session
-from reconciler.cli.terminal import log_message, show_progress, wants_color
+from reconciler.cli.terminal import log_message, show_progress, terminal_width, wants_color
 from reconciler.errors import ReconcilerError, StaleError
 from reconciler.executor.audit import AuditLog
 from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, FileDeleter, LocalDeleter
@@ -333,7 +333,7 @@ def render_result(
 
     match format:
         case Format.TEXT:
-            return render.result_text(result, color=wants_color())
+            return render.result_text(result, color=wants_color(), width=terminal_width())
         case Format.JSON:
             return render.result_json(result)
         case Format.MARKDOWN:

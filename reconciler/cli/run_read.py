@@ -11,7 +11,7 @@ from reconciler import api
 from reconciler.cli import interruption
 from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat
 from reconciler.cli.spark import open_spark_session
-from reconciler.cli.terminal import log_message, print_result, wants_color
+from reconciler.cli.terminal import log_message, print_result, terminal_width, wants_color
 from reconciler.reader.pruning import keep_all
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.row_group_counts import count_row_groups
@@ -50,7 +50,9 @@ def print_explanation(options: ReadOptions) -> None:
     if options.format is RowFormat.JSON:
         print_result(read_report.explanation_json(report))
     else:
-        print_result(read_report.explanation_text(report, color=wants_color()))
+        print_result(
+            read_report.explanation_text(report, color=wants_color(), width=terminal_width())
+        )
 
 
 def print_rows(options: ReadOptions) -> None:

@@ -24,7 +24,7 @@ from reconciler.cli.options import (
 from reconciler.cli.output_files import check_output_file, replace_file
 from reconciler.cli.parse_now import parse_now
 from reconciler.cli.table_status import read_statuses
-from reconciler.cli.terminal import print_result, wants_color
+from reconciler.cli.terminal import print_result, terminal_width, wants_color
 from reconciler.cli.webhook import Webhook, open_webhook
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def _build_renderer(
     def rendered(format: StatusFormat) -> bytes:  # noqa: A002 (the option's name)
         match format:
             case StatusFormat.TEXT:
-                text = status.status_text(tables, color=wants_color(), selection=chosen.selection)
+                text = status.status_text(
+                    tables, color=wants_color(), width=terminal_width(), selection=chosen.selection
+                )
                 return text.encode(errors="backslashreplace")
             case StatusFormat.JSON:
                 return status.status_json(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from reconciler.cli.terminal import print_result, wants_color
+from reconciler.cli.terminal import print_result, terminal_width, wants_color
 from reconciler.errors import AlreadyExistsError, ReconcilerError
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
@@ -68,7 +68,7 @@ def _run_story(folder: Path) -> int:
         spec=spec,
         storage=runtime.open_storage(spec.path),
         batches=written,
-        terminal=Terminal(has_color=wants_color()),
+        terminal=Terminal(has_color=wants_color(), width=terminal_width()),
     )
     shop.write_batches()
     shop.plan_table()

