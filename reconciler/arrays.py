@@ -71,8 +71,32 @@ def to_numpy_numbers(column: Any) -> NDArray[Any]:
     >>> to_numpy_numbers(to_integer_array(np.array([3, 1], np.int32))[1:]).tolist()
     [1]
     """
-    whole = np.frombuffer(column.buffers()[1] or b"", dtype=str(column.type))
+    return view_values(column, str(column.type))
+
+
+def view_values(column: Any, kind: Any, words: int = 1) -> NDArray[Any]:
+    """Return the buffer of a column of fixed width as numbers of a numpy type.
+
+    The content of null rows is undefined. ``words``: numbers per value; several give a column each.
+
+    >>> view_values(pa.array([1.5, None, 2.5])[1:], np.float64)[-1:].tolist()
+    [2.5]
+    """
+    whole: NDArray[Any] = np.frombuffer(column.buffers()[1] or b"", kind)
+    if words > 1:
+        whole = whole.reshape(-1, words)
     return whole[column.offset : column.offset + len(column)]
+
+
+def sum_by_code(codes: NDArray[Any], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the sum of the values of each code from 0 to ``count``, exact unlike sums of floats.
+
+    >>> sum_by_code(np.array([0, 2, 0]), np.array([1, 2, 3]), 3).tolist()
+    [4, 0, 2]
+    """
+    found = np.zeros(count, np.int64)
+    np.add.at(found, codes, values)
+    return found
 
 
 def sort_unique(values: NDArray[Any]) -> NDArray[Any]:

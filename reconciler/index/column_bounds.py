@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools
+from reconciler.arrays import to_integer_array, to_numpy_bools, view_values
 from reconciler.index.model import ColumnStats
 from reconciler.index.value_sets import HIGHEST, LOWEST, Cut, ValueSet
 
@@ -74,7 +74,7 @@ def _make_side(column: Any, *, is_least: bool) -> _Side:
     kind, types = column.type, pa.types
     if types.is_floating(kind):
         filled = column.cast(pa.float64()).fill_null(-np.inf if is_least else np.inf)
-        return _NumberSide(_stored_values(filled, np.float64))
+        return _NumberSide(view_values(filled, np.float64))
     if types.is_decimal(kind) and not _is_short(column):
         return _ArrowSide(column, None if is_least else column.is_null())
     if types.is_string(kind) or types.is_binary(kind):
@@ -92,30 +92,20 @@ def _is_short(column: Any) -> bool:
     """Return whether every decimal fits into 64 bits and no bound of a wider type is unknown."""
     if column.type.precision <= _LONG_DIGITS:
         return True
-    words = _decimal_words(column)
+    words = view_values(column, np.int64, 2)
     return not column.null_count and bool(np.all(words[:, 1] == words[:, 0] >> 63))
-
-
-def _decimal_words(column: Any) -> NDArray[np.int64]:
-    words = np.frombuffer(column.buffers()[1] or b"", np.int64).reshape(-1, 2)
-    return words[column.offset : column.offset + len(column)]
 
 
 def _whole_numbers(column: Any) -> NDArray[np.int64]:
     """Return booleans, numbers, short decimals, days and times as their stored integers."""
     kind, types = column.type, pa.types
     if types.is_decimal(kind):
-        return _decimal_words(column)[:, 0]
+        return view_values(column, np.int64, 2)[:, 0]
     if types.is_date32(kind):
         column = column.cast(pa.int32())
     elif types.is_boolean(kind):
         column = column.cast(pa.int8())
-    return _stored_values(column.cast(pa.int64()), np.int64)
-
-
-def _stored_values(column: Any, kind: type[np.generic]) -> NDArray[Any]:
-    whole: NDArray[Any] = np.frombuffer(column.buffers()[1] or b"", kind)
-    return whole[column.offset : column.offset + len(column)]
+    return view_values(column.cast(pa.int64()), np.int64)
 
 
 class _NumberSide(_Side):

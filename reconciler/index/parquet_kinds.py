@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array, to_numpy_bools
+from reconciler.arrays import to_boolean_array, to_numpy_bools, view_values
 from reconciler.index.arrow_values import is_true, make_array
 
 if TYPE_CHECKING:
@@ -273,9 +273,7 @@ def _convert_times(
 def _fill_nulls(column: Any, value: float) -> NDArray[Any]:
     """Return the values of an array of numbers, with ``value`` in place of nulls."""
     kind = np.dtype(column.type.to_pandas_dtype())
-    whole: NDArray[Any] = np.frombuffer(column.buffers()[1] or b"", kind)
-    whole = whole[column.offset : column.offset + len(column)]
-    return np.where(to_numpy_bools(column.is_valid()), whole, kind.type(value))
+    return np.where(to_numpy_bools(column.is_valid()), view_values(column, kind), kind.type(value))
 
 
 def _make_array(values: NDArray[Any], is_known: NDArray[np.bool_], wanted: Any) -> Any:

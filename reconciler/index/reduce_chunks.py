@@ -8,7 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import (
+    sum_by_code,
+    to_boolean_array,
+    to_integer_array,
+    to_numpy_bools,
+    to_numpy_numbers,
+)
 from reconciler.index.model import UNKNOWN, ColumnStats
 
 if TYPE_CHECKING:
@@ -42,8 +48,7 @@ def _sum_counts(
     values: NDArray[np.int64], file: NDArray[np.int64], count: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Sum counts per file; unknown if any chunk's count is unknown or the file has no chunk."""
-    sums = np.zeros(len(count), np.int64)
-    np.add.at(sums, file, values)
+    sums = sum_by_code(file, values, len(count))
     is_known = np.bincount(file, values >= 0, len(count)) == count
     return np.where(is_known & (count > 0), sums, UNKNOWN)
 

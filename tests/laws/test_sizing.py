@@ -140,9 +140,9 @@ def test_no_file_of_a_steady_write_exceeds_the_target_by_15_percent(table, kind,
     found = assign_rows(*table, kind, rule)
     is_filled = (found.inserts > 0) & (~found.is_new | (found.inserts > 1))
 
-    assert (found.expected[is_filled] <= 1.15 * rule.sizes.target + 1).all()
+    assert (found.expected_size[is_filled] <= 1.15 * rule.sizes.target + 1).all()
     is_old = is_filled & ~found.is_new
-    assert (found.expected[is_old] <= rule.sizes.target + 1).all()
+    assert (found.expected_size[is_old] <= rule.sizes.target + 1).all()
 
 
 @LAW
@@ -155,8 +155,8 @@ def test_file_is_filled_only_within_the_rewrite_cap(table, kind, rule):
     if rule.rewrite_cap is None or kind == MergeOnRead(indexes_logs=True):
         return
     for at in padded.tolist():
-        data = max(int(groups.base[found.group[at]]) - rule.record.fixed, 0)
-        brought = found.inserts[at] * rule.record.per_row
+        data = max(int(groups.base[found.group[at]]) - rule.record_size.fixed, 0)
+        brought = found.inserts[at] * rule.record_size.per_row
         is_free = kind == COW and found.updates[at] > 0
         assert is_free or data <= max(rule.cap.times * brought, rule.cap.least)
 
@@ -181,7 +181,7 @@ def test_steady_assignment_does_not_depend_on_the_listing_order(table, kind, rul
                 "base",
                 "logs",
                 "log_files",
-                "begun",
+                "slice_start",
                 "is_live",
                 "is_compacting",
                 "is_clustering",

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reconciler.arrays import view_values
 from reconciler.errors import UnsupportedError
 from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
 from reconciler.layout.curves.lanes import (
@@ -122,9 +123,8 @@ def _int_words(values: NDArray[np.int64]) -> Lane:
 
 def _whole_numbers(column: Any, nulls: Flags, null: int) -> NDArray[np.int64]:
     values = column.cast(pa.int8() if pa.types.is_boolean(column.type) else pa.int64())
-    stored = np.frombuffer(values.buffers()[1] or b"", f"<i{values.type.bit_width // 8}")
-    stored = stored[values.offset : values.offset + len(values)].astype(np.int64)
-    return np.where(nulls, np.int64(null), stored)
+    stored = view_values(values, f"<i{values.type.bit_width // 8}")
+    return np.where(nulls, np.int64(null), stored.astype(np.int64))
 
 
 def _padded_text(column: Any, nulls: Flags, null: int) -> Lane:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_bools
+from reconciler.arrays import to_numpy_bools, view_values
 from reconciler.errors import UnsupportedError
 
 Lane = NDArray[np.uint64]
@@ -130,7 +130,7 @@ def fixed_lanes(column: Any, name: str) -> Sequence[Lane]:
     if types.is_decimal(kind):
         return _decimal_lanes(column)
     if types.is_unsigned_integer(kind):
-        return (_stored_values(column, str(kind)).astype(np.uint64),)
+        return (view_values(column, str(kind)).astype(np.uint64),)
     if types.is_integer(kind) or types.is_temporal(kind):
         return (_signed_lane(column, name),)
     raise unordered_column_error(name, kind)
@@ -145,24 +145,18 @@ def _signed_lane(column: Any, name: str) -> Lane:
     widths = {8: "i1", 16: "<i2", 32: "<i4", 64: "<i8"}
     if pa.types.is_interval(column.type) or column.type.bit_width not in widths:
         raise unordered_column_error(name, column.type)
-    values = _stored_values(column, widths[column.type.bit_width])
+    values = view_values(column, widths[column.type.bit_width])
     return values.astype(np.int64).view(np.uint64) ^ SIGN
-
-
-def _stored_values(column: Any, dtype: str) -> NDArray[Any]:
-    """Return the column's buffer as an array; the content of null rows is undefined."""
-    whole = np.frombuffer(column.buffers()[1] or b"", dtype)
-    return whole[column.offset : column.offset + len(column)]
 
 
 def double_values(column: Any) -> NDArray[np.float64]:
     """Return the values of a column of numbers as doubles."""
-    return _stored_values(column.cast(pa.float64()), "<f8")
+    return view_values(column.cast(pa.float64()), "<f8")
 
 
 def _double_lane(column: Any) -> Lane:
     with np.errstate(invalid="ignore"):  # a NaN may be signalling
-        values = _stored_values(column, "<f8") + 0.0  # -0.0 becomes 0.0
+        values = view_values(column, "<f8") + 0.0  # -0.0 becomes 0.0
     bits = values.view(np.uint64)
     below_zero = (bits.view(np.int64) >> np.int64(63)).view(np.uint64)  # all ones or none
     found: Lane = bits ^ (below_zero | SIGN)
@@ -174,21 +168,16 @@ def _decimal_lanes(column: Any) -> Sequence[Lane]:
     if column.type.bit_width < 2 * _LANE:
         column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
     count = column.type.bit_width // _LANE
-    words = _stored_words(column, count)
+    words = view_values(column, "<u8", count)
     if column.type.precision <= _MAX_LONG_DIGITS:
         return (words[:, 0] ^ SIGN,)
     return (words[:, -1] ^ SIGN, *(words[:, i].copy() for i in range(count - 2, -1, -1)))
 
 
-def _stored_words(column: Any, count: int) -> Lane:
-    whole = np.frombuffer(column.buffers()[1] or b"", "<u8").reshape(-1, count)
-    return whole[column.offset : column.offset + len(column)]
-
-
 def truncate_decimals(column: Any) -> NDArray[np.int64]:
     """Convert decimals like Java's BigDecimal.longValue: the lowest 64 bits, without fraction."""
     whole = column.cast(pa.decimal256(76, 0), safe=False)
-    return _stored_words(whole, 4)[:, 0].view(np.int64)
+    return view_values(whole, "<u8", 4)[:, 0].view(np.int64)
 
 
 def sort_text(values: Any) -> Any:

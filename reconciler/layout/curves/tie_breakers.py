@@ -30,7 +30,7 @@ def make_tie_breakers(column: Any, name: str) -> Lane:
     if not is_text(column.type):
         found = np.zeros(len(column), np.uint64)
         for lane in fixed_lanes(column, name):
-            found = _mix_bits(found ^ lane)
+            found = mix_bits(found ^ lane)
     else:
         found = _text_tie_breakers(column)
     return np.where(is_null(column), np.uint64(0), found)
@@ -39,17 +39,17 @@ def make_tie_breakers(column: Any, name: str) -> Lane:
 def _text_tie_breakers(column: Any) -> Lane:
     values = text_bytes(column)
     lengths = values.lengths()
-    found = _mix_bits(lengths)
+    found = mix_bits(lengths)
     rows: NDArray[np.int64] = np.flatnonzero(lengths)
     depth = 0
     while len(rows):
-        found[rows] = _mix_bits(found[rows] ^ values.lane(depth, rows))
+        found[rows] = mix_bits(found[rows] ^ values.lane(depth, rows))
         depth += 1
         rows = rows[lengths[rows] > np.uint64(8 * depth)]
     return found
 
 
-def _mix_bits(bits: Lane) -> Lane:
+def mix_bits(bits: Lane) -> Lane:
     """Mix bits so that each bit of the result depends on all of them (the end of splitmix64)."""
     bits = bits + _STEP
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST

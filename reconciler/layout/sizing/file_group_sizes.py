@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import sum_by_code, to_integer_array
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
@@ -97,7 +97,7 @@ def measure_groups(
         partition=files.group_partition[order],
         file_id=files.group_id.take(to_integer_array(order)),
         base=base[order],
-        logs=_sum_sizes(of_file[is_log], files.size[is_log], count)[order],
+        logs=sum_by_code(of_file[is_log], files.size[is_log], count)[order],
         log_files=np.bincount(of_file[is_log], minlength=count)[order],
         slice_start=begun[order],
         instants=view.times,
@@ -139,12 +139,6 @@ def _listing_order(view: FileView) -> NDArray[np.int64]:
     """Return the groups of each partition sorted by their first file name, as stores list them."""
     groups, first = np.unique(view.files.group, return_index=True)
     found: NDArray[np.int64] = groups[np.argsort(first, kind="stable")].astype(np.int64)
-    return found
-
-
-def _sum_sizes(at: NDArray[np.int64], sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    found = np.zeros(count, np.int64)
-    np.add.at(found, at, sizes)
     return found
 
 

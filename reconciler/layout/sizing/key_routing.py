@@ -16,11 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reconciler.layout.curves.tie_breakers import mix_bits
+
 Hashes = NDArray[np.uint64]
 
-_FIRST: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
-_SECOND: Final = np.uint64(0x94D0_49BB_1331_11EB)
-_STEP: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _WORD: Final = 8
 _BITS: Final = 64
 #: bins per bucket: a boundary is off by at most half a bin, a file by one, 0.4 % of a bucket
@@ -64,14 +63,14 @@ def hash_record_keys(keys: Any) -> Hashes:
     own = memoryview(keys.buffers()[2] or b"")[int(ends[0]) : int(ends[-1])]
     data = bytes(own) + bytes(_WORD)
     whole = np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
-    found = _mix_bits(lengths.astype(np.uint64))
+    found = mix_bits(lengths.astype(np.uint64))
     rows: NDArray[np.int64] = np.flatnonzero(lengths)
     depth = 0
     while len(rows):
         left = lengths[rows] - depth
         word = whole[starts[rows] + depth]
         unused = np.uint64(8) * (np.uint64(_WORD) - np.minimum(left, _WORD).astype(np.uint64))
-        found[rows] = _mix_bits(found[rows] ^ ((word << unused) >> unused))
+        found[rows] = mix_bits(found[rows] ^ ((word << unused) >> unused))
         depth += _WORD
         rows = rows[left > _WORD]
     return found
@@ -126,12 +125,3 @@ def find_exact_boundaries(hashes: Hashes, inserts: NDArray[np.int64]) -> RouteBo
     """
     assert len(hashes) == inserts.sum(), "the hashes are those of the planned rows"
     return RouteBoundaries(np.sort(hashes)[np.cumsum(inserts)[:-1]])
-
-
-def _mix_bits(bits: Hashes) -> Hashes:
-    """Mix bits so that each bit of the result depends on all of them (the end of splitmix64)."""
-    bits = bits + _STEP
-    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
-    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
-    found: Hashes = bits ^ (bits >> np.uint64(31))
-    return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import sum_by_code
 from reconciler.layout.sizing.assignment_rules import FileSizeLimits
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.filling import MAX_OVERFILL
@@ -100,7 +101,7 @@ def _build_histogram(size: NDArray[np.int64], sizes: FileSizeLimits) -> tuple[Hi
     )
     at = np.searchsorted(ends, size, "right")
     files = np.bincount(at, minlength=len(ends) + 1).tolist()
-    total = _sum_sizes(at, size, len(ends) + 1)
+    total = sum_by_code(at, size, len(ends) + 1).tolist()
     return tuple(
         HistogramBar(least=least, below=below, files=files[nth], bytes=total[nth])
         for nth, (least, below) in enumerate(zip([0, *ends], [*ends, None], strict=True))
@@ -116,7 +117,7 @@ def _count_by_partition(
     files = np.bincount(partition, minlength=count).tolist()
     small = np.bincount(partition[is_small], minlength=count)
     pinned = np.bincount(partition[is_pinned], minlength=count).tolist()
-    total = _sum_sizes(partition[is_small], groups.base[is_base][is_small], count)
+    total = sum_by_code(partition[is_small], groups.base[is_base][is_small], count).tolist()
     order = np.argsort(-small, kind="stable")[: np.count_nonzero(small)].tolist()
     return tuple(
         PartitionSmallFiles(
@@ -142,17 +143,10 @@ def _count_by_operation(
     made = codes[groups.slice_start[is_base]] if len(codes) else np.zeros(0, np.int64)
     files = np.bincount(made, minlength=len(names)).tolist()
     small = np.bincount(made[is_small], minlength=len(names)).tolist()
-    total = _sum_sizes(made, groups.base[is_base], len(names))
+    total = sum_by_code(made, groups.base[is_base], len(names)).tolist()
     order = sorted(range(len(names)), key=lambda nth: (-small[nth], -files[nth], names[nth]))
     return tuple(
         OperationFiles(operation=names[nth], files=files[nth], small=small[nth], bytes=total[nth])
         for nth in order
         if files[nth]
     )
-
-
-def _sum_sizes(at: NDArray[Any], sizes: NDArray[np.int64], count: int) -> list[int]:
-    """Return exact integer sums; sums of floats would be inexact beyond 2**53."""
-    found = np.zeros(count, np.int64)
-    np.add.at(found, at, sizes)
-    return [int(total) for total in found]
