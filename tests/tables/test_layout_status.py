@@ -52,7 +52,7 @@ def test_a_pending_clustering_says_what_it_has_in_hand(tmp_path):
     assert ("20261121043517557", "REQUESTED") == (pending.instant, pending.state)
     assert (2, 1, True) == (pending.file_groups, pending.partitions, pending.is_stuck)
     assert (
-        "! stuck clustering 20261121043517557 requested for 19.4 hours, 2 file groups in 1 "
+        "! stuck clustering 20261121043517557 requested for 19.4 hours, of 2 file groups in 1 "
         "partition; longer than concurrency.staleAfter"
     ) in text_of(found)
     assert 1 == text_of(found).count("20261121043517557 requested for")
