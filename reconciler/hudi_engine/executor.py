@@ -1,4 +1,4 @@
-"""What real Hudi, where it is on Spark's class path, is asked to do: execute a pending plan."""
+"""The interface of a Hudi bundle that executes pending plans."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from reconciler.storage.api import StorageRef
 
 
 class HudiExecutor(Protocol):
-    """A Hudi bundle in the JVM of a Spark driver. Its own messages come as ReconcilerError."""
+    """A Hudi bundle in the JVM of a Spark driver; its own errors are raised as ReconcilerError."""
 
     def read_version(self) -> str:
-        """The bundle's; raises ReconcilerError, with how to add one, where there is none."""
+        """Return the bundle's version; raises ReconcilerError that says how to add one."""
 
     def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
-        """Execute the pending clean of that instant and complete it.
+        """Execute the pending clean of an instant and complete it.
 
-        Hudi executes every pending clean of a table: there must be no other one.
+        Hudi executes every pending clean of a table, so there must be no other one.
         """
 
     def cluster(
         self, ref: StorageRef, instant: str, options: Mapping[str, str], *, outputs: int
     ) -> None:
-        """Execute the pending clustering of that instant and complete it.
+        """Execute the pending clustering of an instant and complete it.
 
-        ``outputs``: the most files that one of its groups is to become. When this is interrupted
-        Hudi has ended; raises PartialError where it goes on all the same.
+        ``outputs``: the largest number of files that one of its groups becomes. After an
+        interruption Hudi has stopped; raises PartialError where it has not.
         """
 
     def tally_groups(
         self, ref: StorageRef, job: RewriteJob, groups: Sequence[RewriteGroup]
     ) -> list[Tally]:
-        """Rows and keys of every group, read by us."""
+        """Count rows and keys of every group, read by this package."""

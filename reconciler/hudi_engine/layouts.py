@@ -1,7 +1,7 @@
-"""Which of the declared layouts Hudi can make, so that nobody gets another one than was reviewed.
+"""Check which declared layouts Hudi can make, so that the reviewed layout results.
 
-Source: SpaceCurveSortingHelper, ZOrderingUtil, HilbertCurveUtils, RowCustomColumnsSortPartitioner;
-0.15 to 1.2. Where Hudi itself would go on in silence, we refuse.
+Hudi itself would silently use another order. Source: SpaceCurveSortingHelper, ZOrderingUtil,
+HilbertCurveUtils, RowCustomColumnsSortPartitioner; 0.15 to 1.2.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from reconciler.errors import UnsupportedError
 from reconciler.state.clustering_layout import ClusteringLayout
 
 _INSTEAD: Final = "apply with --executor native"
-#: Hudi's names
+#: curve -> Hudi's name
 _STRATEGIES: Final = {
     None: "linear",
     "linear": "linear",
     "z-order": "z-order",
     "hilbert": "hilbert",
 }
-#: a Hilbert key is cut to 63 bytes
-_MOST_OF_HILBERT: Final = 8
-_LITTLE: Final = "no more than a few of the lowest bits of its key"
+#: Hudi cuts a Hilbert key to 63 bytes
+_MAX_HILBERT_COLUMNS: Final = 8
+_LOWEST_BITS: Final = "only a few of the lowest bits of the key"
 
 
 def find_strategy(layout: ClusteringLayout) -> str:
-    """Hudi's ``hoodie.layout.optimize.find_strategy``; raises UnsupportedError where it has none."""
+    """Return Hudi's ``hoodie.layout.optimize.strategy``; raises UnsupportedError for none."""
     if layout.curve not in _STRATEGIES:
         raise UnsupportedError(f"Hudi cannot lay rows out by a {layout.curve}: {_INSTEAD}")
     if layout.curve in ("z-order", "hilbert") and layout.mapping != "direct":
@@ -40,10 +40,10 @@ def find_strategy(layout: ClusteringLayout) -> str:
 
 
 def check_columns(layout: ClusteringLayout, types: Mapping[str, pa.DataType]) -> None:
-    """Raises UnsupportedError for columns by which Hudi would not order, or could not.
+    """Raise UnsupportedError for columns that Hudi would ignore, or fails on.
 
-    ``types``: of the table's columns by name. Only z-order and Hilbert's curve map values to bits;
-    whatever else has an order in Spark will do for linear.
+    ``types``: of the table's columns by name. Only z-order and Hilbert map values to bits; a linear
+    order takes whatever Spark can sort.
     """
     problems = tuple(_find_problems(layout, types))
     if problems:
@@ -53,11 +53,11 @@ def check_columns(layout: ClusteringLayout, types: Mapping[str, pa.DataType]) ->
 def _find_problems(layout: ClusteringLayout, types: Mapping[str, pa.DataType]) -> Iterator[str]:
     for name in layout.columns:
         if name not in types:
-            yield f"the table has no column {name} at its top, and Hudi would not order by it"
+            yield f"the table has no top-level column {name}, so Hudi would not order by it"
     known = {name: types[name] for name in layout.columns if name in types}
     if layout.curve not in ("z-order", "hilbert"):
         yield from (
-            f"Spark has no order of {kind}, of which column {name} is"
+            f"Spark cannot sort by column {name}, because it is {kind}"
             for name, kind in known.items()
             if pa.types.is_map(kind)
         )
@@ -65,26 +65,26 @@ def _find_problems(layout: ClusteringLayout, types: Mapping[str, pa.DataType]) -
     for name, kind in known.items():
         if not _has_curve_key(kind):
             yield f"Hudi fails on column {name}: its {layout.curve} has no key for {kind}"
-    if layout.curve == "hilbert" and len(layout.columns) > _MOST_OF_HILBERT:
-        yield f"Hudi's Hilbert keys hold {_MOST_OF_HILBERT} columns, not {len(layout.columns)}"
+    if layout.curve == "hilbert" and len(layout.columns) > _MAX_HILBERT_COLUMNS:
+        yield f"Hudi's Hilbert keys hold {_MAX_HILBERT_COLUMNS} columns, not {len(layout.columns)}"
     if len(known) > 1:
         yield from _find_ignored_columns(layout.curve, known)
 
 
 def _find_ignored_columns(curve: str, known: Mapping[str, pa.DataType]) -> Iterator[str]:
-    """Columns whose bits come after all bits of another: of those Hudi sees next to nothing."""
+    """Yield columns whose bits all come after those of another column, so they hardly count."""
     width = _count_key_bits if curve == "z-order" else _count_hilbert_bits
     widest = max(map(width, known.values()))
     for name, kind in known.items():
         if width(kind) < widest:
             yield (
-                f"Hudi would not order by column {name}: beside the other columns a {kind} is "
-                f"{_LITTLE}"
+                f"Hudi would not order by column {name}: next to the other columns, a {kind} is "
+                f"{_LOWEST_BITS}"
             )
 
 
 def _count_key_bits(kind: Any) -> int:
-    """Bits of a z-order key that a type fills."""
+    """Return the number of bits that a type fills in a z-order key."""
     types = pa.types
     if types.is_boolean(kind):
         return 1
@@ -94,14 +94,14 @@ def _count_key_bits(kind: Any) -> int:
 
 
 def _count_hilbert_bits(kind: Any) -> int:
-    """The same of a Hilbert key, in which a boolean is the smallest or the greatest number."""
+    """Return the same for a Hilbert key, where a boolean is the smallest or the largest number."""
     return 64 if pa.types.is_boolean(kind) else _count_key_bits(kind)
 
 
 def _has_curve_key(kind: Any) -> bool:
     types = pa.types
-    is_moment = types.is_timestamp(kind) and kind.tz is not None
-    plain = (
+    is_instant = types.is_timestamp(kind) and kind.tz is not None
+    checks = (
         types.is_boolean,
         types.is_signed_integer,
         types.is_floating,
@@ -112,4 +112,4 @@ def _has_curve_key(kind: Any) -> bool:
         types.is_binary,
         types.is_large_binary,
     )
-    return is_moment or any(is_one(kind) for is_one in plain)
+    return is_instant or any(check(kind) for check in checks)

@@ -1,4 +1,4 @@
-"""What writers with Hudi itself have to be told, so that they do as a spec says; frozen."""
+"""Options for writers that use Hudi itself, so that they follow a spec; frozen values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class WriterEngine(StrEnum):
-    """Who writes: a Spark DataFrame, Flink, Hudi's streamer, Spark SQL."""
+    """What writes a table: a Spark DataFrame, Flink, Hudi's streamer, or Spark SQL."""
 
     SPARK = "spark"
     FLINK = "flink"
@@ -16,7 +16,7 @@ class WriterEngine(StrEnum):
 
 
 class HudiRelease(StrEnum):
-    """A line of Hudi's releases, oldest first."""
+    """A release line of Hudi, oldest first."""
 
     R0_15 = "0.15"
     R1_0 = "1.0"
@@ -28,8 +28,8 @@ class HudiRelease(StrEnum):
 class WriterOption:
     """One option. ``field``: of the spec; ``because``: why a writer needs it.
 
-    ``creates_table``: it says how the table is made, not how it is written to. ``key`` begins with ``--``
-    where it is a flag of a command.
+    ``creates_table``: the option says how the table is created, not how it is written. ``key``
+    begins with ``--`` where it is a flag of a command.
     """
 
     key: str
@@ -41,10 +41,10 @@ class WriterOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterOptions:
-    """The options of one table for one engine; of those that a newer name exists of, both names.
+    """The options of one table for one engine; where a newer name exists, under both names.
 
-    ``releases``: those for which they hold. ``notes``: what options cannot say, a sentence each.
-    ``error``: why there are none.
+    ``releases``: those that the options hold for. ``notes``: what options cannot express, a
+    sentence each. ``error``: why there are no options.
     """
 
     name: str

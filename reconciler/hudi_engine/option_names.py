@@ -1,9 +1,9 @@
-"""What Hudi calls what a spec can ask of a writer, by engine and release.
+"""Hudi's names of the options that a spec sets, by engine and release.
 
-Every name is one that the release itself declares. Source: ConfigProperty constants of the Spark
-bundles 0.15.0, 1.0.2, 1.1.1 and 1.2.0 (HoodieCleanConfig, HoodieClusteringConfig,
-HoodieArchivalConfig, HoodieLockConfig, HoodieMetadataConfig, HoodieStorageConfig,
-HoodieTableConfig, DataSourceWriteOptions); FlinkOptions; HoodieOptionConfig; HoodieStreamer.Config.
+The releases themselves declare every name. Source: ConfigProperty constants of the Spark bundles
+0.15.0, 1.0.2, 1.1.1 and 1.2.0 (HoodieCleanConfig, HoodieClusteringConfig, HoodieArchivalConfig,
+HoodieLockConfig, HoodieMetadataConfig, HoodieStorageConfig, HoodieTableConfig,
+DataSourceWriteOptions); FlinkOptions; HoodieOptionConfig; HoodieStreamer.Config.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reconciler.hudi_engine.model import HudiRelease, WriterEngine
 
 
 class OptionMeaning(StrEnum):
-    """What an option is about."""
+    """What an option controls."""
 
     TARGET = auto()
     TARGET_BYTES = auto()
@@ -56,14 +56,14 @@ class OptionMeaning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OptionName:
-    """A name, and the releases that have it as their first name for something."""
+    """A name, and the releases that use it as their first name for an option."""
 
     text: str
     since: HudiRelease = HudiRelease.R0_15
     until: HudiRelease = HudiRelease.R1_2
 
     def is_used_by(self, releases: Collection[HudiRelease]) -> bool:
-        """Whether one of the releases goes by it."""
+        """Whether one of the releases uses the name."""
         return any(self.since <= release <= self.until for release in releases)
 
 
@@ -129,7 +129,7 @@ _HUDI: Final[dict[OptionMeaning, tuple[OptionName, ...]]] = {
     OptionMeaning.VERSION: _single_name("hoodie.write.table.version", HudiRelease.R1_0),
     OptionMeaning.UPGRADE: _single_name("hoodie.write.auto.upgrade", HudiRelease.R1_0),
 }
-#: Flink's own; it hands on every other ``hoodie.`` option to the writer as it is
+#: Flink's own names; Flink passes every other ``hoodie.`` option to the writer unchanged
 _FLINK: Final[dict[OptionMeaning, tuple[OptionName, ...]]] = {
     OptionMeaning.TARGET: _single_name("write.parquet.max.file.size"),
     OptionMeaning.TARGET_BYTES: _single_name("hoodie.parquet.max.file.size"),
@@ -148,9 +148,9 @@ _FLINK: Final[dict[OptionMeaning, tuple[OptionName, ...]]] = {
     OptionMeaning.ORDERING: _renamed_option(
         "precombine.field", "ordering.fields", HudiRelease.R1_1
     ),
-    OptionMeaning.PAYLOAD: (),  # its default goes by event time
+    OptionMeaning.PAYLOAD: (),  # the default compares event times
 }
-#: of TBLPROPERTIES, where a table is made
+#: names in TBLPROPERTIES, when a table is created
 _SQL: Final[dict[OptionMeaning, tuple[OptionName, ...]]] = {
     OptionMeaning.NAME: (),
     OptionMeaning.TYPE: _single_name("type"),
@@ -159,14 +159,14 @@ _SQL: Final[dict[OptionMeaning, tuple[OptionName, ...]]] = {
     OptionMeaning.ORDERING: _renamed_option("preCombineField", "orderingFields", HudiRelease.R1_1),
     OptionMeaning.PAYLOAD: _name_before_1_0("payloadClass"),
 }
-#: these are flags of the command, which win over properties
+#: flags of the command, which override properties
 _STREAMER: Final[dict[OptionMeaning, tuple[OptionName, ...]]] = {
     OptionMeaning.NAME: _single_name("--target-table"),
     OptionMeaning.TYPE: _single_name("--table-type"),
     OptionMeaning.ORDERING: _single_name("--source-ordering-field"),
     OptionMeaning.PAYLOAD: _name_before_1_0("--payload-class"),
 }
-_OWN: Final[dict[WriterEngine, dict[OptionMeaning, tuple[OptionName, ...]]]] = {
+_NAMES_BY_ENGINE: Final[dict[WriterEngine, dict[OptionMeaning, tuple[OptionName, ...]]]] = {
     WriterEngine.SPARK: {},
     WriterEngine.FLINK: _FLINK,
     WriterEngine.STREAMER: _STREAMER,
@@ -177,12 +177,12 @@ _OWN: Final[dict[WriterEngine, dict[OptionMeaning, tuple[OptionName, ...]]]] = {
 def find_option_names(
     meaning: OptionMeaning, engine: WriterEngine, releases: Collection[HudiRelease]
 ) -> tuple[str, ...]:
-    """What an engine calls it, every name that one of the releases goes by; empty: it has none.
+    """Return the names that an engine uses in one of the releases; empty where it has none.
 
     >>> find_option_names(OptionMeaning.CLEAN_POLICY, WriterEngine.SPARK, tuple(HudiRelease))
     ('hoodie.cleaner.policy', 'hoodie.clean.policy')
     >>> find_option_names(OptionMeaning.CLEAN_POLICY, WriterEngine.FLINK, (HudiRelease.R1_2,))
     ('clean.policy',)
     """
-    names = _OWN[engine].get(meaning, _HUDI[meaning])
+    names = _NAMES_BY_ENGINE[engine].get(meaning, _HUDI[meaning])
     return tuple(name.text for name in names if name.is_used_by(releases))

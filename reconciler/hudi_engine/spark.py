@@ -1,4 +1,4 @@
-"""Real Hudi in the JVM of Spark's driver, through the gateway that PySpark has to it."""
+"""Execute plans with real Hudi in the JVM of Spark's driver, through PySpark's gateway."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _CLIENT: Final = "org.apache.hudi.client.SparkRDDWriteClient"
 _KRYO: Final = "org.apache.spark.serializer.KryoSerializer"
 _SERIALIZER: Final = "spark.serializer"
-#: seconds that Hudi gets to end when its jobs are cancelled
-_TO_END_S: Final = 60
+#: seconds that Hudi gets to stop after its jobs are cancelled
+_END_TIMEOUT_S: Final = 60
 
 
 class SparkHudiExecutor:
-    """Hudi's own client on a session's context; one table at a time a thread, as Hudi allows."""
+    """Hudi's own client on a session's context; Hudi allows one table at a time per thread."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -44,7 +44,7 @@ class SparkHudiExecutor:
         return str(self._find_client().getPackage().getImplementationVersion())
 
     def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
-        """Past Hudi's client, which would first roll back what it takes for failed writes."""
+        """Execute a clean without Hudi's client, which would first roll back failed writes."""
         with _translate_errors(ref, f"executing clean {instant}"):
             engine = self._make_engine_context()
             table = self._jvm.org.apache.hudi.table.HoodieSparkTable.create(
@@ -72,19 +72,21 @@ class SparkHudiExecutor:
     ) -> list[Tally]:
         context = self._session.sparkContext
         parts = split_groups(groups)
-        found = {group.number: Tally() for group in groups}
+        tallies = {group.number: Tally() for group in groups}
         if parts:
             ship_package(context)
             task = partial(_tally_parts, ref, work)
-            described = f"reconciler: count the rows of {len(groups)} groups"
-            with run_job_group(context, described, lambda said: redact_secrets(said, ref.secrets)):
-                told = context.parallelize(parts, len(parts)).mapPartitions(task).collect()
-            for number, tally in told:
-                found[number] = found[number].add(tally)
-        return [found[group.number] for group in groups]
+            description = f"reconciler: count the rows of {len(groups)} groups"
+            with run_job_group(
+                context, description, lambda reason: redact_secrets(reason, ref.secrets)
+            ):
+                results = context.parallelize(parts, len(parts)).mapPartitions(task).collect()
+            for number, tally in results:
+                tallies[number] = tallies[number].add(tally)
+        return [tallies[group.number] for group in groups]
 
     def _call_and_wait(self, call: Callable[[], Any]) -> None:
-        """Call Java so that an interruption cancels its jobs and waits until it has given up."""
+        """Call Java; an interruption cancels its jobs and waits until it has stopped."""
         pool = ThreadPoolExecutor(1, "reconciler-hudi")
         future: Future[Any] = pool.submit(self._call_in_session, call)
         pool.shutdown(wait=False)
@@ -97,13 +99,13 @@ class SparkHudiExecutor:
             raise
 
     def _call_in_session(self, call: Callable[[], Any]) -> Any:
-        """In a thread of its own, which Java takes to be of no session."""
+        """Call in a new thread, where Java knows no active session yet."""
         java = self._session._jsparkSession  # noqa: SLF001
         self._jvm.org.apache.spark.sql.SparkSession.setActiveSession(java)
         return call()
 
     def _find_client(self) -> Any:
-        """Hudi's client as Java has it, by the loader that knows what was added to a session."""
+        """Return Hudi's client class, from the loader that knows jars added to the session."""
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415
 
         java = self._jvm.java.lang
@@ -134,49 +136,49 @@ class SparkHudiExecutor:
 
     @contextlib.contextmanager
     def _shuffle_settings(self, outputs: int) -> Iterator[None]:
-        """Sorts that end in so many files: Hudi's linear order has none of its own to say it."""
+        """Shuffle into ``outputs`` partitions; Hudi's linear order has no own option for it."""
         conf = self._session.conf
-        wanted = {
+        settings = {
             "spark.sql.shuffle.partitions": str(
                 max(outputs, int(conf.get("spark.sql.shuffle.partitions") or 1))
             ),
             "spark.sql.adaptive.coalescePartitions.enabled": "false",
         }
-        before = {key: conf.get(key) for key in wanted}
+        before = {key: conf.get(key) for key in settings}
         try:
-            for key, value in wanted.items():
+            for key, value in settings.items():
                 conf.set(key, value)
             yield
         finally:
-            with contextlib.suppress(Exception):  # Java itself may be gone
+            with contextlib.suppress(Exception):  # the JVM may be gone
                 for key, old in before.items():
                     conf.set(key, old or "")
 
 
 @contextlib.contextmanager
-def _translate_errors(ref: StorageRef, doing: str) -> Iterator[None]:
-    """Hudi's own reason, the innermost of those that it wraps; and no secret in it."""
+def _translate_errors(ref: StorageRef, action: str) -> Iterator[None]:
+    """Raise Hudi's innermost reason as a ReconcilerError without secrets."""
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # noqa: PLC0415
 
     try:
         yield
     except Py4JJavaError as error:
-        said = redact_secrets(_find_root_cause(error.java_exception), ref.secrets)
-        raise ReconcilerError(f"Hudi stopped {doing}: {said}") from error
+        reason = redact_secrets(_find_root_cause(error.java_exception), ref.secrets)
+        raise ReconcilerError(f"Hudi stopped {action}: {reason}") from error
     except (Py4JNetworkError, ConnectionError) as error:
         raise ReconcilerError(JVM_ENDED) from error
     except Py4JError as error:
-        said = redact_secrets(str(error).partition("\n")[0], ref.secrets)
-        raise ReconcilerError(f"Hudi stopped {doing}: {said}") from error
+        reason = redact_secrets(str(error).partition("\n")[0], ref.secrets)
+        raise ReconcilerError(f"Hudi stopped {action}: {reason}") from error
 
 
 def _wait_for_end(future: Future[Any]) -> None:
     try:
-        future.exception(_TO_END_S)
+        future.exception(_END_TIMEOUT_S)
     except StillRunningError:
         raise PartialError(
-            "Hudi goes on although its jobs were cancelled; look at the table when it has ended, "
-            "and run apply again"
+            "Hudi still runs although its jobs were cancelled; check the table when it has "
+            "stopped, and run apply again"
         ) from None
 
 
@@ -190,38 +192,38 @@ def _tally_parts(
         yield part.group.number, tally_part(part, job, storage)
 
 
-def _find_root_cause(thrown: Any) -> str:
-    while (cause := thrown.getCause()) is not None:
-        thrown = cause
-    return str(thrown.toString()).partition("\n")[0]
+def _find_root_cause(error: Any) -> str:
+    while (cause := error.getCause()) is not None:
+        error = cause
+    return str(error.toString()).partition("\n")[0]
 
 
 def split_groups(groups: Sequence[RewriteGroup]) -> list[SlicePart]:
-    """What is read in one task each."""
+    """Return what tasks read, one part each."""
     return [part for group in groups for part in split_into_parts(group)]
 
 
 def tally_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> Tally:
-    """Of its rows, log files merged. Raises as ``parse_input_slice`` does."""
+    """Count rows and keys of a part, log files merged. Raises as ``read_slice`` does."""
     columns = _select_key_columns(GroupColumns.from_job(job, part.group))
-    found = Tally()
+    tallies = Tally()
     for rows in columns.read(part, source, _ignore_footer):
-        found = found.add(tally_hashes(columns.hash_keys(rows)))
-    return found
+        tallies = tallies.add(tally_hashes(columns.hash_keys(rows)))
+    return tallies
 
 
 def _select_key_columns(columns: GroupColumns) -> GroupColumns:
-    """Nothing but the key is read where rows have one."""
-    names = {RECORD_KEY} if columns.key == (RECORD_KEY,) else _top_level_names(columns.key)
-    if not names:
+    """Restrict a reading to the key columns, where rows have a key."""
+    key_columns = {RECORD_KEY} if columns.key == (RECORD_KEY,) else _top_level_names(columns.key)
+    if not key_columns:
         return columns
-    wanted = tuple(name for name in columns.reading.columns or () if name in names)
-    return replace(columns, reading=replace(columns.reading, columns=wanted))
+    settings = tuple(name for name in columns.reading.columns or () if name in key_columns)
+    return replace(columns, reading=replace(columns.reading, columns=settings))
 
 
-def _top_level_names(names: Sequence[str]) -> set[str]:
-    return {name.partition(".")[0] for name in names}
+def _top_level_names(key_columns: Sequence[str]) -> set[str]:
+    return {name.partition(".")[0] for name in key_columns}
 
 
 def _ignore_footer(_footer: Any) -> None:
-    """Nobody needs the footers."""
+    """Ignore the footers of base files."""

@@ -1,7 +1,7 @@
-"""The options under which Hudi executes a plan of ours and does nothing else.
+"""Options under which Hudi executes one of our plans and does nothing else.
 
-Hudi's plans say which groups are rewritten and by which columns; curve, size and everything about
-indexes, locks and services are options of whoever executes them. Source: HoodieWriteConfig,
+Hudi's plans name the groups to rewrite and the columns to order by. Curve, file size, indexes,
+locks and services are options of whoever executes them. Source: HoodieWriteConfig,
 HoodieClusteringConfig, HoodieMetadataConfig, HoodieLayoutConfig, HoodieLockConfig; 0.15 to 1.2.
 """
 
@@ -26,12 +26,12 @@ from reconciler.state.clustering_layout import ClusteringLayout
 
 #: Hudi's file-system lock
 LOCK_PROVIDER: Final = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-#: A file ends when its rows take so many times the target before compression and encoding. Hudi
-#: rolls over by what the rows take in memory, so at the target it would write files of a third of
-#: it; the number of files is the plan's. This only bounds a file whose rows all have one key.
-_ROLLING: Final = 8
-_NOTHING_ELSE: Final = {
-    "hoodie.table.services.enabled": "true",  # false turns off what is asked for, too
+#: Hudi ends a file when its rows in memory reach its size limit, before compression. At the target
+#: itself files would be a third of it, so the limit is this multiple; the plan sets the number of
+#: files. The limit only matters for a file whose rows all have one key.
+_SIZE_FACTOR: Final = 8
+_SERVICES_OFF: Final = {
+    "hoodie.table.services.enabled": "true",  # false would also turn off the requested service
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
     "hoodie.compact.inline": "false",
@@ -39,7 +39,7 @@ _NOTHING_ELSE: Final = {
     "hoodie.clustering.async.enabled": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "direct",
-    # nobody else's unfinished write is ours to roll back
+    # never roll back unfinished writes of others
     "hoodie.clean.failed.writes.policy": "NEVER",
     "hoodie.cleaner.policy.failed.writes": "NEVER",
 }
@@ -49,9 +49,9 @@ _INDEXES: Final = {
     BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
     RECORD_INDEX: "hoodie.metadata.record.index.enable",
 }
-#: columns of Hudi's own, which it indexes unasked
-_META: Final = "_hoodie_"
-_WRITERS: Final = {
+#: Hudi indexes its own columns without being asked
+_META_PREFIX: Final = "_hoodie_"
+_WRITER_OPTIONS: Final = {
     "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
     "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
     "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",
@@ -71,14 +71,14 @@ def make_table_options(
     schema: str | None = None,
     indexes: Mapping[str, str],
 ) -> dict[str, str]:
-    """What Hudi has to know of a table to execute any plan on it.
+    """Return the options with which Hudi executes any plan on a table.
 
-    ``schema``: the table's, as Avro, where rows are read. ``indexes``: as
+    ``schema``: the table's Avro schema, where rows are read. ``indexes``: from
     ``make_index_options``.
     """
     options = {key: value for key, value in properties.raw.items() if value}
-    options |= {there: options[here] for here, there in _WRITERS.items() if here in options}
-    options |= _NOTHING_ELSE | dict(indexes)
+    options |= {there: options[here] for here, there in _WRITER_OPTIONS.items() if here in options}
+    options |= _SERVICES_OFF | dict(indexes)
     options["hoodie.datasource.write.table.type"] = properties.table_type
     if schema is not None:
         options |= {"hoodie.avro.schema": schema, "hoodie.write.schema": schema}
@@ -91,20 +91,20 @@ def make_table_options(
 def make_index_options(
     live: Collection[str], indexed: Sequence[str] = (), *, by_partition: bool = False
 ) -> dict[str, str]:
-    """Options with which Hudi keeps the metadata partitions that are live, and makes none.
+    """Return options with which Hudi keeps the live metadata partitions and creates none.
 
-    A writer for which an index is off removes it from the table, so none may be left unsaid.
-    ``indexed``: columns of the index on column statistics, none where nobody wrote them down;
-    ``removed_by_partition``: whether the record index has every partition's keys by themselves. Raises
-    UnsupportedError for indexes that Hudi may not keep.
+    A writer removes an index that is off for it, so every index must be set. ``indexed``: the
+    columns of the column statistics index, empty where no file names them. ``by_partition``:
+    whether the record index holds keys per partition. Raises UnsupportedError for indexes that Hudi
+    may not keep.
 
     >>> make_index_options(["files"])["hoodie.metadata.index.column.stats.enable"]
     'false'
     """
     if unknown := sorted(set(live) - {FILES, *_INDEXES}):
         raise UnsupportedError(
-            f"the table has the index {', '.join(unknown)}, and it is not known that Hudi keeps it "
-            "when it executes a plan; let a Hudi writer cluster the table"
+            f"the table has the index {', '.join(unknown)}, which Hudi may not keep when it "
+            "executes a plan; let a Hudi writer cluster the table"
         )
     options = {"hoodie.metadata.enable": spell_boolean(bool(live))}
     options |= {key: spell_boolean(partition in live) for partition, key in _INDEXES.items()}
@@ -112,34 +112,34 @@ def make_index_options(
         del options[_INDEXES[RECORD_INDEX]]
         options["hoodie.metadata.record.level.index.enable"] = "true"
     if indexed and COLUMN_STATS in live:
-        own = (name for name in indexed if not name.startswith(_META))
-        options["hoodie.metadata.index.column.stats.column.list"] = ",".join(own)
+        columns = (name for name in indexed if not name.startswith(_META_PREFIX))
+        options["hoodie.metadata.index.column.stats.column.list"] = ",".join(columns)
     return options
 
 
 def make_clustering_options(
     layout: ClusteringLayout, *, target: int, outputs: int, codec: str
 ) -> dict[str, str]:
-    """How Hudi lays out a clustering: the layout, bytes of a file, the most files of a group.
+    """Return the layout, the file size and the largest number of files per group for a clustering.
 
-    ``codec``: Parquet's. Raises UnsupportedError for a layout that it has not.
+    ``codec``: Parquet's. Raises UnsupportedError for a layout that Hudi lacks.
     """
     options = {
         "hoodie.layout.optimize.strategy": find_strategy(layout),
         "hoodie.layout.optimize.curve.build.method": "direct",
-        "hoodie.clustering.plan.strategy.target.file.max.bytes": str(target * _ROLLING),
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": str(target * _SIZE_FACTOR),
         "hoodie.bulkinsert.shuffle.parallelism": str(outputs),
         "hoodie.parquet.compression.codec": "uncompressed" if codec == "none" else codec,
     }
-    if layout.columns:  # of the plan alone Hudi's curves know nothing
+    if layout.columns:  # Hudi's curves do not read the plan's columns
         options["hoodie.clustering.plan.strategy.sort.columns"] = ",".join(layout.columns)
     return options
 
 
 def add_conflict_check(options: Mapping[str, str], lock: Lock | None) -> dict[str, str]:
-    """With Hudi's own check for conflicts when it completes a rewrite.
+    """Return the options with Hudi's own conflict check at the end of a rewrite.
 
-    It sets another policy for failed writes; a clustering does not look at it.
+    The check needs another policy for failed writes; a clustering ignores that policy.
     """
     if lock is None or lock.provider == "none":
         return dict(options)

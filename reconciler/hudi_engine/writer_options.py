@@ -1,4 +1,4 @@
-"""Which options bring a writer in line with a spec; pure. A block that is not there asks nothing.
+"""Derive the options that make a writer follow a spec; pure. An absent block sets no option.
 
 Source of what options do: HoodieWriteConfig.Builder (defaults and checks), BaseHoodieWriteClient,
 FlinkWriteClients, CompactionCommitSink; 0.15 to 1.2.
@@ -27,26 +27,26 @@ from reconciler.spec.model import (
 from reconciler.units import format_size
 
 _MIB: Final = 1024**2
-_COUNTS: Final = {
+_RETENTION_OPTIONS: Final = {
     Policy.COMMITS: (OptionMeaning.CLEAN_COMMITS, "retention.commits"),
     Policy.HOURS: (OptionMeaning.CLEAN_HOURS, "retention.hours"),
     Policy.FILE_VERSIONS: (OptionMeaning.CLEAN_VERSIONS, "retention.fileVersions"),
 }
-#: hoodie.keep.min.commits and Flink's archive.min_commits where nobody sets them
-_ARCHIVES_FROM: Final = {True: 40, False: 20}
-#: Hudi's own distance from the commits retained to the least and the most that are not archived
-_UNARCHIVED: Final = (10, 20)
-#: the first release that writes a table version, and the first that orders by several columns
-_WRITES: Final = {6: HudiRelease.R0_15, 8: HudiRelease.R1_0, 9: HudiRelease.R1_1}
-_ORDERS_BY_SEVERAL: Final = HudiRelease.R1_1
-#: before 1.0 the default payload lets the later write win, whatever its ordering value
-_EVENT_TIME: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-_NO_ORDER_OF_FLINK: Final = "no_precombine"
+#: default of archive.min_commits in Flink, and of hoodie.keep.min.commits elsewhere
+_DEFAULT_MIN_COMMITS: Final = {True: 40, False: 20}
+#: by how much Hudi's own defaults exceed the retained commits: the minimum and maximum not archived
+_ARCHIVE_MARGINS: Final = (10, 20)
+#: table version -> the first release that writes it
+_FIRST_RELEASES: Final = {6: HudiRelease.R0_15, 8: HudiRelease.R1_0, 9: HudiRelease.R1_1}
+_FIRST_WITH_SEVERAL_ORDERING_COLUMNS: Final = HudiRelease.R1_1
+#: before 1.0 the default payload lets the later write win, whatever the ordering value
+_EVENT_TIME_PAYLOAD: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+_FLINK_WITHOUT_ORDERING: Final = "no_precombine"
 
 
 @dataclass(frozen=True, slots=True)
 class _OptionRequest:
-    """An option before it has a name."""
+    """An option before its name for an engine is known."""
 
     meaning: OptionMeaning
     value: str
@@ -58,9 +58,10 @@ class _OptionRequest:
 def make_writer_options(
     spec: TableSpec, engine: WriterEngine, release: HudiRelease | None = None
 ) -> WriterOptions:
-    """The options for the writers of a table; ``release`` None: for every one that can write it.
+    """Return the options for the writers of a table.
 
-    What cannot be is in ``error``, a sentence: a release that does not write the declared table.
+    ``release`` None: for every release that can write the table. ``error`` of the result says in a
+    sentence why there are no options, as for a release that cannot write the declared table.
     """
     try:
         releases = _find_releases(spec, release)
@@ -79,43 +80,46 @@ def make_writer_options(
 
 
 def _find_releases(spec: TableSpec, release: HudiRelease | None) -> tuple[HudiRelease, ...]:
-    """Those that write the table as it is declared; raises UnsupportedError where that is none."""
+    """Return the releases that write the declared table; raises UnsupportedError for none."""
     table = spec.table
     if table is None:
         return tuple(HudiRelease) if release is None else (release,)
     several = len(table.ordering) > 1
-    least = max(_WRITES[table.version], _ORDERS_BY_SEVERAL if several else HudiRelease.R0_15)
+    oldest = max(
+        _FIRST_RELEASES[table.version],
+        _FIRST_WITH_SEVERAL_ORDERING_COLUMNS if several else HudiRelease.R0_15,
+    )
     if release is None:
-        return tuple(each for each in HudiRelease if each >= least)
-    if release >= least:
+        return tuple(each for each in HudiRelease if each >= oldest)
+    if release >= oldest:
         return (release,)
-    if release < _WRITES[table.version]:
+    if release < _FIRST_RELEASES[table.version]:
         raise UnsupportedError(
             f"Hudi {release} does not write tables of version {table.version} (table.version): "
-            f"take Hudi {least} or newer"
+            f"use Hudi {oldest} or newer"
         )
     raise UnsupportedError(
         f"Hudi {release} orders records by one column, and table.ordering has "
-        f"{len(table.ordering)}: take Hudi {least} or newer"
+        f"{len(table.ordering)}: use Hudi {oldest} or newer"
     )
 
 
 def _name_options(
     requests: Iterator[_OptionRequest], engine: WriterEngine, releases: Sequence[HudiRelease]
 ) -> Iterator[WriterOption]:
-    for one in requests:
-        if any(not sign.isprintable() for sign in one.value):
+    for request in requests:
+        if any(not sign.isprintable() for sign in request.value):
             raise UnsupportedError(
-                f"{one.field} has a line break or another control character in it, and writer "
-                "options cannot hold one"
+                f"{request.field} contains a control character such as a line break, which "
+                "writer options cannot hold"
             )
-        for key in find_option_names(one.meaning, engine, releases):
+        for key in find_option_names(request.meaning, engine, releases):
             yield WriterOption(
                 key=key,
-                value=one.value,
-                field=one.field,
-                because=one.because,
-                creates_table=one.creates_table,
+                value=request.value,
+                field=request.field,
+                because=request.because,
+                creates_table=request.creates_table,
             )
 
 
@@ -137,25 +141,25 @@ def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterato
     def made(meaning: OptionMeaning, value: str, field: str, because: str) -> _OptionRequest:
         return _OptionRequest(meaning, value, field, because, creates_table=True)
 
-    because = "what the table is called"
+    because = "the table's name"
     yield made(OptionMeaning.NAME, name.rpartition(".")[2], "metadata.name", because)
     kind = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}[table.type]
     value = kind if engine is WriterEngine.SQL else table.type
-    yield made(OptionMeaning.TYPE, value, "table.type", "how the table is made")
-    because = "what names a record"
+    yield made(OptionMeaning.TYPE, value, "table.type", "the table's type")
+    because = "the columns of the record key"
     yield made(OptionMeaning.RECORD_KEY, ",".join(table.record_key), "table.recordKey", because)
-    because = "what makes a partition's path" if table.partition_by else "no partitions"
+    because = "the columns of the partition path" if table.partition_by else "no partitions"
     yield made(
         OptionMeaning.PARTITION_BY, ",".join(table.partition_by), "table.partitionBy", because
     )
     if table.ordering:
-        because = "of two records of one key the one with the greater value wins"
+        because = "of two records with one key, the greater value wins"
         yield made(OptionMeaning.ORDERING, ",".join(table.ordering), "table.ordering", because)
-        because = "the value decides between a write and the table too, not only within a write"
-        yield made(OptionMeaning.PAYLOAD, _EVENT_TIME, "table.ordering", because)
+        because = "the value also decides against records already in the table"
+        yield made(OptionMeaning.PAYLOAD, _EVENT_TIME_PAYLOAD, "table.ordering", because)
     elif engine is WriterEngine.FLINK:
-        because = "the later write wins; unsaid, Flink orders by a column ts"
-        yield made(OptionMeaning.ORDERING, _NO_ORDER_OF_FLINK, "table.ordering", because)
+        because = "the later write wins; by default Flink orders by a column ts"
+        yield made(OptionMeaning.ORDERING, _FLINK_WITHOUT_ORDERING, "table.ordering", because)
     because = "whether partition folders are named column=value"
     yield made(
         OptionMeaning.HIVE_STYLE, spell_boolean(table.hive_style), "table.hiveStyle", because
@@ -179,27 +183,27 @@ def _file_requests(files: FileSizes, engine: WriterEngine) -> Iterator[_OptionRe
         yield _OptionRequest(OptionMeaning.TARGET, str(files.target), "files.target", because)
     because = f"inserts fill base files below {format_size(files.small)} first"
     yield _OptionRequest(OptionMeaning.SMALL, str(files.small), "files.small", because)
-    because = "bytes of a record until past commits tell"
+    because = "assumed bytes of a record until commits show the real size"
     yield _OptionRequest(
         OptionMeaning.RECORD_SIZE, str(files.record_size), "files.recordSize", because
     )
 
 
 def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[_OptionRequest]:
-    meaning, field = _COUNTS[retention.policy]
-    because = "the reconciler cleans; a writer that cleans too removes by its own count"
+    meaning, field = _RETENTION_OPTIONS[retention.policy]
+    because = "the reconciler cleans; a writer's own cleaning would use its own limits"
     yield _OptionRequest(OptionMeaning.CLEAN, "false", "retention", because)
     yield _OptionRequest(OptionMeaning.CLEAN_ASYNC, "false", "retention", because)
-    because = "a clean that somebody runs all the same keeps as much"
+    because = "a clean that somebody runs by hand keeps the same"
     if engine is WriterEngine.FLINK:
-        because = "Flink cleans after a compaction of its own whatever is off; it keeps as much"
+        because = "Flink still cleans after its own compactions, and then keeps the same"
     yield _OptionRequest(OptionMeaning.CLEAN_POLICY, retention.policy.value, field, because)
     yield _OptionRequest(meaning, str(retention.keep), field, because)
-    least, most = (retention.keep + more for more in _UNARCHIVED)
-    usual = _ARCHIVES_FROM[engine is WriterEngine.FLINK]
-    if retention.policy is Policy.COMMITS and least > usual:
+    oldest, most = (retention.keep + more for more in _ARCHIVE_MARGINS)
+    usual = _DEFAULT_MIN_COMMITS[engine is WriterEngine.FLINK]
+    if retention.policy is Policy.COMMITS and oldest > usual:
         because = "commits that the retention counts stay on the active timeline"
-        yield _OptionRequest(OptionMeaning.ARCHIVE_LEAST, str(least), field, because)
+        yield _OptionRequest(OptionMeaning.ARCHIVE_LEAST, str(oldest), field, because)
         yield _OptionRequest(OptionMeaning.ARCHIVE_MOST, str(most), field, because)
 
 
@@ -221,14 +225,14 @@ def _index_requests(index: IndexColumns) -> Iterator[_OptionRequest]:
     because = "a writer for which the metadata table or the index is off drops it"
     yield _OptionRequest(OptionMeaning.METADATA, "true", "index.hudi", because)
     yield _OptionRequest(OptionMeaning.STATISTICS, "true", "index.hudi", because)
-    because = "the columns that Hudi's readers skip by"
+    because = "the columns that Hudi's readers can skip files by"
     yield _OptionRequest(
         OptionMeaning.STATISTICS_COLUMNS, ",".join(index.columns), "index.columns", because
     )
 
 
 def _concurrency_requests(spec: TableSpec) -> Iterator[_OptionRequest]:
-    """With the lock that apply takes; a writer alone on the table takes none."""
+    """Yield the options of the lock that apply takes; a single writer takes none."""
     lock = spec.concurrency.lock if spec.concurrency else None
     if lock is not None and lock.provider == "filesystem":
         yield from _lock_requests(lock, spec.path)
@@ -239,10 +243,10 @@ def _concurrency_requests(spec: TableSpec) -> Iterator[_OptionRequest]:
         )
     failed = _choose_failed_writes_policy(spec)
     if failed is not None:
-        field, because = "retention.failedWrites", "when what a failed write left is removed"
+        field, because = "retention.failedWrites", "when leftovers of failed writes are removed"
         if spec.retention is None or spec.retention.failed_writes != failed:
             field = "concurrency.lock"
-            because = "Hudi wants it of writers that share a table; EAGER would undo others' writes"
+            because = "required of writers that share a table; EAGER would roll back others' writes"
         yield _OptionRequest(OptionMeaning.FAILED_WRITES, failed, field, because)
     if _needs_rollback_before_writes(spec):
         because = "failed writes are rolled back although no writer cleans"
@@ -252,16 +256,16 @@ def _concurrency_requests(spec: TableSpec) -> Iterator[_OptionRequest]:
 
 
 def _choose_failed_writes_policy(spec: TableSpec) -> str | None:
-    """The policy for failed writes; of several writers never EAGER, which Hudi refuses."""
-    said = spec.retention.failed_writes if spec.retention else None
+    """Return the policy for failed writes; Hudi refuses EAGER for several writers."""
+    declared = spec.retention.failed_writes if spec.retention else None
     lock = spec.concurrency.lock if spec.concurrency else None
-    if lock is not None and lock.provider == "filesystem" and said in {None, "EAGER"}:
+    if lock is not None and lock.provider == "filesystem" and declared in {None, "EAGER"}:
         return "LAZY"
-    return said
+    return declared
 
 
 def _needs_rollback_before_writes(spec: TableSpec) -> bool:
-    """Whether what failed would stay pending: under LAZY only a clean of Hudi's rolls it back."""
+    """Whether failed writes would stay pending: under LAZY only a clean of Hudi rolls them back."""
     return spec.retention is not None and _choose_failed_writes_policy(spec) == "LAZY"
 
 
@@ -273,7 +277,7 @@ def _lock_requests(lock: Lock, location: str) -> Iterator[_OptionRequest]:
     yield _OptionRequest(OptionMeaning.LOCK, LOCK_PROVIDER, field, because)
     path = make_lock_path(lock, location)
     yield _OptionRequest(OptionMeaning.LOCK_PATH, path, f"{field}.path", because)
-    because = "minutes after which a lock counts for nothing, 0 for never; the same for all"
+    because = "minutes until a lock expires, 0 for never; all must use the same"
     yield _OptionRequest(OptionMeaning.LOCK_EXPIRE, str(lock.expire), f"{field}.expire", because)
 
 
@@ -284,10 +288,10 @@ def _list_notes(
     options: Sequence[WriterOption],
 ) -> Iterator[str]:
     if not options:
-        yield "the spec asks nothing of its writers"
+        yield "the spec sets no writer options"
         return
     if spec.retention is not None:
-        yield "with these nobody but reconciler apply cleans: run it on a schedule"
+        yield "with these options only reconciler apply cleans: run it on a schedule"
     if spec.suspend:
         yield "the spec has suspend: true, so apply does nothing: nobody cleans or clusters"
     if _needs_rollback_before_writes(spec) and releases[0] < HudiRelease.R1_2:
@@ -298,10 +302,10 @@ def _list_notes(
     if spec.files is not None:
         yield "bulk_insert and insert_overwrite never fill small files, whatever is set"
     if spec.concurrency is None or spec.concurrency.lock is None:
-        yield "the spec has no concurrency.lock, so nothing is said of locks; apply needs it"
+        yield "the spec has no concurrency.lock, so no lock options are listed; apply needs one"
     elif spec.concurrency.lock.provider == "filesystem":
         failed = spec.retention.failed_writes if spec.retention else None
         if failed == "EAGER":
-            yield "retention.failedWrites: EAGER does not go with a lock; LAZY is said instead"
+            yield "retention.failedWrites: EAGER does not work with a lock; LAZY is used instead"
     if engine is WriterEngine.FLINK and spec.retention is not None:
-        yield "compactions stay Flink's: the reconciler makes none"
+        yield "Flink keeps running compactions: the reconciler runs none"

@@ -1,6 +1,6 @@
-"""What every use of a Spark cluster shares: this package on its workers, and why a job failed.
+"""Run jobs on a Spark cluster: ship this package, group jobs, end them, report progress.
 
-Workers that only delete import this, so it needs nothing but Python itself.
+Workers that only delete files import this, so it needs nothing but Python's standard library.
 """
 
 from __future__ import annotations
@@ -22,25 +22,29 @@ import reconciler
 from reconciler.errors import ReconcilerError
 from reconciler.spark.failures import JVM_ENDED
 
-#: no name that somebody would give ``--py-files``
+#: a name that nobody gives to ``--py-files``
 _ARCHIVE: Final = "reconciler-of-the-driver.zip"
 _ABORTED: Final = "Job aborted due to stage failure: "
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _SHIPPING: Final = threading.Lock()
 _REPORT_EVERY_S: Final = 0.5
 #: Spark takes about four seconds to kill the Python of a task
-_LOOKS_AT_THE_END: Final = 150
-_LOOK_EVERY_S: Final = 0.1
-_OF_A_JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_MAX_END_CHECKS: Final = 150
+_CHECK_EVERY_S: Final = 0.1
+_JOB_PROPERTIES: Final = (
+    "spark.jobGroup.id",
+    "spark.job.description",
+    "spark.job.interruptOnCancel",
+)
 _JOBS: Final = itertools.count(1)
-#: archives that Spark puts on its workers' path, and that never change
-_OF_SPARK: Final = re.compile(
+#: archives that Spark puts on its workers' path; they never change
+_SPARK_ARCHIVES: Final = re.compile(
     r"[\\/](pyspark|py4j-[^\\/]*-src)\.zip$|[\\/]spark-core_[^\\/]*\.jar$"
 )
 
 
 def ship_package(context: Any) -> None:
-    """Send this package to a SparkContext's workers, once, unless they share our process's host."""
+    """Send this package to a SparkContext's workers once, unless they run on this host."""
     if is_single_host(context):
         return
     with _SHIPPING:
@@ -48,7 +52,7 @@ def ship_package(context: Any) -> None:
 
 
 def is_single_host(context: Any) -> bool:
-    """Whether all workers share our process's host and its disks."""
+    """Whether all workers run on this host and share its disks."""
     master = context.master
     return bool(master == "local" or master.startswith("local["))  # not local-cluster
 
@@ -57,9 +61,9 @@ def _ship_archive(context: Any) -> None:
     from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
 
     if any(url.endswith(f"/{_ARCHIVE}") for url in context.listFiles):
-        return  # sent before in this session: Spark refuses a second file of the name
+        return  # already sent in this session; Spark refuses a second file of the name
     package = Path(reconciler.__file__).parent
-    # executors fetch it whenever they start, so it has to stay as long as the session does
+    # executors fetch it whenever they start, so it must last as long as the session
     with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as folder:
         made = shutil.make_archive(
             f"{folder}/reconciler", "zip", root_dir=package.parent, base_dir=package.name
@@ -69,24 +73,25 @@ def _ship_archive(context: Any) -> None:
 
 
 def drop_zip_caches() -> None:
-    """Spare the next tasks of this worker to read the contents of Spark's own archives again.
+    """Keep the next tasks of this worker from reading the directories of Spark's archives again.
 
-    Before every task PySpark has all importers forget what they know (``pyspark.worker``), and one
-    of an archive then reads its whole directory: the jar of Spark's core, which holds no Python,
-    takes most of what a small task takes. They come back, with what Python remembers of them, when
-    something is imported that was not before; archives of others are left as they are.
+    Before every task PySpark invalidates all importer caches (``pyspark.worker``), and an archive's
+    importer then reads its whole directory again. The jar of Spark's core holds no Python, but
+    reading its directory takes most of a small task's time. Importers return when something new is
+    imported; archives other than Spark's keep theirs.
     """
     for path, finder in [*sys.path_importer_cache.items()]:
-        if isinstance(finder, zipimport.zipimporter) and _OF_SPARK.search(finder.archive):
+        if isinstance(finder, zipimport.zipimporter) and _SPARK_ARCHIVES.search(finder.archive):
             sys.path_importer_cache.pop(path, None)
 
 
 def explain_job_failure(message: str) -> str:
-    r"""The line of Spark's message that says why a job failed; of a Python error, its last.
+    r"""Return the line of Spark's message that says why a job failed; for a Python error, its last.
 
     >>> explain_job_failure("Job aborted due to stage failure: Task 0 failed\nDriver stacktrace:")
     'Task 0 failed'
-    >>> explain_job_failure("Lost task 0.0: E: Traceback (most recent call last):\n  f\nOSError: no\n\n\tat x")
+    >>> message = "Lost task 0.0: E: Traceback (most recent call last):\n  f\nOSError: no\n\n\tat x"
+    >>> explain_job_failure(message)
     'Lost task 0.0: OSError: no'
     """
     first, _, rest = message.strip().partition("\n")
@@ -107,21 +112,21 @@ def run_job_group(
     waits_for_all_attempts: bool = False,
     explain: Callable[[str], str] = explain_job_failure,
 ) -> Iterator[None]:
-    """A group for the jobs of the block; when it fails, its tasks have ended afterwards.
+    """Run the jobs of the block in one group; when the block fails, no task runs any more.
 
-    ``waits_for_all_attempts``: so have overtaken attempts at them when it succeeds; Spark does not wait for those.
-    What Spark says of a failure is raised as a ReconcilerError of one sentence, which ``explain`` has
-    made of it and ``redact`` has gone over.
+    ``waits_for_all_attempts``: on success too, speculative attempts have ended; Spark does not wait
+    for them. A failure of Spark is raised as a ReconcilerError of one sentence: ``explain`` makes
+    it, ``redact`` removes secrets.
     """
     from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
 
-    before = {key: context.getLocalProperty(key) for key in _OF_A_JOB}
+    before = {key: context.getLocalProperty(key) for key in _JOB_PROPERTIES}
     group = f"reconciler-{next(_JOBS)}"
     context.setJobGroup(group, description)
     try:
         yield
     except BaseException as error:
-        with contextlib.suppress(Exception):  # Java itself may be gone
+        with contextlib.suppress(Exception):  # the JVM may be gone
             _end_job_group(context, group)
         if (java := getattr(error, "java_exception", None)) is not None:
             raise ReconcilerError(redact(explain(str(java.getMessage())))) from error
@@ -142,39 +147,39 @@ def run_job_group(
 
 
 def _end_job_group(context: Any, group: str) -> None:
-    """Cancel what is left of a group and wait until nothing of it runs, or for a while."""
+    """Cancel the jobs of a group, and wait for a while until none of its tasks runs."""
     context.cancelJobGroup(group)
     tracker = context.statusTracker()
-    for _ in range(_LOOKS_AT_THE_END):
+    for _ in range(_MAX_END_CHECKS):
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         if not any(stage.numActiveTasks for stage in stages if stage):
             return
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_CHECK_EVERY_S)
 
 
 @contextlib.contextmanager
 def report_progress(done: Any, progress: Callable[[int], None]) -> Iterator[None]:
-    """Tell ``progress`` what the tasks have counted, while they run and once more at the end."""
+    """Report increases of an accumulator to ``progress`` during the block, and once at its end."""
     stopped = threading.Event()
-    told = 0
+    reported = 0
 
-    def tell() -> None:
-        nonlocal told
+    def report() -> None:
+        nonlocal reported
         now = int(done.value)
-        if now > told:
-            progress(now - told)
-            told = now
+        if now > reported:
+            progress(now - reported)
+            reported = now
 
-    def watch() -> None:
+    def poll() -> None:
         while not stopped.wait(_REPORT_EVERY_S):
-            tell()
+            report()
 
-    thread = threading.Thread(target=watch, name="reconciler-progress", daemon=True)
+    thread = threading.Thread(target=poll, name="reconciler-progress", daemon=True)
     thread.start()
     try:
         yield
     finally:
         stopped.set()
         thread.join()
-        tell()
+        report()

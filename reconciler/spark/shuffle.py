@@ -1,4 +1,4 @@
-"""Pieces of bytes from the tasks of one stage to those of the next, which Java never opens."""
+"""Shuffle blocks from the tasks of one stage to those of the next; Java never decodes them."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ from reconciler.spark.jobs import drop_zip_caches, is_single_host
 from reconciler.spark.spill_files import ShuffleBlock, SpillFile, read_blocks
 from reconciler.spark.staged_rows import BlockForPartition, Receive, write_spill_file
 
-#: what a task makes of its items
+#: a task of the first stage: turns its items into blocks for the next stage
 SendItems = Callable[[Iterator[Any]], Iterator[BlockForPartition]]
 
 
 class Shuffle(Protocol):
-    """A way for pieces of bytes from the tasks of a stage to those of the next."""
+    """Sends blocks from the tasks of one stage to the tasks of the next."""
 
     def __call__(self, source: Any, send: SendItems, count: int, receive: Receive) -> list[Any]:
-        """What ``receive`` makes for each of ``count`` places of what ``send`` has for it.
+        """Run ``send`` on an RDD's partitions, and ``receive`` on ``count`` partitions of blocks.
 
-        ``source``: an RDD. Of tasks that run again or twice the pieces of one attempt come.
+        Returns all results. Where a task runs again or twice, the blocks of one attempt count.
         """
 
 
-#: opens a way in a SparkContext; what the block leaves on disks is removed after it
+#: opens a shuffle in a SparkContext; files that it leaves are removed after the block
 ShuffleOpener = Callable[[Any], AbstractContextManager[Shuffle]]
 
 
 def choose_shuffle(context: Any) -> ShuffleOpener:
-    """By files where every worker can map them, else through Spark's shuffle."""
+    """Return the shuffle by files where all workers share a disk, else Spark's own shuffle."""
     return open_file_shuffle if is_single_host(context) else open_spark_shuffle
 
 
 @contextlib.contextmanager
 def open_file_shuffle(_context: Any) -> Iterator[Shuffle]:
-    """Files of the session's own folder, which Spark removes if we cannot: nothing is copied."""
+    """Shuffle through files in the session's folder, which workers map: nothing is copied.
+
+    Spark removes the folder at its end if we cannot.
+    """
     from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
 
     with make_scratch_folder(SparkFiles.getRootDirectory()) as folder:
@@ -50,28 +53,28 @@ def open_file_shuffle(_context: Any) -> Iterator[Shuffle]:
 
 
 def _shuffle_by_files(
-    above: str, source: Any, send: SendItems, count: int, receive: Receive
+    parent: str, source: Any, send: SendItems, count: int, receive: Receive
 ) -> list[Any]:
-    with make_scratch_folder(above) as folder:
+    with make_scratch_folder(parent) as folder:
         files: list[SpillFile] = source.mapPartitions(_SpillTask(send, folder)).collect()
-        places = source.context.parallelize(range(count), count)
-        found: list[Any] = places.mapPartitions(FetchTask(receive, files)).collect()
-        return found
+        partitions = source.context.parallelize(range(count), count)
+        results: list[Any] = partitions.mapPartitions(FetchTask(receive, files)).collect()
+        return results
 
 
 @contextlib.contextmanager
-def make_scratch_folder(above: str) -> Iterator[str]:
-    """A new folder that is gone after the block."""
-    folder = tempfile.mkdtemp(prefix="reconciler-", dir=above)
+def make_scratch_folder(parent: str) -> Iterator[str]:
+    """Make a folder that is removed after the block."""
+    folder = tempfile.mkdtemp(prefix="reconciler-", dir=parent)
     try:
         yield folder
     finally:
-        # a task that has not noticed its end may write there still: Spark's own end removes that
+        # a cancelled task may still write there; Spark removes that at its end
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class _SpillTask:
-    """Writes what is sent into one file of an attempt; picklable."""
+    """Writes the blocks of a task's items into one spill file; picklable."""
 
     def __init__(self, send: SendItems, folder: str) -> None:
         self._send, self._folder = send, folder
@@ -82,27 +85,27 @@ class _SpillTask:
 
 
 class FetchTask:
-    """Hands a place's pieces on; picklable."""
+    """Runs ``receive`` on the blocks of partitions; picklable."""
 
     def __init__(self, receive: Receive, files: Sequence[SpillFile]) -> None:
         self._receive, self._files = receive, files
 
-    def __call__(self, places: Iterator[int]) -> Iterator[Any]:
+    def __call__(self, partitions: Iterator[int]) -> Iterator[Any]:
         drop_zip_caches()
-        for place in places:
-            yield from self._receive(place, read_blocks(self._files, place))
+        for partition in partitions:
+            yield from self._receive(partition, read_blocks(self._files, partition))
 
 
 @contextlib.contextmanager
 def open_spark_shuffle(_context: Any) -> Iterator[Shuffle]:
-    """Spark's shuffle."""
+    """Shuffle through Spark's own shuffle."""
     yield _shuffle_by_spark
 
 
 def _shuffle_by_spark(source: Any, send: SendItems, count: int, receive: Receive) -> list[Any]:
-    """As ``RDD.partitionBy``, but nothing waits in the Python worker.
+    """Shuffle as ``RDD.partitionBy`` does, but without collecting blocks in the Python worker.
 
-    A piece of a megabyte is sent as soon as it is made, and comes one by one.
+    Each block is sent as soon as it is made, and received one by one.
     """
     from pyspark import RDD  # noqa: PLC0415 (heavy)
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
@@ -113,27 +116,27 @@ def _shuffle_by_spark(source: Any, send: SendItems, count: int, receive: Receive
     pairs = context._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()  # noqa: SLF001
     partitioner = context._jvm.PythonPartitioner(count, id(send))  # noqa: SLF001
     sent = context._jvm.PythonRDD.valueOfPair(pairs.partitionBy(partitioner))  # noqa: SLF001
-    pieces = RDD(sent, context, NoOpSerializer())
-    found: list[Any] = pieces.mapPartitionsWithIndex(receive).collect()
-    return found
+    blocks = RDD(sent, context, NoOpSerializer())
+    results: list[Any] = blocks.mapPartitionsWithIndex(receive).collect()
+    return results
 
 
 class FrameTask:
-    """What Java's side of a shuffle is written: the place, then the bytes; picklable."""
+    """Writes what Java's side of a shuffle reads: partition number, then bytes; picklable."""
 
     def __init__(self, send: SendItems) -> None:
         self._send = send
 
     def __call__(self, items: Iterator[Any]) -> Iterator[bytes]:
         drop_zip_caches()
-        for place, piece in self._send(items):
-            yield struct.pack("!q", place)
-            yield encode_block(piece)
+        for partition, block in self._send(items):
+            yield struct.pack("!q", partition)
+            yield encode_block(block)
 
 
 def encode_block(block: ShuffleBlock) -> bytes:
-    """A piece as it goes through a network."""
+    """Return a block as the bytes that go through a network."""
     sink = pa.BufferOutputStream()
     block.write(sink, compressed=True)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    results: bytes = sink.getvalue().to_pybytes()
+    return results

@@ -1,7 +1,7 @@
-"""Pieces of bytes on their way from task to task, in files of one disk that all of them see.
+"""Spill files: blocks that travel from task to task through a disk that all tasks see.
 
-An attempt at a task writes one file, whole and of a name of its own. What reads it maps it into
-memory: the pieces are not copied, and their pages are the system's.
+Every attempt at a task writes one file with a name of its own. Readers map the file into memory, so
+blocks are not copied and the system can drop their pages.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ import pyarrow as pa
 
 from reconciler.errors import ReconcilerError
 
-#: bytes that go to a file together where pieces are small
+#: bytes that are buffered before a write, for small blocks
 _BUFFER: Final = 256 * 1024
-#: pieces begin at multiples of it: Arrow's vectors are aligned so
+#: blocks start at multiples of this, because Arrow aligns its vectors so
 _ALIGNED: Final = 64
-#: whole numbers that the index of a file has of each piece: place, offset, bytes
+#: integers per block in a file's index: partition, offset, bytes
 _NUMBERS: Final = 3
 
 
 class ShuffleBlock(Protocol):
-    """Something that can be sent."""
+    """A block of data that can be sent from task to task."""
 
     def write(self, sink: Any, *, compressed: bool) -> None:
-        """Write it to a file of Arrow's; ``compressed``: it goes through a network."""
+        """Write the block to an Arrow stream; ``compressed``: it goes through a network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillFile:
-    """A file of ``block_count`` pieces for places ``first_partition`` to ``last_partition``; ``index_offset``: where its index is."""
+    """A finished spill file with ``block_count`` blocks, and the partitions that it has blocks for.
+
+    ``index_offset``: where the file's index begins. An empty file has a ``last_partition`` of -1.
+    """
 
     path: str
     index_offset: int
@@ -46,9 +49,9 @@ class SpillFile:
 
 
 class SpillWriter:
-    """One new file of a folder; without ``finish`` it is gone after the block.
+    """Writes a new spill file of a folder; without ``finish`` the file goes after the block.
 
-    Raises ReconcilerError, naming the folder, when the disk does not take it.
+    Raises ReconcilerError, naming the folder, when the disk refuses a write.
     """
 
     def __init__(self, folder: str) -> None:
@@ -68,7 +71,7 @@ class SpillWriter:
         return self
 
     def write(self, partition: int, block: ShuffleBlock) -> None:
-        """``partition``: who is to get it, from 0 on; in the order in which they are put."""
+        """Append a block for a partition; a partition's blocks are read back in this order."""
         try:
             start = self._sink.tell()
             block.write(self._sink, compressed=False)
@@ -79,11 +82,11 @@ class SpillWriter:
         self._index.append((partition, start, length))
 
     def finish(self) -> SpillFile:
-        """The file, complete: it stays."""
+        """Write the index, close the file and return it; the file stays."""
         index = np.array(self._index, np.int64).reshape(-1, _NUMBERS)
         index = index[np.argsort(index[:, 0], kind="stable")]
         try:
-            at = self._sink.tell()
+            index_offset = self._sink.tell()
             self._sink.write(index.tobytes())
             self._sink.close()
         except OSError as error:
@@ -92,7 +95,7 @@ class SpillWriter:
         first, last = (int(index[0, 0]), int(index[-1, 0])) if len(index) else (0, -1)
         return SpillFile(
             path=self._path,
-            index_offset=at,
+            index_offset=index_offset,
             block_count=len(index),
             first_partition=first,
             last_partition=last,
@@ -108,21 +111,21 @@ class SpillWriter:
     def _disk_error(self, error: OSError) -> ReconcilerError:
         reason = os.strerror(error.errno) if error.errno else str(error)
         return ReconcilerError(
-            f"{self._folder}: does not take the rows on their way to new files: {reason}; make "
-            "room there, or have temporary files elsewhere (spark.local.dir, else TMPDIR)"
+            f"{self._folder}: cannot write the spill file: {reason}; free space there, or put "
+            "temporary files elsewhere (spark.local.dir, else TMPDIR)"
         )
 
 
 def read_blocks(files: Iterable[SpillFile], partition: int) -> Iterator[pa.Buffer]:
-    """What was put for a place, file by file; it stays in the memory of the file.
+    """Yield the blocks of a partition, file by file; they stay in the memory of the mapped file.
 
-    Raises ReconcilerError for a file that went away.
+    Raises ReconcilerError for a file that is gone.
     """
-    for kept in files:
-        if not kept.first_partition <= partition <= kept.last_partition:
+    for file in files:
+        if not file.first_partition <= partition <= file.last_partition:
             continue
-        data = _map_file(kept.path)
-        numbers = np.frombuffer(data, np.int64, kept.block_count * _NUMBERS, kept.index_offset)
+        data = _map_file(file.path)
+        numbers = np.frombuffer(data, np.int64, file.block_count * _NUMBERS, file.index_offset)
         index = numbers.reshape(-1, _NUMBERS)
         start, end = np.searchsorted(index[:, 0], [partition, partition + 1])
         for _, offset, length in index[start:end].tolist():
@@ -130,12 +133,12 @@ def read_blocks(files: Iterable[SpillFile], partition: int) -> Iterator[pa.Buffe
 
 
 def _map_file(path: str) -> pa.Buffer:
-    """The file is closed; its memory is there as long as something refers to it."""
+    """Map a file into memory; the mapping lives as long as something refers to it."""
     try:
         with pa.memory_map(path) as file:
             return file.read_buffer()
     except OSError as error:
         raise ReconcilerError(
-            f"{path}: rows on their way to new files cannot be read back: {error}; let nothing "
-            "clean that folder while tables are clustered"
+            f"{path}: cannot read the spill file: {error}; let nothing remove files of that folder "
+            "while reconciler runs"
         ) from None

@@ -1,6 +1,7 @@
-"""Pieces of bytes that wait for their places: a job's stages may ask for them again and again.
+"""Blocks of rows between the stages of a job, which later stages may read again and again.
 
-Works without Spark: here they lie on shelves of the local disk, and one task runs after the other.
+The protocols here have two implementations: Spark's in ``staging``, and the local one below. The
+local one writes spill files and runs one task after the other, without Spark.
 """
 
 from __future__ import annotations
@@ -10,34 +11,35 @@ from typing import Any, Protocol, Self
 
 from reconciler.spark.spill_files import ShuffleBlock, SpillFile, SpillWriter, read_blocks
 
-#: where a piece goes, from 0 on, and the piece
+#: the number of a shuffle partition, from 0 on, and a block for it
 BlockForPartition = tuple[int, ShuffleBlock]
-#: what a task makes of its number and its items: something, or pieces for the next stage
+#: a task of the last stage: takes its number and its blocks, yields results
 Receive = Callable[[int, Iterator[Any]], Iterator[Any]]
+#: a task of an earlier stage: takes its number and its items, yields blocks for the next stage
 Send = Callable[[int, Iterator[Any]], Iterator[BlockForPartition]]
 
 
 class RowSource(Protocol):
-    """Items in the tasks where they come from."""
+    """The input rows of a job, in the tasks that read them."""
 
     def shuffle(self, send: Send, count: int) -> StagedRows:
-        """Send each task's items, made into pieces, to so many places."""
+        """Turn each task's items into blocks and send them to ``count`` partitions."""
 
 
 class StagedRows(Protocol):
-    """Pieces at their places, each with all that was sent there, in any order.
+    """Blocks by shuffle partition; each partition has all blocks sent to it, in any order.
 
-    Of tasks that run again or twice the pieces of one attempt come.
+    Where a task runs again or twice, the blocks of one attempt count.
     """
 
     def union(self, other: Self) -> Self:
-        """The pieces of both, which have equally many places."""
+        """Return the blocks of both; they have the same number of partitions."""
 
     def shuffle(self, send: Send, count: int) -> Self:
-        """Send what is made of each place's pieces to so many other places; these stay."""
+        """Turn each partition's blocks into others for ``count`` partitions; these stay."""
 
     def collect(self, receive: Receive) -> list[Any]:
-        """What is made of each place's pieces."""
+        """Run ``receive`` on every partition and return all results."""
 
 
 class LocalRowSource:
@@ -48,37 +50,39 @@ class LocalRowSource:
 
     def shuffle(self, send: Send, count: int) -> LocalStagedRows:
         parts = enumerate(self._parts)
-        kept = [
+        files = [
             write_spill_file(send(number, iter(items)), self._folder) for number, items in parts
         ]
-        return LocalStagedRows(kept, count, self._folder)
+        return LocalStagedRows(files, count, self._folder)
 
 
 class LocalStagedRows:
-    """Pieces on shelves of a folder, which is the caller's to remove."""
+    """Blocks in spill files of a folder; the caller removes the folder."""
 
     def __init__(self, files: Sequence[SpillFile], count: int, folder: str) -> None:
         self._files, self._count, self._folder = files, count, folder
 
     def union(self, other: LocalStagedRows) -> LocalStagedRows:
-        assert self._count == other._count, "places of both are the same"
+        assert self._count == other._count, "both have the same number of partitions"
         return LocalStagedRows([*self._files, *other._files], self._count, self._folder)
 
     def shuffle(self, send: Send, count: int) -> LocalStagedRows:
-        kept = [write_spill_file(made, self._folder) for made in map(send, *self._partitions())]
-        return LocalStagedRows(kept, count, self._folder)
+        files = [
+            write_spill_file(blocks, self._folder) for blocks in map(send, *self._partitions())
+        ]
+        return LocalStagedRows(files, count, self._folder)
 
     def collect(self, receive: Receive) -> list[Any]:
-        return [one for made in map(receive, *self._partitions()) for one in made]
+        return [result for blocks in map(receive, *self._partitions()) for result in blocks]
 
     def _partitions(self) -> tuple[Iterable[int], Iterable[Iterator[Any]]]:
-        places = range(self._count)
-        return places, (read_blocks(self._files, place) for place in places)
+        partitions = range(self._count)
+        return partitions, (read_blocks(self._files, partition) for partition in partitions)
 
 
-def write_spill_file(sent: Iterable[BlockForPartition], folder: str) -> SpillFile:
-    """What a task sends, in one file; raises as ``Shelf`` does."""
-    with SpillWriter(folder) as shelf:
-        for place, piece in sent:
-            shelf.write(place, piece)
-        return shelf.finish()
+def write_spill_file(blocks: Iterable[BlockForPartition], folder: str) -> SpillFile:
+    """Write the blocks that a task sends into one file; raises as ``SpillWriter`` does."""
+    with SpillWriter(folder) as writer:
+        for partition, block in blocks:
+            writer.write(partition, block)
+        return writer.finish()

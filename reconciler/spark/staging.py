@@ -1,7 +1,7 @@
-"""Pieces that wait for their places on a Spark cluster, for jobs of several stages.
+"""Stage the blocks of a job on a Spark cluster, so that several stages can read them.
 
-The rows of a DataFrame come in as batches of Arrow; no row is ever an object of Java's or Python's
-between two stages.
+DataFrame rows arrive as Arrow batches. Between two stages no row becomes an object of Java or
+Python.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from reconciler.spark.tasks import get_task_number
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: of what mapInArrow gives back
-_ROW: Final = ["place", "piece"]
-#: opens a way to hold what the rows of DataFrames become; what it leaves is removed after the block
+#: the columns of the frame that mapInArrow returns
+_ROW: Final = ["partition", "block"]
+#: opens staging in a SparkContext; files that it leaves are removed after the block
 StagingOpener = Callable[[Any], AbstractContextManager[Callable[["DataFrame"], RowSource]]]
 
 
 def choose_staging(context: Any) -> StagingOpener:
-    """By files where every worker can map them, else by the files of Spark's shuffle."""
+    """Return staging by files where all workers share a disk, else by Spark's shuffle files."""
     return open_file_staging if is_single_host(context) else open_shuffle_staging
 
 
 @contextlib.contextmanager
 def open_file_staging(_context: Any) -> Iterator[Callable[[DataFrame], RowSource]]:
-    """Files of the session's own folder; what is sent is made once, and at once."""
+    """Stage blocks in files of the session's folder; each stage runs once, at once."""
     from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
 
     with make_scratch_folder(SparkFiles.getRootDirectory()) as folder:
@@ -46,32 +46,32 @@ def open_file_staging(_context: Any) -> Iterator[Callable[[DataFrame], RowSource
 
 
 class _FrameSourceByFiles:
-    """A DataFrame's rows, as batches of Arrow."""
+    """The rows of a DataFrame as Arrow batches, shuffled through spill files."""
 
     def __init__(self, folder: str, frame: DataFrame) -> None:
         self._folder, self._frame = folder, frame
 
     def shuffle(self, send: Send, count: int) -> StagedRows:
         task = _SpillFrameTask(send, self._folder)
-        told = self._frame.mapInArrow(task, "kept binary").collect()
-        files = [pickle.loads(row[0]) for row in told]  # noqa: S301 (this module's own)
+        rows = self._frame.mapInArrow(task, "kept binary").collect()
+        files = [pickle.loads(row[0]) for row in rows]  # noqa: S301 (this module's own)
         return _StagedInFiles(self._frame.sparkSession.sparkContext, files, count, self._folder)
 
 
 class _SpillFrameTask:
-    """Writes what is made of a task's batches into one file; picklable."""
+    """Writes the blocks of a task's batches into one spill file; picklable."""
 
-    def __init__(self, resend: Send, folder: str) -> None:
-        self._resend, self._folder = resend, folder
+    def __init__(self, send: Send, folder: str) -> None:
+        self._resend, self._folder = send, folder
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         drop_zip_caches()
-        kept = write_spill_file(self._resend(get_task_number(), batches), self._folder)
-        yield pa.RecordBatch.from_pydict({"kept": pa.array([pickle.dumps(kept)], pa.binary())})
+        file = write_spill_file(self._resend(get_task_number(), batches), self._folder)
+        yield pa.RecordBatch.from_pydict({"kept": pa.array([pickle.dumps(file)], pa.binary())})
 
 
 class _StagedInFiles:
-    """Pieces in files that all workers map."""
+    """Blocks in spill files that all workers map."""
 
     def __init__(self, context: Any, files: Sequence[SpillFile], count: int, folder: str) -> None:
         self._context, self._files, self._count, self._folder = context, files, count, folder
@@ -81,91 +81,91 @@ class _StagedInFiles:
         return _StagedInFiles(self._context, files, self._count, self._folder)
 
     def shuffle(self, send: Send, count: int) -> _StagedInFiles:
-        made = self._partitions().mapPartitions(_RespillTask(send, self._files, self._folder))
-        return _StagedInFiles(self._context, made.collect(), count, self._folder)
+        sent = self._partitions().mapPartitions(_RespillTask(send, self._files, self._folder))
+        return _StagedInFiles(self._context, sent.collect(), count, self._folder)
 
     def collect(self, receive: Receive) -> list[Any]:
-        found: list[Any] = (
+        results: list[Any] = (
             self._partitions().mapPartitions(FetchTask(receive, self._files)).collect()
         )
-        return found
+        return results
 
     def _partitions(self) -> Any:
         return self._context.parallelize(range(self._count), self._count)
 
 
 class _RespillTask:
-    """Writes what is made of a place's pieces into one file; picklable."""
+    """Writes the blocks made of a partition's blocks into one spill file; picklable."""
 
-    def __init__(self, resend: Send, files: Sequence[SpillFile], folder: str) -> None:
-        self._resend, self._files, self._folder = resend, files, folder
+    def __init__(self, send: Send, files: Sequence[SpillFile], folder: str) -> None:
+        self._resend, self._files, self._folder = send, files, folder
 
-    def __call__(self, places: Iterator[int]) -> Iterator[SpillFile]:
+    def __call__(self, partitions: Iterator[int]) -> Iterator[SpillFile]:
         drop_zip_caches()
-        for place in places:
+        for partition in partitions:
             yield write_spill_file(
-                self._resend(place, read_blocks(self._files, place)), self._folder
+                self._resend(partition, read_blocks(self._files, partition)), self._folder
             )
 
 
 @contextlib.contextmanager
 def open_shuffle_staging(_context: Any) -> Iterator[Callable[[DataFrame], RowSource]]:
-    """Spark's shuffle, whose files are read again as often as the pieces are asked for.
+    """Stage blocks in Spark's shuffle files, which Spark reads again for every use.
 
-    What is lost with an executor Spark makes again, of the DataFrame in the end.
+    What is lost with an executor, Spark computes again, from the DataFrame if need be.
     """
     yield _FrameSourceByShuffle
 
 
 class _FrameSourceByShuffle:
-    """A DataFrame's rows, as batches of Arrow."""
+    """The rows of a DataFrame as Arrow batches, shuffled through Spark."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
 
     def shuffle(self, send: Send, count: int) -> StagedRows:
         task = _FrameBlocksTask(send)
-        rows = self._frame.mapInArrow(task, "place long, piece binary").rdd
+        rows = self._frame.mapInArrow(task, "partition long, block binary").rdd
         return _StagedInShuffle.from_framed(
             rows.mapPartitions(_FrameRowsTask(), preservesPartitioning=True), count
         )
 
 
 class _FrameBlocksTask:
-    """Rows of a place and a piece, as mapInArrow takes them; picklable."""
+    """Yields a batch per block with its partition and bytes, for mapInArrow; picklable."""
 
-    def __init__(self, resend: Send) -> None:
-        self._resend = resend
+    def __init__(self, send: Send) -> None:
+        self._resend = send
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         drop_zip_caches()
-        for place, piece in self._resend(get_task_number(), batches):
-            data = pa.array([encode_block(piece)], pa.binary())
-            yield pa.RecordBatch.from_arrays([pa.array([place], pa.int64()), data], _ROW)
+        for partition, block in self._resend(get_task_number(), batches):
+            data = pa.array([encode_block(block)], pa.binary())
+            yield pa.RecordBatch.from_arrays([pa.array([partition], pa.int64()), data], _ROW)
 
 
 class _FrameRowsTask:
-    """What Java's side of a shuffle is written, of rows of a place and a piece."""
+    """Writes what Java's side of a shuffle reads, from rows of a partition and a block."""
 
     def __call__(self, rows: Iterator[Any]) -> Iterator[bytes]:
-        for place, piece in rows:
-            yield struct.pack("!q", place)
-            yield bytes(piece)
+        for partition, block in rows:
+            yield struct.pack("!q", partition)
+            yield bytes(block)
 
 
 class _StagedInShuffle:
-    """Pieces in the files of a shuffle; ``pairs``: Java's, by place."""
+    """Blocks in the files of a shuffle; ``pairs``: Java's RDD of them by partition."""
 
     def __init__(self, context: Any, pairs: Any, count: int) -> None:
         self._context, self._pairs, self._count = context, pairs, count
 
     @classmethod
     def from_framed(cls, framed: Any, count: int) -> _StagedInShuffle:
-        """``framed``: an RDD of places and pieces in turn, as bytes."""
+        """Partition an RDD of alternating partition numbers and blocks, both as bytes."""
         context = framed.context
         framed._bypass_serializer = True  # noqa: SLF001 (as partitionBy does)
         pairs = context._jvm.PairwiseRDD(framed._jrdd.rdd()).asJavaPairRDD()  # noqa: SLF001
-        # one id for all: Spark joins two by place only if it takes their partitioners for the same
+        # one id for all: Spark unites two by partition only if their partitioners are equal
         partitioner = context._jvm.PythonPartitioner(count, 0)  # noqa: SLF001
         return cls(context, pairs.partitionBy(partitioner), count)
 
@@ -173,18 +173,18 @@ class _StagedInShuffle:
         return _StagedInShuffle(self._context, self._pairs.union(other._pairs), self._count)
 
     def shuffle(self, send: Send, count: int) -> _StagedInShuffle:
-        made = self._blocks().mapPartitionsWithIndex(send)
+        sent = self._blocks().mapPartitionsWithIndex(send)
         return _StagedInShuffle.from_framed(
-            made.mapPartitions(FrameTask(iter), preservesPartitioning=True), count
+            sent.mapPartitions(FrameTask(iter), preservesPartitioning=True), count
         )
 
     def collect(self, receive: Receive) -> list[Any]:
-        found: list[Any] = self._blocks().mapPartitionsWithIndex(receive).collect()
-        return found
+        results: list[Any] = self._blocks().mapPartitionsWithIndex(receive).collect()
+        return results
 
     def _blocks(self) -> Any:
         from pyspark import RDD  # noqa: PLC0415 (heavy)
         from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
 
-        pieces = self._context._jvm.PythonRDD.valueOfPair(self._pairs)  # noqa: SLF001
-        return RDD(pieces, self._context, NoOpSerializer())
+        blocks = self._context._jvm.PythonRDD.valueOfPair(self._pairs)  # noqa: SLF001
+        return RDD(blocks, self._context, NoOpSerializer())

@@ -82,8 +82,8 @@ def test_text_that_is_none_of_its_columns_type_writes_nothing(spark, spec, tmp_p
 
     assert run("write", spec, tmp_path / "bad.csv") == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f'error: {tmp_path}/bad.csv: a line cannot be read: For input string: "three"; as far as '
-        "it can be read it is [null,a,1,three]"
+        f'error: {tmp_path}/bad.csv: a line cannot be read: For input string: "three"; its '
+        "readable part is [null,a,1,three]"
     )
     assert [(1, "one")] == rows_of(spark, tmp_path, "id", "x")
 

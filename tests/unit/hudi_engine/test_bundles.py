@@ -37,8 +37,8 @@ def test_the_refusal_says_which_bundle_to_take():
         check_bundle("0.15.0", 9)
 
     assert str(refused.value) == (
-        "the table has version 9, and the Hudi 0.15.0 on Spark's class path writes tables of "
+        "the table has version 9, but Hudi 0.15.0 on Spark's class path writes tables of "
         "version 6: add --spark-conf "
         "spark.driver.extraClassPath=/path/to/hudi-spark3.5-bundle_2.12-1.2.0.jar and the same "
-        "for spark.executor.extraClassPath, or apply with --executor native"
+        "for spark.executor.extraClassPath, or use --executor native"
     )

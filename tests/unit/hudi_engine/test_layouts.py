@@ -59,9 +59,12 @@ def test_layouts_that_hudi_has_not_are_refused_and_say_what_to_do(asked, because
 @pytest.mark.parametrize(
     ("asked", "because"),
     [
-        (layout("linear", "nope"), "the table has no column nope at its top"),
-        (layout("z-order", "place.x", "long"), "the table has no column place.x at its top"),
-        (layout("linear", "names"), "Spark has no order of map<string, string>"),
+        (layout("linear", "nope"), "the table has no top-level column nope"),
+        (layout("z-order", "place.x", "long"), "the table has no top-level column place.x"),
+        (
+            layout("linear", "names"),
+            "Spark cannot sort by column names, because it is map<string, string>",
+        ),
         (layout("z-order", "place", "long"), "Hudi fails on column place"),
         (layout("hilbert", "local", "long"), "Hudi fails on column local"),
         (layout("z-order", "whole", "real"), "Hudi would not order by column whole"),

@@ -100,7 +100,7 @@ def test_a_record_index_by_partition_stays_one():
 
 
 def test_an_index_that_hudi_might_drop_is_refused():
-    with pytest.raises(UnsupportedError, match="secondary_index_x, and it is not known"):
+    with pytest.raises(UnsupportedError, match="secondary_index_x, which Hudi may not keep"):
         make_index_options(["files", "secondary_index_x"])
 
 

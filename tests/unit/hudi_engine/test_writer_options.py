@@ -110,7 +110,7 @@ def test_a_spec_without_blocks_asks_nothing_and_says_so():
     found = make_writer_options(BARE, WriterEngine.SPARK)
 
     assert () == found.options
-    assert ("the spec asks nothing of its writers",) == found.notes
+    assert ("the spec sets no writer options",) == found.notes
 
 
 def test_every_option_names_its_field_and_says_why():
@@ -240,7 +240,7 @@ def test_that_eager_does_not_go_with_a_lock_is_said():
     retention = Retention(policy=Policy.COMMITS, keep=1, failed_writes="EAGER")
     found = make_writer_options(replace(FULL, retention=retention), WriterEngine.SPARK)
 
-    assert any("EAGER does not go with a lock" in note for note in found.notes)
+    assert any("EAGER does not work with a lock" in note for note in found.notes)
 
 
 def test_failed_writes_are_rolled_back_although_nobody_cleans():
@@ -342,4 +342,4 @@ def test_what_no_option_can_hold_is_an_error():
     spec = replace(BARE, index=IndexColumns(columns=("a\nb",), hudi="build"))
 
     error = make_writer_options(spec, WriterEngine.SPARK).error
-    assert "index.columns has a line break or another control character" in (error or "")
+    assert "index.columns contains a control character" in (error or "")

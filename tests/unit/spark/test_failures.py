@@ -86,22 +86,19 @@ GONE = "file:/t/a b.parquet: was removed by a clean or a rollback after the read
         (
             TASK.format(error=OF_A_FILE),
             (
-                'file:///t/day.csv: a line cannot be read: For input string: "three"; as far as it '
-                "can be read it is [null,a,1,x]"
+                'file:///t/day.csv: a line cannot be read: For input string: "three"; its '
+                "readable part is [null,a,1,x]"
             ),
         ),
         (
             TASK.format(error=MALFORMED),
-            (
-                'a line cannot be read: For input string: "three"; as far as it can be read it is '
-                "[null,a,1,x]"
-            ),
+            ('a line cannot be read: For input string: "three"; its readable part is [null,a,1,x]'),
         ),
         (
             TASK.format(error=HEADER),
             (
-                "file:///t/b.csv: its columns are id, ts, p, and those of the files before it id, "
-                "p, ts; files that are read together have the same ones in the same order"
+                "file:///t/b.csv: its columns are id, ts, p, but earlier files have id, "
+                "p, ts; files that are read together must have the same columns in the same order"
             ),
         ),
         (TASK.format(error=FOOTER), "file:/t/cut.parquet is not a Parquet file. Expected"),
@@ -121,6 +118,6 @@ def test_a_worker_that_was_killed_is_told_of_with_what_it_may_have_lacked():
     died = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
 
     assert explain_failure(TASK.format(error=died)) == (
-        "a Python worker of Spark was killed or has crashed, often for want of memory; run it "
-        "again, with more memory or fewer tasks at a time (spark.executor.cores, --master)"
+        "a Python worker of Spark was killed or crashed, often because memory ran out; run "
+        "again with more memory or fewer tasks at a time (spark.executor.cores, --master)"
     )

@@ -70,22 +70,22 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays_on_it(size, tmp_p
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     assert (
-        f"{tmp_path}: does not take the rows on their way to new files: File too large; make room "
-        "there, or have temporary files elsewhere (spark.local.dir, else TMPDIR)"
+        f"{tmp_path}: cannot write the spill file: File too large; free space "
+        "there, or put temporary files elsewhere (spark.local.dir, else TMPDIR)"
     ) == str(raised.value)
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
-    with pytest.raises(ReconcilerError, match=r"gone: does not take .*: No such file or directory"):
+    with pytest.raises(ReconcilerError, match=r"gone: cannot write .*: No such file or directory"):
         shelf(tmp_path / "gone", (0, b""))
 
 
 def test_a_file_that_something_else_removed_is_told(tmp_path):
     one = shelf(tmp_path, (0, b"abc"))
     Path(one.path).unlink()
-    with pytest.raises(ReconcilerError, match="cannot be read back") as raised:
+    with pytest.raises(ReconcilerError, match="cannot read the spill file") as raised:
         fetched([one], 0)
 
-    assert str(raised.value).startswith(f"{one.path}: rows on their way to new files cannot")
+    assert str(raised.value).startswith(f"{one.path}: cannot read the spill file")
     assert "\n" not in str(raised.value)
