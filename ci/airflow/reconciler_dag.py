@@ -1,15 +1,15 @@
 """Look for drift every night, and bring tables to their specs on Saturdays, from Airflow.
 
-Put this file into the DAGs folder. Airflow 2.4 or newer; `reconciler`, git and, for apply, a Java
-are on the PATH of the workers. Variables of Airflow: `reconciler_repository` (where to clone the
+Put this file into the DAGs folder. Airflow 2.4 or newer. The workers need `reconciler`, git and, for
+apply, a Java on their PATH. Variables of Airflow: `reconciler_repository` (the URL to clone the
 specs from), `reconciler_options` (such as `--env prod`).
 
 How an exit code ends a task:
   0             done
-  2, 4          done: there is drift; what moved meanwhile is for the next run
-  3             skipped: a policy or a table's own state says no, and the log says which
-  5, 6          failed and tried again: a part is left to do; a lock is held or a table busy
-  1, 64, other  failed at once: no retry would help
+  2, 4          done: there is drift; skipped items are left to the next run
+  3             skipped: a policy or a table's own state forbids it, and the log says which
+  5, 6          failed and retried: work is left; a lock is held or a table busy
+  1, 64, other  failed at once: a retry would not help
 """
 
 from __future__ import annotations

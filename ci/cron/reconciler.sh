@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One scheduled run over a checkout of the specs:
-#   reconciler.sh drift     says what differs from the specs; changes nothing
-#   reconciler.sh apply     brings tables to their specs, within what the policies allow
+#   reconciler.sh drift     reports drift; changes nothing
+#   reconciler.sh apply     brings tables to their specs, within the limits of policies
 # Exit codes are the command's. Set in the environment or in the crontab:
 #   RECONCILER_REPOSITORY   the checkout (its branch is pulled first)
 #   RECONCILER_OPTIONS      such as: --env prod -l apply=scheduled

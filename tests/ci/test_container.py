@@ -67,11 +67,12 @@ def test_what_is_copied_is_what_the_package_is_built_from_and_all_that_is_sent()
     sent = Path(f"{FILE}.dockerignore").read_text(encoding="utf-8").splitlines()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
-    assert ["pyproject.toml", "README.md", "reconciler"] == copied
+    assert ["pyproject.toml", "README.md", "LICENSE", "NOTICE", "reconciler"] == copied
     assert ["*", *(f"!{source}" for source in copied)] == [
         line for line in sent if line[:1] in ("*", "!") and line != "**/__pycache__"
     ]
     assert project["project"]["readme"] in copied
+    assert set(project["project"]["license-files"]) <= set(copied)
     assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["reconciler*"]
 
 

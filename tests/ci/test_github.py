@@ -98,7 +98,7 @@ def test_a_run_of_the_plan_is_looked_for_by_the_name_of_its_file():
 def test_the_version_is_this_one():
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
 
-    assert runtime.VERSION == action["inputs"]["version"]["default"]
+    assert action["inputs"]["source"]["default"].endswith(f"@v{runtime.VERSION}")
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_pull_request_gets_its_plan_as_a_comment_and_an_artifact(lake, runner,
     assert plan["digest"] in comment.body
     assert "sales" in comment.body
     assert comment.body in run.summary
-    assert "hudi-reconciler==0.1.0 s3fs" in run.log
+    assert "hudi-reconciler @ git+https://git.example.org/acme/reconciler@v0.1.0 s3fs" in run.log
 
 
 def test_a_second_push_edits_the_comment(lake, runner, forge):

@@ -80,7 +80,7 @@ def test_what_writes_has_an_environment_and_runs_alone():
 def test_the_version_is_this_one_and_nothing_secret_is_written_down():
     text = json.dumps(DOCUMENT)
 
-    assert f"=={runtime.VERSION} " in DOCUMENT["variables"]["RECONCILER_PACKAGES"]
+    assert f"@v{runtime.VERSION} " in DOCUMENT["variables"]["RECONCILER_PACKAGES"]
     assert set(DOCUMENT["variables"]) == {
         "RECONCILER_SPECS",
         "RECONCILER_OPTIONS",

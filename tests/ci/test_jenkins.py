@@ -67,7 +67,7 @@ def test_an_apply_waits_for_a_person_and_only_it_may_write():
 
 def test_the_version_is_this_one():
 
-    assert f"=={runtime.VERSION} " in TEXT
+    assert f"@git+https://git.example.org/acme/reconciler@v{runtime.VERSION} " in TEXT
 
 
 def built(lake: Lake, forge: Pipelines, stage: str, **variables: str) -> Said:

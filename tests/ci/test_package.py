@@ -1,0 +1,111 @@
+"""The wheel and the source distribution: a clean environment runs the command and the demo.
+
+Dependencies come from the environment of the tests; the package itself only from the wheel, which
+``build`` makes from the source distribution.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "reconciler")
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """The folder of both distributions, built from a copy of the project."""
+    project = tmp_path_factory.mktemp("project")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, project / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, project / name)
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", project],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return project / "dist"
+
+
+@pytest.fixture(scope="module")
+def command(distributions, tmp_path_factory):
+    """The command of a new environment in which only the wheel was installed."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    [wheel] = distributions.glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index"]
+    subprocess.run([*pip, "--no-deps", wheel], check=True)
+    [packages] = folder.glob("lib/python*/site-packages")
+    # a path of a .pth file is not searched for further .pth files, so the project stays outside
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "bin" / "reconciler"
+
+
+def run(program, *arguments, folder):
+    environment = {name: os.environ[name] for name in ("JAVA_HOME",) if name in os.environ}
+    path = f"{Path(program).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [program, *arguments],
+        cwd=folder,
+        env={**environment, "PATH": path, "HOME": str(folder), "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_both_distributions_have_the_licence_and_every_file_of_the_package(distributions):
+    [wheel] = distributions.glob("*.whl")
+    [source] = distributions.glob("*.tar.gz")
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "reconciler").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    in_wheel = set(zipfile.ZipFile(wheel).namelist())
+    in_source = {name.partition("/")[2] for name in tarfile.open(source).getnames()}
+
+    assert set() == wanted - in_wheel
+    assert set() == wanted - in_source
+    for name in ("LICENSE", "NOTICE"):
+        assert name in in_source
+        assert [path for path in in_wheel if path.endswith(f"/licenses/{name}")]
+
+
+def test_the_installed_command_runs_without_the_project(command, tmp_path):
+    version = run(command, "--version", folder=tmp_path)
+    schema = run(command, "lint", "--schema", folder=tmp_path)
+    where = run(
+        command.with_name("python"), "-c", "import reconciler; print(reconciler.__file__)",
+        folder=tmp_path,
+    )  # fmt: skip
+
+    assert 0 == version.returncode, version.stderr
+    assert version.stdout.startswith("hudi-reconciler ")
+    assert 0 == schema.returncode, schema.stderr
+    assert '"HudiTable"' in schema.stdout
+    assert str(command.parents[1]) in where.stdout
+
+
+@pytest.mark.spark
+def test_the_installed_command_runs_the_demo(command, tmp_path):
+    done = run(command, "demo", folder=tmp_path)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "1 table: 1 unchanged" in done.stdout
