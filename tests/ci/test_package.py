@@ -78,8 +78,10 @@ def test_both_distributions_have_the_licence_and_every_file_of_the_package(distr
         for path in (ROOT / "reconciler").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    in_wheel = set(zipfile.ZipFile(wheel).namelist())
-    in_source = {name.partition("/")[2] for name in tarfile.open(source).getnames()}
+    with zipfile.ZipFile(wheel) as archive:
+        in_wheel = set(archive.namelist())
+    with tarfile.open(source) as archive:
+        in_source = {name.partition("/")[2] for name in archive.getnames()}
 
     assert set() == wanted - in_wheel
     assert set() == wanted - in_source

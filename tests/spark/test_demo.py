@@ -79,15 +79,14 @@ def test_a_pipe_gets_no_colour(shown):
 
 
 def test_the_readme_shows_what_it_prints(shown):
-    (walk,) = (
-        block
-        for block in re.findall(
-            r"^```\w*\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE
-        )
-        if "$ reconciler apply plan.json" in block
-    )
-    printed, at = lasting(shown[0]), 0
-    for piece in re.split(r"…|\n(?=\$ )", walk):
-        found = printed.find(lasting(piece), at)
-        assert found >= 0, piece
-        at = found
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    walks = [block for block in blocks if "$ reconciler apply plan.json" in block]
+    printed = lasting(shown[0])
+
+    assert 2 == len(walks)  # the first screen, and the example
+    for walk in walks:
+        at = 0
+        for piece in re.split(r"…|\n(?=\$ )", walk):
+            found = printed.find(lasting(piece), at)
+            assert found >= 0, piece
+            at = found

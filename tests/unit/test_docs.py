@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from reconciler.cli.app import build_program
+from reconciler.cli.app import COMMANDS, build_program
 from reconciler.spec.load import load_specs, read_specs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 README = (ROOT / "README.md").read_text()
+COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text()
 SPECS = [
     (page, block)
     for page in PAGES
@@ -55,8 +56,8 @@ def test_the_readme_shows_the_spec_of_the_demo():
     )
 
 
-def test_every_command_of_the_readme_exists_with_its_options():
-    said = re.findall(r"`reconciler (\w+)([^`]*)`", README)
+def test_every_command_of_the_readme_and_the_reference_exists_with_its_options():
+    said = re.findall(r"`reconciler (\w+)([^`]*)`", README + COMMANDS_PAGE)
 
     assert said
     for command, rest in said:
@@ -71,3 +72,20 @@ def test_links_between_pages_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
 
     assert [] == [link for link in links if not (page.parent / link).exists()]
+
+
+def test_every_module_that_the_architecture_names_exists():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = {
+        name
+        for name in re.findall(r"`([\w/]+(?:\.py|/))`", page)
+        if not (ROOT / name).exists() and not (ROOT / "reconciler" / name).exists()
+    }
+
+    assert set() == named
+
+
+def test_the_reference_has_every_command():
+    named = set(re.findall(r"^\| `reconciler (\w+)", COMMANDS_PAGE, re.MULTILINE))
+
+    assert set(COMMANDS) == named
