@@ -25,6 +25,7 @@ from tests.crash.test_stop_anywhere import expected_to_go
 from tests.oracle import our_clean
 from tests.oracle.hudi import keep_commits
 from tests.oracle.prepared_tables import TableKind, assert_reads, assert_rows_and_listing
+from tests.selection import take_turns
 
 TABLES = {
     "version 6, a partition goes": "cow_delete_partition__0.15.0",
@@ -56,9 +57,11 @@ def cluster(needs_java, tmp_path_factory):  # noqa: ARG001
         yield found
 
 
-@pytest.fixture(params=TABLES.values(), ids=TABLES.keys())
+@pytest.fixture
 def it(request, tmp_path) -> Drill:
-    return make_drill(CASES / request.param / "table.zip", tmp_path / "t", retention="commits: 1")
+    return make_drill(
+        CASES / TABLES[request.param] / "table.zip", tmp_path / "t", retention="commits: 1"
+    )
 
 
 @pytest.fixture
@@ -120,7 +123,7 @@ def assert_half_way(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("orders", ONCE, ids=str)
+@pytest.mark.parametrize(("orders", "it"), take_turns(ONCE, TABLES), indirect=["it"], ids=str)
 def test_a_task_that_dies_once_is_tried_again_and_all_is_counted(cluster, it, orders):
     expected = due(it)
     cluster.order(it.table, orders)
@@ -134,7 +137,7 @@ def test_a_task_that_dies_once_is_tried_again_and_all_is_counted(cluster, it, or
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("orders", ALWAYS, ids=str)
+@pytest.mark.parametrize(("orders", "it"), take_turns(ALWAYS, TABLES), indirect=["it"], ids=str)
 def test_a_task_that_dies_every_time_leaves_work_for_the_next_apply(cluster, it, orders):
     assert_goes_on(cluster, it, orders)
 

@@ -78,18 +78,19 @@ def calls_of(table):
 
 
 def kills(calls, *, every_call=EVERY_CASE):
-    """The calls to die at, from 1; the last is one too many, so that nothing dies.
+    """Return the calls to die at, from 1: one for each state of the table that Hudi may find.
 
-    A death at a call on the lock leaves what the next one leaves, but for the lock, and Hudi never
-    looks at ours. Of logs of the metadata table that are written one after the other, the first
-    and the last are taken: none is there, and all but one.
+    Hudi never looks at our lock, so a death at a call on it leaves what the next one leaves, and a
+    death before the request leaves the table as it was. Of logs of the metadata table that are
+    written one after the other, the first and the last are taken: none is there, and all but one.
+    ``every_call``: each of them, and one too many, so that nothing dies.
     """
-    every = range(1, len(calls) + 2)
     if every_call:
-        return list(every)
-    logs = [at for at in every[:-1] if is_log(calls[at - 1])]
-    passed = {at for at in every[:-1] if calls[at - 1].paths == (".hoodie/lock",)}
-    return [at for at in every if at not in passed | set(logs[1:-1])]
+        return list(range(1, len(calls) + 2))
+    numbered = list(enumerate(calls, 1))
+    logs = [at for at, call in numbered if is_log(call)]
+    others = [at for at, call in numbered if call.paths != (".hoodie/lock",)]
+    return [at for at in others[1:] if at not in logs[1:-1]]
 
 
 def is_log(call):
@@ -123,12 +124,13 @@ def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path
 def test_an_apply_dies_at_every_kind_of_call_but_those_on_the_lock(case, tmp_path):
     unpack(CASES / case / "table.zip", tmp_path / "t", hollow=True)
     calls = calls_of(HudiTable(path=tmp_path / "t"))
-    taken = [calls[at - 1] for at in kills(calls, every_call=False)[:-1]]
+    taken = [calls[at - 1] for at in kills(calls, every_call=False)]
     left_out = [call for call in calls if call not in taken and not is_log(call)]
 
-    assert {".hoodie/lock"} == {call.paths[0] for call in left_out}
+    (request,) = [call for call in left_out if call.paths[0] != ".hoodie/lock"]
+    assert request.paths[0].endswith(".clean.requested")
     assert {is_log(call) for call in calls} == {is_log(call) for call in taken}
-    assert len(calls) + 1 == kills(calls, every_call=False)[-1]
+    assert len(calls) == kills(calls, every_call=False)[-1]
     assert [*range(1, len(calls) + 2)] == kills(calls, every_call=True)
 
 

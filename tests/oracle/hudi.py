@@ -54,7 +54,12 @@ INDEXES = {
 }
 #: of what rows there are a handful of; how Hudi spreads keys over many is a matter of its defaults,
 #: which `test_metadata_sync` and `test_metadata_rewrite` keep
+SMALL_FILTERS = {
+    "hoodie.index.bloom.num_entries": "100",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "200",
+}
 FEW_GROUPS = {
+    **SMALL_FILTERS,
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     "hoodie.metadata.record.index.max.filegroup.count": "2",
     "hoodie.metadata.index.bloom.filter.file.group.count": "2",

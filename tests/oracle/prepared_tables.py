@@ -12,6 +12,7 @@ from tests.oracle.hudi import (
     COMPACT_METADATA,
     FEW_GROUPS,
     INDEXES,
+    SMALL_FILTERS,
     HudiTable,
     RealHudi,
     directory_listing,
@@ -29,6 +30,10 @@ class TableKind:
     merge_on_read: bool = False
     partitioned: bool = True
     indexes: bool = False
+
+    def list_values(self) -> tuple[object, ...]:
+        """What cases of several kinds are combined by."""
+        return self.version, self.merge_on_read, self.partitioned, self.indexes
 
     def __str__(self) -> str:
         words = [self.version, "mor" if self.merge_on_read else "cow"]
@@ -51,7 +56,7 @@ def write_history(hudi: RealHudi, path: Path, kind: TableKind) -> HudiTable:
         path,
         merge_on_read=kind.merge_on_read,
         partitioned=kind.partitioned,
-        options=RECORD_INDEX if kind.indexes else None,
+        options=RECORD_INDEX if kind.indexes else SMALL_FILTERS,
     )
     hudi.write(table, [("a1", "a", 1), ("a2", "a", 1), ("b1", "b", 1), ("c1", "c", 1)])
     hudi.write(table, [("a1", "a", 2), ("b1", "b", 2)])

@@ -17,6 +17,7 @@ from tests.oracle.prepared_tables import (
     assert_rows_and_listing,
     copy_table,
 )
+from tests.selection import cover_pairs
 
 pytestmark = pytest.mark.oracle
 OLDER = [kind for kind in PLAIN if kind.version != "1.2.0"]
@@ -26,7 +27,9 @@ def completed_cleans(table):
     return [name for name in table.instants(".clean") if re.fullmatch(r"[\d_]+\.clean", name)]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(
+    "kind", cover_pairs([(kind,) for kind in KINDS], TableKind.list_values), ids=str
+)
 def test_after_our_clean_real_hudi_reads_the_same_rows_and_goes_on(library, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "t")
     rows = hudi.rows(table)
@@ -47,10 +50,13 @@ def test_after_our_clean_real_hudi_reads_the_same_rows_and_goes_on(library, tmp_
 
 @pytest.mark.parametrize(
     ("kind", "retention", "policy"),
-    [
-        *((kind, {"commits": 2}, keep_commits(2)) for kind in KINDS),
-        *((kind, {"fileVersions": 1}, keep_versions(1)) for kind in PLAIN),
-    ],
+    cover_pairs(
+        [
+            *((kind, {"commits": 2}, keep_commits(2)) for kind in KINDS),
+            *((kind, {"fileVersions": 1}, keep_versions(1)) for kind in PLAIN),
+        ],
+        lambda kind, retention, _: (*kind.list_values(), *retention),
+    ),
     ids=lambda value: str(value) if isinstance(value, TableKind) else "-".join(value)[:12],
 )
 def test_we_and_real_hudi_keep_the_same_files(library, tmp_path, kind, retention, policy):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import fastavro
 import pytest
 
 from tests.oracle.hudi import HudiFailedError, directory_listing, keep_commits
+from tests.selection import cover_pairs
 
 pytestmark = pytest.mark.oracle
 SCHEMA = next((Path(__file__).parents[2] / "reconciler/hudi/schemas").glob("HoodieCleanerPlan.*"))
@@ -76,16 +78,18 @@ def made(real_hudi, tmp_path_factory):
     return copy
 
 
-STATES = pytest.mark.parametrize("inflight", [False, True], ids=["requested", "inflight"])
+STATES = ("requested", "inflight")
 
 
-@STATES
-@pytest.mark.parametrize("version", ["0.15.0", "1.0.2", "1.1.1"])
-@pytest.mark.parametrize("planned", [{}, {"a": []}], ids=["nothing", "an empty list"])
+@pytest.mark.parametrize(
+    ("version", "planned", "state"),
+    cover_pairs(product(["0.15.0", "1.0.2", "1.1.1"], ["nothing", "an empty list"], STATES)),
+)
 def test_hudi_before_1_2_cannot_complete_a_clean_without_files(
-    made, tmp_path, version, planned, inflight
+    made, tmp_path, version, planned, state
 ):
     hudi, table = made(version, tmp_path / "t")
+    planned, inflight = {"nothing": {}, "an empty list": {"a": []}}[planned], state == "inflight"
     instant = request(table, planned, inflight=inflight)
 
     with pytest.raises(HudiFailedError, match="Positive number of partitions required"):
@@ -94,18 +98,18 @@ def test_hudi_before_1_2_cannot_complete_a_clean_without_files(
     assert [] == [name for name in table.instants(".clean") if name.startswith(instant)]
 
 
-@STATES
 @pytest.mark.parametrize(
-    ("version", "planned"),
-    [
-        ("1.2.0", "nothing"),
-        ("1.2.0", "an empty list"),
-        *((version, "an empty list and a file") for version in VERSIONS),
-        *((version, "a metafile") for version in VERSIONS),
-        *((version, "a file that is gone") for version in VERSIONS),
-    ],
+    ("version", "planned", "state"),
+    cover_pairs(
+        [
+            *product(["1.2.0"], ["nothing", "an empty list"], STATES),
+            *product(
+                VERSIONS, ["an empty list and a file", "a metafile", "a file that is gone"], STATES
+            ),
+        ]
+    ),
 )
-def test_hudi_completes_a_clean_with(made, tmp_path, version, planned, inflight):
+def test_hudi_completes_a_clean_with(made, tmp_path, version, planned, state):
     hudi, table = made(version, tmp_path / "t")
     (table.path / "c").mkdir(exist_ok=True)
     (table.path / "c" / ".hoodie_partition_metadata").write_bytes(
@@ -119,7 +123,7 @@ def test_hudi_completes_a_clean_with(made, tmp_path, version, planned, inflight)
         "a metafile": {"c": [".hoodie_partition_metadata"]},
         "a file that is gone": {"b": [gone.replace("_", "_9", 1)]},
     }
-    instant = request(table, plans[planned], inflight=inflight)
+    instant = request(table, plans[planned], inflight=state == "inflight")
     listing = directory_listing(table.path)
     hudi.clean(table, keep_commits(10))
     done = [name for name in table.instants(".clean") if name.startswith(instant)]

@@ -22,6 +22,7 @@ from reconciler.storage.open import open_storage
 from tests.metadata_keys import read_index_keys
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
+from tests.selection import long, take_turns
 
 pytestmark = pytest.mark.oracle
 SCHEMAS = Path(__file__).parents[2] / "reconciler/hudi/schemas"
@@ -221,8 +222,17 @@ def assert_right(hudi, table, rows):
     assert hudi.rows(table, where="n > 3") == hudi.rows(table, where="n > 3", metadata=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("version", VERSIONS)
+#: of table version 9 one release is enough for what the indexes and log files do not change
+LISTED = [
+    long(version, kind)
+    if version == "1.1.1" and kind not in ("indexes", "merge-on-read")
+    else (version, kind)
+    for version in VERSIONS
+    for kind in KINDS
+]
+
+
+@pytest.mark.parametrize(("version", "kind"), LISTED)
 def test_hudi_lists_reads_writes_compacts_and_cleans_on(made, tmp_path, version, kind):
     hudi, table = made(version, kind, tmp_path / "t")
     rows = hudi.rows(table)
@@ -274,8 +284,7 @@ def test_hudi_finishes_a_clean_that_stopped_in_the_metadata_table(made, tmp_path
     assert rows == hudi.rows(table) == hudi.rows(table, metadata=True)
 
 
-@pytest.mark.parametrize("done", [1, 3, 4])
-@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+@pytest.mark.parametrize(("done", "version"), take_turns([1, 3, 4], ["0.15.0", "1.2.0"]))
 def test_a_second_attempt_after_a_write_of_hudi_is_as_good(made, tmp_path, version, done):
     hudi, table = made(version, "default", tmp_path / "t")
     clean = NativeClean(table, TABLE_VERSION[version])
@@ -298,8 +307,7 @@ def test_a_second_attempt_after_a_write_of_hudi_is_as_good(made, tmp_path, versi
     assert_right(hudi, table, hudi.rows(table))
 
 
-@pytest.mark.parametrize("done", range(5))
-@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+@pytest.mark.parametrize(("done", "version"), take_turns(range(5), ["1.2.0", "0.15.0"]))
 def test_a_second_attempt_is_as_good_as_one(made, tmp_path, version, done):
     hudi, table = made(version, "default", tmp_path / "t")
     rows = hudi.rows(table)

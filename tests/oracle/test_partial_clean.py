@@ -10,7 +10,7 @@ from reconciler.plans.model import KEEP_RULES
 from tests.oracle import our_clean
 from tests.oracle.hudi import directory_listing, keep_commits, keep_hours, keep_versions
 from tests.oracle.prepared_tables import PLAIN, assert_rows_and_listing, assert_still_correct
-from tests.selection import EVERY_CASE
+from tests.selection import EVERY_CASE, take_turns
 
 pytestmark = pytest.mark.oracle
 POLICIES = {
@@ -136,8 +136,11 @@ def test_a_savepoint_made_after_the_review_keeps_its_files(library, tmp_path, ki
     assert () == our_clean.make_plan(table, {"commits": 1}).tables[0].steps
 
 
-@pytest.mark.parametrize("kind", [PLAIN[0], PLAIN[3], PLAIN[5]], ids=str)
-@pytest.mark.parametrize("move", ["commits", "clean", "rollback", "replacement"])
+@pytest.mark.parametrize(
+    ("move", "kind"),
+    take_turns(["commits", "clean", "rollback", "replacement"], [PLAIN[0], PLAIN[3], PLAIN[5]]),
+    ids=str,
+)
 def test_a_table_that_moved_since_the_review_loses_no_row(library, tmp_path, kind, move):
     hudi, table = library.table(kind, tmp_path / "t")
     if move == "rollback":  # of a write younger than the metadata table's last compaction

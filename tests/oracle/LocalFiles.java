@@ -1,0 +1,53 @@
+// The local file system of Hadoop without its processes: without its native library, which PySpark
+// does not bring, it starts a chmod for each file that it makes and an ls for each permission that
+// it looks up. Compiled by the Janino of Spark when `worker.py` starts.
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermissions;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.LocalFileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.permission.FsPermission;
+
+public class LocalFiles extends LocalFileSystem {
+    public LocalFiles() {
+        super(new RawLocalFiles());
+    }
+
+    public static class RawLocalFiles extends RawLocalFileSystem {
+        public void setPermission(Path path, FsPermission permission) throws IOException {
+            String text = permission.getUserAction().SYMBOL
+                + permission.getGroupAction().SYMBOL + permission.getOtherAction().SYMBOL;
+            Files.setPosixFilePermissions(
+                this.pathToFile(path).toPath(), PosixFilePermissions.fromString(text));
+        }
+
+        public FileStatus getFileStatus(Path path) throws IOException {
+            return this.withPermission(super.getFileStatus(path));
+        }
+
+        public FileStatus[] listStatus(Path path) throws IOException {
+            FileStatus[] found = super.listStatus(path);
+            for (int at = 0; at < found.length; at++) {
+                found[at] = this.withPermission(found[at]);
+            }
+            return found;
+        }
+
+        private FileStatus withPermission(FileStatus found) throws IOException {
+            PosixFileAttributes about = (PosixFileAttributes) Files.readAttributes(
+                this.pathToFile(found.getPath()).toPath(), PosixFileAttributes.class,
+                new LinkOption[0]);
+            return new FileStatus(
+                found.getLen(), found.isDirectory(), found.getReplication(), found.getBlockSize(),
+                found.getModificationTime(), found.getAccessTime(),
+                FsPermission.valueOf("-" + PosixFilePermissions.toString(about.permissions())),
+                about.owner().getName(), about.group().getName(), found.getPath());
+        }
+    }
+}
