@@ -1,11 +1,10 @@
 """A clustering of ours that dies at any call that changes something, and real Hudi comes first.
 
-``KILL_STEP=1`` takes every call, not each third or less: by hand, half an hour a version.
+``./ci/test --all`` takes every call, not each third or less: up to half an hour a version.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -22,6 +21,7 @@ from tests.oracle.clustered_tables import (
 )
 from tests.oracle.hudi import keep_commits
 from tests.oracle.our_clustering import apply_here, assert_done, make_plan
+from tests.selection import EVERY_CASE
 
 pytestmark = pytest.mark.oracle
 #: what Hudi does first, call after call in turn
@@ -32,9 +32,8 @@ SHAPES = {
     "1.1.1": Shape(version="1.1.1", metadata="all", partitions="plain"),
     "1.2.0": Shape(version="1.2.0", merge_on_read=True, metadata="all", partitions="plain"),
 }
-EVERY = int(os.environ.get("KILL_STEP", "0"))
 #: calls from one kill to the next
-STEPS = {"1.2.0": 3, "0.15.0": 7, "1.0.2": 9} if not EVERY else dict.fromkeys(SHAPES, EVERY)
+STEPS = {"1.2.0": 3, "0.15.0": 7, "1.0.2": 9} if not EVERY_CASE else dict.fromkeys(SHAPES, 1)
 
 
 def killed(subject, at):
