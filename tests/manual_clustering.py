@@ -22,7 +22,7 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.requested_replace import InputSlice
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.storage.open import open_storage
-from reconciler.transaction.metadata.clean_sync import apply_sync
+from reconciler.transaction.metadata.sync import apply_sync
 from reconciler.transaction.metadata.rewrite_sync import (
     drop_partitions,
     find_indexed_columns,

@@ -26,7 +26,7 @@ from reconciler.hudi.table.properties import replace_value
 from reconciler.state.observe import observe
 from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
-from reconciler.transaction.metadata.clean_sync import open_record_index
+from reconciler.transaction.metadata.sync import open_record_index
 from tests.manual_clustering import add_milliseconds, to_epoch_ms
 
 PARTITIONS = "hoodie.table.metadata.partitions"

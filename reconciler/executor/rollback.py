@@ -7,6 +7,7 @@ and who announced it is known to be dead.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.freshness import is_in, make_keys, make_present_keys
 from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
-from reconciler.executor.session import ApplySession
+from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.recovery.rollback_write import find_written_rows
 from reconciler.plans.columns import build_dictionary
@@ -27,6 +28,8 @@ from reconciler.transaction.recovery.dead_writes import (
     read_last_heartbeat,
 )
 from reconciler.transaction.recovery.pending_instants import withdraw_named_files
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Ended, run_change
 
 _UNNAMED = "it came after the review, and the plan does not name it: plan again"
 _KEPT = "its write has a file that came after the review, so nothing of it goes: plan again"
@@ -38,27 +41,46 @@ File = tuple[str, str]
 
 
 def run_rollback(session: ApplySession, step: RollbackStep, fresh: FreshPlan | None) -> StepOutcome:
-    """Take the write back if it is what was reviewed and dead; else leave it, and say why.
+    """Take the write back if it is what was reviewed and dead; otherwise leave it, and say why.
 
-    ``fresh`` is one just taken, if there is one. Raises BusyError while its run lives or Hudi rolls
-    it back, StorageError, FormatError. What the metadata table cannot forget is not taken back.
+    ``fresh`` is a plan that was made just now, if there is one. Raises BusyError while its run
+    lives or Hudi rolls it back, StorageError, FormatError. A write that the metadata table cannot
+    forget is not taken back.
     """
-    if fresh is None:
-        with session.phase("observe"):
-            fresh = session.make_fresh_plan()
-    with session.phase("rollback"), session.hold_lock():
+    return run_change(_Rollback(session=session, fresh=fresh, step=step))
+
+
+@dataclass(kw_only=True, eq=False)
+class _Rollback(LockedApplyChange[FreshPlan, StepOutcome]):
+    """A reviewed rollback. It has no instant of its own and ends under the lock."""
+
+    activity = "a rollback was being prepared"
+    request_phase = "rollback"
+
+    step: RollbackStep
+
+    def prepare(self) -> FreshPlan:
+        return self.take_fresh_plan()
+
+    def request(
+        self,
+        prepared: FreshPlan,
+        should_wait: ShouldWait,  # noqa: ARG002
+    ) -> Ended[StepOutcome]:
+        session, step = self.session, self.step
         timeline = session.reload_timeline()
         pending = find_pending_instant(timeline, step.instant)
         if pending is None or not is_row_write(session, timeline, pending):
             is_there = any(one.requested == step.instant for one in timeline.instants)
-            return _report_finished(fresh, step, _COMPLETED if is_there else _WITHDRAWN)
+            reason = _COMPLETED if is_there else _WITHDRAWN
+            return Ended(_report_finished(prepared, step, reason))
         _check_dead(session, pending)
         if is_being_rolled_back(session, timeline, step.instant):
             raise BusyError(
                 f"{session.name}: a rollback of {pending.action} {step.instant} is pending; run "
                 "apply again when Hudi has finished it"
             )
-        return _take_back(session, step, fresh, pending)
+        return Ended(_take_back(session, step, prepared, pending))
 
 
 def _check_dead(session: ApplySession, pending: Instant) -> None:

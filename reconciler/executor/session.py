@@ -1,17 +1,19 @@
-"""One table during an apply: its storage, lock and timeline, and what may be asked of them."""
+"""Open a table for an apply, and plan it afresh."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from reconciler.executor.deletion import FileDeleter
 from reconciler.executor.gate import FreshPlan, check_refusals
 from reconciler.executor.origin import Origin
 from reconciler.executor.progress import Phase, Progress
+from reconciler.executor.result import StepOutcome
 from reconciler.hudi.load import load_properties
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.planners.compose import plan_table
@@ -22,6 +24,8 @@ from reconciler.state.observe import observe
 from reconciler.storage.api import Storage
 from reconciler.storage.parallel import StopRequest
 from reconciler.transaction.process import Clock, Process
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Change, PendingInstant
 from reconciler.transaction.session import RunContext, StorageOpener, TableSession, open_session
 
 if TYPE_CHECKING:
@@ -60,14 +64,14 @@ class ApplyContext:
     def phase(
         self, table: str, phase: Phase, total: int | None = None
     ) -> Iterator[Callable[[int], None]]:
-        """A phase of a table; it does not begin when the apply was told to stop."""
+        """Report a phase of a table; it does not begin when the apply has to stop."""
         self.stop.check()
         with self.progress.phase(table, phase, total) as advance:
             yield advance
 
     @property
     def run_context(self) -> RunContext:
-        """What tables are held with."""
+        """Return what sessions on tables need."""
         return RunContext(
             open_storage=self.open_storage,
             clock=self.clock,
@@ -79,25 +83,17 @@ class ApplyContext:
         )
 
     def get_policy_time(self) -> datetime:
-        """What policies count from."""
+        """Return the time that policies count from."""
         if self.now is not None:
             return self.now
         return datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)
 
 
-@dataclass(slots=True)
-class WaitTime:
-    """How long a run has waited for writes to say where they go."""
-
-    seconds: float = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ApplySession(TableSession):
-    """One apply's hold on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's.
+    """One apply's work on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's.
 
-    ``clustered``: the clusterings that this run has completed, which it adds to; ``waited`` it
-    adds to likewise.
+    ``clustered``: the clusterings that this run has completed, which it adds to.
     """
 
     context: ApplyContext
@@ -105,18 +101,68 @@ class ApplySession(TableSession):
     digest: str
     spec: TableSpec
     clustered: set[str] = field(default_factory=set)
-    waited: WaitTime = field(default_factory=WaitTime)
 
     def make_fresh_plan(self) -> FreshPlan:
-        """Observe and plan anew; raises RefusedError, BusyError for what stops an apply."""
+        """Observe the table and plan it again; raises RefusedError and BusyError."""
         return make_fresh_plan(
             self.storage, self.spec, self.context, self.plan.steps, self.clustered
         )
+
+    def observe(self) -> FreshPlan:
+        """Make a fresh plan, and report that as a phase."""
+        with self.phase("observe"):
+            return self.make_fresh_plan()
 
     @contextlib.contextmanager
     def phase(self, phase: Phase, total: int | None = None) -> Iterator[Callable[[int], None]]:
         with self.context.phase(self.plan.name, phase, total) as advance:
             yield advance
+
+
+class ApplyChange:
+    """What the changes of an apply have in common: their phases, and the fresh plan.
+
+    ``fresh``: one that was made just now, which is used once; None where there is none.
+    """
+
+    session: ApplySession
+    fresh: FreshPlan | None = None
+
+    def phase(self, name: Phase) -> AbstractContextManager[Callable[[int], None]]:
+        return self.session.phase(name)
+
+    def stays_pending(self, outcome: Any) -> bool:
+        return isinstance(outcome, StepOutcome) and outcome.how == "inflight"
+
+    def take_fresh_plan(self) -> FreshPlan:
+        """Return the fresh plan that there is, or make one; raises as ``make_fresh_plan``."""
+        fresh, self.fresh = self.fresh, None
+        return fresh or self.session.observe()
+
+
+_Prepared = TypeVar("_Prepared")
+_Outcome = TypeVar("_Outcome")
+
+
+@dataclass(kw_only=True, eq=False)
+class LockedApplyChange(
+    ApplyChange,
+    Change[_Prepared, PendingInstant, None, _Outcome],
+    Generic[_Prepared, _Outcome],
+):
+    """A change of an apply that has no instant on the timeline, and ends under the lock."""
+
+    session: ApplySession
+    fresh: FreshPlan | None = None
+
+    def work(self, pending: PendingInstant) -> NoReturn:
+        raise AssertionError(f"{pending.instant} was never requested")
+
+    def settle(self, pending: PendingInstant, result: None, should_wait: ShouldWait) -> NoReturn:  # noqa: ARG002
+        raise AssertionError(f"{pending.instant} was never requested")
+
+    def abandon(self, pending: PendingInstant) -> NoReturn:
+        raise AssertionError(f"{pending.instant} was never requested")
 
 
 def make_fresh_plan(
@@ -126,13 +172,12 @@ def make_fresh_plan(
     reviewed: Sequence[Step],
     clustered: Collection[str] = (),
 ) -> FreshPlan:
-    """Observe a table and plan it anew; raises RefusedError, BusyError for what stops an apply.
+    """Observe a table and plan it again; raises RefusedError or BusyError for what stops an apply.
 
-    ``reviewed``: the steps that are to run.
-
-    What the ``clustered`` instants of this very run replaced is planned as if it were not: its old
-    file slices were reviewed together with the clustering, and expire as they did then. Else a
-    clean would leave all of them to the end of the replaced groups.
+    ``reviewed``: the steps that are to run. ``clustered``: clusterings that this run has completed.
+    The file groups that those replaced are planned as if they were not replaced. Their old file
+    slices were reviewed together with the clustering, and expire as they did then; otherwise a
+    clean would leave them until the replaced groups expire.
     """
     now = context.get_policy_time()
     observed_ms = context.clock.now_ms()
@@ -145,27 +190,30 @@ def make_fresh_plan(
     if clustered:
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
         planned, asked = replace(state, replaced=left), replace(spec, clustering=None)
-    look = FreshPlan(state=state, plan=plan_table(asked, planned, now))
-    check_refusals(look, spec, load_properties(storage), now, reviewed)
-    return look
+    fresh = FreshPlan(state=state, plan=plan_table(asked, planned, now))
+    check_refusals(fresh, spec, load_properties(storage), now, reviewed)
+    return fresh
 
 
 def open_apply_session(
     plan: TablePlan, spec: TableSpec, storage: Storage, digest: str, context: ApplyContext
 ) -> tuple[ApplySession, FreshPlan]:
-    """A table and a first look at it; nothing is written. Raises as ``make_fresh_plan``."""
-    look = make_fresh_plan(storage, spec, context, plan.steps)
+    """Open a session on a table and plan it afresh; nothing is written.
+
+    Raises as ``make_fresh_plan``.
+    """
+    fresh = make_fresh_plan(storage, spec, context, plan.steps)
     properties = load_properties(storage)
-    zone = find_timeline_zone(spec, look.state)
+    zone = find_timeline_zone(spec, fresh.state)
     assert zone is not None, "an apply without a zone is refused before"
-    hold = open_session(
+    session = open_session(
         spec,
         storage,
         properties,
-        look.state.timeline,
+        fresh.state.timeline,
         zone,
         owner=context.process.make_owner(context.new_token()),
         context=context.run_context,
     )
-    parts = {one.name: getattr(hold, one.name) for one in fields(hold)}
-    return ApplySession(context=context, plan=plan, digest=digest, spec=spec, **parts), look
+    parts = {one.name: getattr(session, one.name) for one in fields(session)}
+    return ApplySession(context=context, plan=plan, digest=digest, spec=spec, **parts), fresh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.errors import BusyError, FormatError, NotFoundError
+from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.load import instant_file_path, read_instant_file
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.compaction import CompactionPlan
@@ -16,9 +16,9 @@ from reconciler.hudi.timeline.rollback import parse_rolled_back_time
 from reconciler.hudi.timeline.write_footprint import WriteFootprint
 from reconciler.transaction.conflicts import Footprint
 from reconciler.transaction.recovery.marked_files import list_marked_files, parse_file_group
+from reconciler.transaction.retry import raise_changing, retry_while_changing
 from reconciler.transaction.session import TableSession
 
-_ATTEMPTS: Final = 8
 _WITH_HEARTBEAT: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 _COMPACTIONS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 _REPLACING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
@@ -45,7 +45,8 @@ def read_footprints(
     ``own``: the instant of one's own write. A known write that was undone since may have gone
     anywhere. Raises BusyError when the timeline does not hold still, FormatError for damage.
     """
-    for _attempt in range(_ATTEMPTS):
+
+    def attempt() -> tuple[Timeline, list[Footprint]] | None:
         timeline = session.reload_timeline()
         try:
             found = [
@@ -54,16 +55,29 @@ def read_footprints(
             ]
             return timeline, [*found, *_find_undone_writes(session, timeline, known)]
         except NotFoundError:
-            continue
-    raise BusyError(
-        f"{session.name}: its timeline changed {_ATTEMPTS} times while it was read; run "
-        "again when its writers are quieter"
-    )
+            return None
+
+    def give_up() -> tuple[Timeline, list[Footprint]]:
+        raise_changing(session.name, "it was read")
+
+    return retry_while_changing(attempt, give_up)
 
 
 def find_foreign_writes(timeline: Timeline, own: str | None = None) -> list[Instant]:
-    """Writes of others that are not completed."""
+    """Return the writes that are pending, except the one with the instant ``own``."""
     return [i for i in timeline.pending(WRITES) if i.requested != own]
+
+
+def find_unexcluded_write(
+    session: TableSession, timeline: Timeline, own: str | None = None
+) -> Instant | None:
+    """Return a pending write of another writer that no lock keeps out; None under a lock.
+
+    ``own``: the instant of the session's own write. Every kind of change asks this.
+    """
+    if session.lock.excludes_others:
+        return None
+    return next(iter(find_foreign_writes(timeline, own)), None)
 
 
 def _find_unknown_writes(

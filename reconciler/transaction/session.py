@@ -1,10 +1,10 @@
-"""One run's hold on one table: its storage, lock and timeline, and what may be asked of them."""
+"""Open a table for a run that writes to it: storage, lock, timeline, heartbeats."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Final, Protocol
 
@@ -26,7 +26,7 @@ _MOST_BACKDATING_S: Final = 3600
 
 
 class StorageOpener(Protocol):
-    """Opens a storage by location or reference; ``world.open_storage`` is one.
+    """Opens a storage by location or reference; ``runtime.open_storage`` is one.
 
     Raises SpecError where an option is in a variable that is not set.
     """
@@ -38,11 +38,11 @@ class StorageOpener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run holds its tables with.
+    """What a run needs to work on tables.
 
-    ``lock_wait_s`` bounds the waiting for a lock, ``heartbeat_s`` is the pause between signs of life.
-    ``report_wait`` hears once a wait of a table's name and of what it waits for; ``check_stop`` is called
-    where a run may end, and raises where it was told to.
+    ``lock_wait_s`` bounds the wait for a lock, ``heartbeat_s`` is the time between heartbeats.
+    ``report_wait`` is called once a wait with a table's name and what it waits for.
+    ``check_stop`` is called where a run may end, and raises where it has to.
     """
 
     open_storage: StorageOpener
@@ -54,9 +54,19 @@ class RunContext:
     heartbeat_s: float = 60
 
 
+@dataclass(slots=True)
+class WaitTime:
+    """How long a session has waited for writes to say where they go."""
+
+    seconds: float = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSession:
-    """A table that a run may write to. ``name``: the spec's, ``stale_after``: its seconds."""
+    """One run's work on one table: its storage, lock, timeline and heartbeats.
+
+    ``name``: the spec's; ``stale_after``: seconds. ``waited`` is added to.
+    """
 
     name: str
     storage: Storage
@@ -67,13 +77,15 @@ class TableSession:
     heartbeats: HeartbeatThread
     clock: Clock
     stale_after: int
+    run_context: RunContext
+    waited: WaitTime = field(default_factory=WaitTime)
 
     def reload_timeline(self) -> Timeline:
         return self.publisher.reload_timeline()
 
     @contextlib.contextmanager
     def hold_lock(self) -> Iterator[None]:
-        """Hold the table's lock, renewed in the background."""
+        """Hold the table's lock inside the block, and renew it in the background."""
         with self.lock.acquire(), self.heartbeats.repeat(self.lock.renew):
             yield
 
@@ -81,10 +93,11 @@ class TableSession:
         return Heartbeat(self.storage, instant, self.owner, self.clock)
 
     def request_write(self, action: Action, timeline: Timeline, data: bytes) -> str:
-        """Request a new write of rows; its file has no place for whose it is, a heartbeat has.
+        """Request a new write of rows, and return its instant.
 
-        It beats before. The table's lock is held. Raises as ``Publisher.request``, which a writer
-        that needs no lock may be ahead of: neither its instant nor its heartbeat is touched.
+        Its requested file cannot name the owner, so its heartbeat is written first and does. The
+        table's lock is held. Raises as ``Publisher.request``. A writer without a lock may have
+        taken the same time: neither its instant nor its heartbeat is touched then.
         """
         beaten: list[Heartbeat] = []
 
@@ -114,7 +127,7 @@ def open_session(  # noqa: PLR0913 (facts about one table)
     owner: Owner,
     context: RunContext,
 ) -> TableSession:
-    """A hold on a table as it is; nothing is written. ``zone``: of the timeline's instants."""
+    """Open a session on a table; nothing is written. ``zone``: of the timeline's instants."""
     return TableSession(
         name=spec.name,
         storage=storage,
@@ -134,11 +147,12 @@ def open_session(  # noqa: PLR0913 (facts about one table)
         heartbeats=HeartbeatThread(_get_heartbeat_interval(spec, context)),
         clock=context.clock,
         stale_after=(spec.concurrency or Concurrency()).stale_after,
+        run_context=context,
     )
 
 
 def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunContext) -> TableLock:
-    """The lock that a spec declares; none where it declares none."""
+    """Return the lock that a spec declares, or ``NoLock`` where it declares none."""
     lock = spec.concurrency.lock if spec.concurrency else None
     if lock is None or lock.provider == "none":
         return NoLock()

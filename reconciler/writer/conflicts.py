@@ -19,6 +19,7 @@ from reconciler.hudi.timeline.instant import WRITES
 from reconciler.state.observe import observe
 from reconciler.state.schema import read_declared_schema
 from reconciler.transaction.conflicts import Footprint, GroupClaim, find_conflicts
+from reconciler.transaction.footprints import find_unexcluded_write
 from reconciler.transaction.session import TableSession
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, parse_batches
@@ -50,6 +51,16 @@ def check_mode(mode: WriteMode, pending: Sequence[Footprint], *, has_groups: boo
                 "write could not be completed beside it; wait until it is done or, if its writer "
                 "is dead, let Hudi roll it back, then write again"
             )
+
+
+def check_no_unlocked_write(session: TableSession, timeline: Timeline, own: str | None) -> None:
+    """Raise BusyError for another pending write that no lock keeps out; ``own``: our instant."""
+    other = find_unexcluded_write(session, timeline, own)
+    if other is not None:
+        raise BusyError(
+            f"{other.action} {other.requested} is pending, and there is no lock: it and this write "
+            "could lose each other's rows; configure concurrency.lock or wait"
+        )
 
 
 def check_conflicts(

@@ -1,24 +1,25 @@
-"""From new files to a completed write: the last look, the metadata table, the completed file."""
+"""Complete a write whose files are there: the last look for conflicts, and what it publishes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pyarrow.compute as pc
 
-from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, StorageError
+from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import PARTITION_METAFILE, make_file_path
-from reconciler.hudi.load import load_properties
+from reconciler.hudi.metadata.partition_logs import SyncPlan
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.plans.model import Note
-from reconciler.transaction.footprints import find_foreign_writes, find_rollback_ms, read_footprints
+from reconciler.transaction.footprints import find_rollback_ms, read_footprints
 from reconciler.transaction.instants import parse_instant_ms
-from reconciler.transaction.locks.file_lock import NoLock
-from reconciler.transaction.metadata import clean_sync
 from reconciler.transaction.metadata.write_sync import WriteChanges, prepare_write_sync
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import (
@@ -27,48 +28,35 @@ from reconciler.transaction.recovery.marked_files import (
     remove_files,
     remove_markers,
 )
-from reconciler.transaction.recovery.pending_instants import drop_metadata_partitions
+from reconciler.transaction.run import Completion
 from reconciler.transaction.session import TableSession
-from reconciler.writer.conflicts import check_conflicts
+from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
 from reconciler.writer.request import WriteResult
 from reconciler.writer.unpublished import UnpublishedWrite
 
 _SCHEMA: Final = "schema"
 
 
-def publish_write(session: TableSession, done: UnpublishedWrite) -> WriteResult:
-    """Complete the write; the table's lock is held.
+def settle_write(session: TableSession, done: UnpublishedWrite) -> Completion[WriteResult]:
+    """Look for conflicts for the last time, and say how the write completes.
 
-    Raises BusyError where another write has a hand in the same file groups, or has taken this one
-    back: then it is to be undone.
+    The table's lock is held. Raises BusyError where another write went to the same file groups, or
+    has taken this one back: then it is to be undone.
     """
     timeline, found = read_footprints(session, done.known_writes, done.instant)
     _check_still_pending(session, done)
-    if isinstance(session.lock, NoLock) and (
-        pending := find_foreign_writes(timeline, done.instant)
-    ):
-        raise BusyError(
-            f"{pending[0].action} {pending[0].requested} is pending, and there is no lock: it and "
-            "this write could lose each other's rows; configure concurrency.lock or wait"
-        )
+    check_no_unlocked_write(session, timeline, done.instant)
     check_conflicts(session, done, timeline, found)
     _remove_strays(session, done)
     _create_metafiles(session, done)
-    notes = _sync_metadata(session, done)
-    session.lock.confirm()
-    _check_still_pending(session, done)  # a rollback waits for no lock
-    return _make_result(done, (*notes, *_write_completed_file(session, done)))
-
-
-def _write_completed_file(session: TableSession, done: UnpublishedWrite) -> tuple[Note, ...]:
-    """The completed file; a note where the store said that it is not there, and it is."""
-    try:
-        session.publisher.complete(done.instant, done.mode.action, _encode_commit(session, done))
-    except StorageError as error:
-        if find_completion(session.reload_timeline(), done.instant, done.mode.action) is None:
-            raise
-        return (Note("store", f"the write is completed, whatever the store says of it: {error}"),)
-    return ()
+    timeline = session.reload_timeline()
+    return Completion(
+        timeline=timeline,
+        prepare_sync=partial(_prepare_sync, session, done, timeline),
+        check=partial(_check_still_pending, session, done),  # a rollback waits for no lock
+        make_payload=partial(_encode_commit, done),
+        make_outcome=partial(_make_result, done),
+    )
 
 
 def remove_leftovers(
@@ -129,29 +117,24 @@ def _create_metafiles(session: TableSession, done: UnpublishedWrite) -> None:
             continue
 
 
-def _sync_metadata(session: TableSession, done: UnpublishedWrite) -> tuple[Note, ...]:
-    """The metadata table hears of it; a note for each index that had to be dropped."""
-    storage, timeline = session.storage, session.reload_timeline()
-    properties = load_properties(storage)
+def _prepare_sync(
+    session: TableSession,
+    done: UnpublishedWrite,
+    timeline: Timeline,
+    properties: TableProperties,
+    choose_time: Callable[[], str],
+) -> SyncPlan | None:
+    """Prepare what the metadata table has to be given of the write."""
     if not properties.metadata_partitions:
-        return ()
-    sync = prepare_write_sync(
-        storage,
+        return None
+    return prepare_write_sync(
+        session.storage,
         properties,
         timeline,
         _describe_files(done),
         instant=done.instant,
-        completed=session.publisher.choose_time(
-            timeline, clean_sync.find_newest_time(storage, properties, timeline)
-        ),
+        completed=choose_time(),
         instant_ms=parse_instant_ms(done.instant, session.publisher.zone),
-    )
-    session.lock.confirm()
-    drop_metadata_partitions(storage, properties, sync.dropped_partitions)
-    clean_sync.apply_sync(storage, sync.sync)
-    return tuple(
-        Note("metadata", f"the metadata partition {name} was dropped: {why}")
-        for name, why in sorted(sync.drop_reasons.items())
     )
 
 
@@ -188,7 +171,7 @@ def _describe_files(done: UnpublishedWrite) -> WriteChanges:
     )
 
 
-def _encode_commit(session: TableSession, done: UnpublishedWrite) -> bytes:
+def _encode_commit(done: UnpublishedWrite, properties: TableProperties) -> bytes:
     groups = done.facts.table_groups.groups
     stats: dict[str, list[Mapping[str, str | int]]] = {}
     for one in done.files:
@@ -205,7 +188,7 @@ def _encode_commit(session: TableSession, done: UnpublishedWrite) -> bytes:
         replaced=replaced,
         extra={**done.extra, _SCHEMA: done.facts.avro},
     )
-    return commit.encode(version=session.properties.table_version)
+    return commit.encode(version=properties.table_version)
 
 
 def _make_result(done: UnpublishedWrite, notes: tuple[Note, ...]) -> WriteResult:

@@ -1,52 +1,48 @@
-"""One write from its announcement to its end: requested, inflight, files, completed, or undone."""
+"""Write rows into a table, from the request of the write to its end."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.errors import (
-    AlreadyExistsError,
-    BusyError,
-    ReconcilerError,
-    RowsError,
-    StorageError,
-)
+from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError
 from reconciler.hudi.codecs.avro_container import encode_container
-from reconciler.hudi.timeline.instant import WRITES, Action, State
+from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.observe import observe
 from reconciler.transaction.footprints import (
     collect_completed_writes,
-    find_foreign_writes,
     is_being_rolled_back,
     read_footprints,
 )
-from reconciler.transaction.locks.file_lock import NoLock
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import remove_marked_files, remove_markers
 from reconciler.transaction.recovery.pending_instants import (
     remove_withdrawn_attempt,
     withdraw_instant,
 )
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Change, Completion, Ended, run_change
 from reconciler.transaction.session import TableSession
-from reconciler.writer.conflicts import check_mode, check_stream_batches
+from reconciler.writer.conflicts import (
+    check_mode,
+    check_no_unlocked_write,
+    check_stream_batches,
+)
 from reconciler.writer.facts import WriteFacts, read_write_facts
 from reconciler.writer.job import RowCounts, RowWriter, WriteAssignment, WrittenFiles
 from reconciler.writer.partition_paths import check_not_nested
-from reconciler.writer.publishing import publish_write, remove_leftovers
+from reconciler.writer.publishing import remove_leftovers, settle_write
 from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
 from reconciler.writer.unpublished import UnpublishedWrite
 
-#: how often a timeline may change under our eyes before we let its writers be
-_ATTEMPTS: Final = 8
 #: what Hudi requests when it is going to replace something without a plan
 _NO_PLAN: Final = {"operationType": None, "clusteringPlan": None, "extraMetadata": None}
 _NOTHING: Final = RowCounts(
@@ -55,10 +51,11 @@ _NOTHING: Final = RowCounts(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _AnnouncedWrite:
-    """A write that is announced, and the table that it follows from."""
+class _RequestedWrite:
+    """A write that is requested, and the state of the table that it was prepared from."""
 
     instant: str
+    action: Action
     facts: WriteFacts
 
 
@@ -74,43 +71,85 @@ def run_write(
     """Write rows into the table; ``extra`` is kept with the instant.
 
     ``writer``: None for a write without rows; one that only deletes partitions has none to write.
-    ``announced``: the instant that a table was just made with. What goes wrong is undone before it
-    is raised: BusyError where another writer has a hand in the same file groups, what ``read_write_facts``
-    and the ``writer`` raise, StorageError.
+    ``announced``: the instant that a table was just made with. A write that fails is undone before
+    its error is raised: BusyError where another writer has written to the same file groups, what
+    ``read_write_facts`` and the ``writer`` raise, StorageError.
     """
+    change = _RowWrite(session, spec, request, writer, extra, announced)
     with session.heartbeats.run():
-        begun = _announce_write(session, spec, request, announced, extra)
-        with _keep_heartbeat(session, begun.instant):
-            try:
-                done = _write_files(session, request, begun, writer, extra)
-                outcome = _complete(session, done)
-            except (Exception, KeyboardInterrupt):
-                with contextlib.suppress(ReconcilerError):  # else the next run undoes it
-                    abandon_write(session, begun.instant, request.mode.action)
-                raise
-            return remove_leftovers(session, done, outcome)
+        return run_change(change)
 
 
-def _complete(session: TableSession, done: UnpublishedWrite) -> WriteResult:
-    """The end of a write whose files are there.
+@dataclass(eq=False)
+class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResult]):
+    """A write of rows; arguments as of ``run_write``."""
 
-    Once it is completed it is: who cannot give the lock back says so, and nobody writes it again.
-    """
-    outcome = None
-    try:
-        with session.hold_lock():
-            if done.files or len(done.replaced):
-                outcome = publish_write(session, done)
-            else:
-                _undo_write(session, done.instant, done.mode.action)
-                outcome = WriteResult(
-                    status="nothing", counts=done.counts, warnings=_note_absent_partitions(done)
-                )
-    except StorageError as error:
-        if outcome is None:
+    activity = "a write was being prepared"
+    is_requested_beating = True
+
+    session: TableSession
+    spec: TableSpec
+    rows: WriteRequest
+    writer: RowWriter | None
+    extra: Mapping[str, str]
+    announced: str | None
+
+    def prepare(self) -> WriteFacts:
+        session = self.session
+        state = observe(session.storage, None, observed_ms=session.clock.now_ms())
+        try:
+            facts = read_write_facts(
+                session.storage, session.properties, self.spec, state, self.rows
+            )
+            # batches that complete from now on are looked for at the end
+            check_stream_batches(session, self.extra)
+        except ReconcilerError:
+            self.drop_request(None)
             raise
-        return replace(outcome, warnings=(*outcome.warnings, Note("lock", f"it stays: {error}")))
-    return outcome
+        return facts
+
+    def request(self, prepared: WriteFacts, should_wait: ShouldWait) -> _RequestedWrite | None:  # noqa: ARG002
+        instant = _create_requested(self.session, self.rows.mode, prepared, self.announced)
+        if instant is None:
+            return None
+        return _RequestedWrite(instant=instant, action=self.rows.mode.action, facts=prepared)
+
+    def drop_request(self, pending: _RequestedWrite | None) -> None:
+        instant = pending.instant if pending is not None else self.announced
+        action = pending.action if pending is not None else Action.COMMIT
+        if instant is None:
+            return
+        with contextlib.suppress(ReconcilerError):
+            with self.session.hold_lock():
+                _undo_write(self.session, instant, action)
+            self.session.make_heartbeat(instant).remove()
+
+    def work(self, pending: _RequestedWrite) -> UnpublishedWrite:
+        return _write_files(self.session, self.rows, pending, self.writer, self.extra)
+
+    def settle(
+        self,
+        pending: _RequestedWrite,  # noqa: ARG002
+        result: UnpublishedWrite,
+        should_wait: ShouldWait,  # noqa: ARG002
+    ) -> Completion[WriteResult] | Ended[WriteResult]:
+        if result.files or len(result.replaced):
+            return settle_write(self.session, result)
+        _undo_write(self.session, result.instant, result.mode.action)
+        notes = _note_absent_partitions(result)
+        return Ended(WriteResult(status="nothing", counts=result.counts, warnings=notes))
+
+    def tidy(
+        self,
+        pending: _RequestedWrite,  # noqa: ARG002
+        result: UnpublishedWrite | None,
+        outcome: WriteResult,
+    ) -> WriteResult:
+        assert result is not None, "no write ends at its work"
+        return remove_leftovers(self.session, result, outcome)
+
+    def abandon(self, pending: _RequestedWrite) -> None:
+        _undo_write(self.session, pending.instant, pending.action)
 
 
 def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
@@ -121,62 +160,16 @@ def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
     return (Note("partitions", f"the table has no such partition with files; it has {paths}"),)
 
 
-def _announce_write(
-    session: TableSession,
-    spec: TableSpec,
-    request: WriteRequest,
-    announced: str | None,
-    extra: Mapping[str, str],
-) -> _AnnouncedWrite:
-    """Look at the table and announce the write, as long as nothing else has moved meanwhile."""
-    for _attempt in range(_ATTEMPTS):
-        state = observe(session.storage, None, observed_ms=session.clock.now_ms())
-        try:
-            facts = read_write_facts(session.storage, session.properties, spec, state, request)
-            check_stream_batches(
-                session, extra
-            )  # what is completed from now on is asked of at the end
-        except ReconcilerError:
-            if announced is not None:
-                with contextlib.suppress(ReconcilerError):
-                    abandon_write(session, announced, Action.COMMIT)
-                    session.make_heartbeat(announced).remove()
-            raise
-        instant = None
-        try:
-            with session.hold_lock():
-                instant = _create_requested(session, request.mode, facts, announced)
-        except ReconcilerError:
-            action = Action.COMMIT if instant is None else request.mode.action
-            if (doomed := instant or announced) is not None:  # or the lock could not be given back
-                with contextlib.suppress(ReconcilerError):
-                    abandon_write(session, doomed, action)
-                    session.make_heartbeat(doomed).remove()
-            raise
-        if instant is not None:
-            return _AnnouncedWrite(instant=instant, facts=facts)
-    raise BusyError(
-        f"{session.name}: its timeline changed {_ATTEMPTS} times while a write was being prepared; "
-        "run it again when its writers are quieter"
-    )
-
-
 def _create_requested(
     session: TableSession, mode: WriteMode, facts: WriteFacts, announced: str | None
 ) -> str | None:
-    """The requested file; None where a write was completed since the table was looked at."""
-    timeline, found = read_footprints(
-        session, collect_completed_writes(facts.state.timeline), announced
-    )
+    """Write the requested file; None where a write has completed since the table was looked at."""
+    known = collect_completed_writes(facts.state.timeline)
+    timeline, found = read_footprints(session, known, announced)
     if any(one.is_completed for one in found):
         return None
     check_mode(mode, found, has_groups=bool(facts.table_groups.groups.is_live.any()))
-    pending = find_foreign_writes(timeline, announced)
-    if isinstance(session.lock, NoLock) and pending:
-        raise BusyError(
-            f"{pending[0].action} {pending[0].requested} is pending, and there is no lock: it and "
-            "this write could lose each other's rows; configure concurrency.lock or wait"
-        )
+    check_no_unlocked_write(session, timeline, announced)
     if announced is not None and mode.action is Action.COMMIT:
         return announced
     session.lock.confirm()
@@ -192,32 +185,14 @@ def _create_requested(
         return None
 
 
-@contextlib.contextmanager
-def _keep_heartbeat(session: TableSession, instant: str) -> Iterator[None]:
-    """Beat while a write runs; say so when it ends before it is completed."""
-    heartbeat = session.make_heartbeat(instant)
-    try:
-        with session.heartbeats.repeat(heartbeat.beat):
-            yield
-    except BaseException:
-        with contextlib.suppress(ReconcilerError):
-            if any(one.requested == instant for one in session.reload_timeline().pending(WRITES)):
-                heartbeat.end()
-            else:
-                heartbeat.remove()
-        raise
-    with contextlib.suppress(ReconcilerError):
-        heartbeat.remove()
-
-
 def _write_files(
     session: TableSession,
     request: WriteRequest,
-    begun: _AnnouncedWrite,
+    requested: _RequestedWrite,
     writer: RowWriter | None,
     extra: Mapping[str, str],
 ) -> UnpublishedWrite:
-    facts, instant = begun.facts, begun.instant
+    facts, instant = requested.facts, requested.instant
 
     def assigned(found: WriteAssignment) -> None:
         state, to = facts.state, found.assignment
@@ -287,17 +262,12 @@ def _encode_profile(
     return profile.encode(version=session.properties.table_version)
 
 
-def abandon_write(session: TableSession, instant: str, action: Action) -> None:
-    """Undo a write that failed; where another has undone it already, what came later goes too.
-
-    Takes the lock.
-    """
-    with session.hold_lock():
-        _undo_write(session, instant, action)
-
-
 def _undo_write(session: TableSession, instant: str, action: Action) -> None:
-    """As ``abandon_write``, under the lock. What a rollback that is pending may count on stays to it."""
+    """Undo a write that failed; the table's lock is held.
+
+    Where another run has undone it already, what was written since goes too. A rollback that is
+    pending may count on the rest, which stays.
+    """
     timeline = session.reload_timeline()
     if find_completion(timeline, instant, action) is not None:
         return
@@ -307,5 +277,5 @@ def _undo_write(session: TableSession, instant: str, action: Action) -> None:
         remove_markers(session.storage, instant)
     elif timeline.find_file(instant, action, State.REQUESTED) is not None:
         withdraw_instant(session, instant, action)
-    else:  # nobody else looks for what was told to the metadata table since
+    else:  # nobody else looks for what the metadata table was given since
         remove_withdrawn_attempt(session.storage, instant)

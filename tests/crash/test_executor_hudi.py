@@ -11,7 +11,7 @@ import pytest
 from reconciler.errors import ReconcilerError
 from reconciler.executor.cluster import run
 from reconciler.executor.cluster.hudi_execution import execute_clustering_by_hudi
-from reconciler.executor.cluster.publish import publish_clustering
+from reconciler.executor.cluster.publish import settle_clustering
 from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi_engine.spark import split_groups, tally_part
@@ -20,6 +20,7 @@ from reconciler.rewrite.model import Tally
 from reconciler.runtime import open_storage
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.write_history import read_write_history
+from reconciler.transaction.run import publish_completion
 from tests.crash.clustering_drill import list_leftovers, make_clustering_drill
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -45,7 +46,7 @@ class StandIn:
     def cluster(self, ref, instant, options, *, outputs):
         self.asked, self.outputs = dict(options), outputs
         table, work = self.held
-        table.publisher.start(instant, work.action, b"")
+        table.publisher.begin(instant, work.action, b"")
         rewrite = make_rewrite(
             work.ground, table.spec, ClusteringLayout(), instant=instant, attempt="x"
         )
@@ -56,7 +57,9 @@ class StandIn:
             raise ReconcilerError(self.fails)
         with table.hold_lock():
             told = replace(work, extra={})  # Hudi says nothing of us
-            publish_clustering(table, told, self.harm(results), lambda _claims, _found: False)
+            harmed = self.harm(results)
+            completion = settle_clustering(table, told, harmed, lambda _claims, _found: False)
+            publish_completion(table, told, completion)
 
     def tally_groups(self, ref, work, groups):
         storage = open_storage(ref)

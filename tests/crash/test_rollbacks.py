@@ -77,12 +77,12 @@ def test_a_dead_write_is_named_taken_back_and_planned_no_more(it):
     assert ([], [], sorted(BEFORE)) == (
         list_leftovers(it),
         list_instant_files(it, instant),
-        it.rows(),
+        it.read_rows(),
     )
     assert () == get_steps(make_plan(it))
     assert 0 == apply_once(it, plan).exit_code
     it.write(BATCH)
-    assert (sorted(AFTER), []) == (it.rows(), list_leftovers(it))
+    assert (sorted(AFTER), []) == (it.read_rows(), list_leftovers(it))
 
 
 def test_wherever_a_write_died_an_apply_takes_it_back(tmp_path):

@@ -1,10 +1,10 @@
-"""From a requested clean to a completed one: what a fresh clean and a resumed one share."""
+"""Bring a requested clean to its end: what a new clean and a resumed one have in common."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -26,18 +26,26 @@ from reconciler.executor.clean.partition_folders import remove_partition_folders
 from reconciler.executor.clean.payloads import group_names, make_clean_metadata, split_batches
 from reconciler.executor.deletion import DeletionOutcome
 from reconciler.executor.freshness import make_keys
+from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
-from reconciler.executor.session import ApplySession
+from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
+from reconciler.hudi.metadata.deltacommit import MetadataSync
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.clean import CleanerPlan
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.plans.model import Note, RemovedFiles
 from reconciler.transaction.metadata import clean_sync
 from reconciler.transaction.paths import LARGEST_CALL
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Completion, Ended, RequestedChange
 
 #: the first table version whose inflight cleans are empty: the plan is read from requested anyway
 _EMPTY_INFLIGHT_FROM: Final = 9
+#: what a person can fix, so that the next apply finishes the clean
+_MENDABLE: Final = (BlockedError, FormatError, UnsupportedError, StaleError, StorageError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,82 +66,109 @@ class CleanWork:
     started_ms: int
     gone: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-
-def run_with_heartbeat(
-    session: ApplySession, instant: str, work: Callable[[], StepOutcome]
-) -> StepOutcome:
-    """Beat while a pending instant is worked on; say so when the work ends before it does."""
-    heartbeat = session.make_heartbeat(instant)
-    try:
-        with session.heartbeats.repeat(heartbeat.beat):
-            heartbeat.beat()
-            outcome = work()
-    except BaseException:  # an interrupted process may live on, and may come back to it
-        with contextlib.suppress(ReconcilerError):
-            if any(
-                i.requested == instant and not i.is_completed
-                for i in session.reload_timeline().instants
-            ):
-                heartbeat.end()
-            else:
-                heartbeat.remove()
-        raise
-    with contextlib.suppress(ReconcilerError):  # the clean is what it is; the next apply tidies up
-        if outcome.how == "inflight":
-            heartbeat.end()
-        else:
-            heartbeat.remove()
-    return outcome
+    @property
+    def action(self) -> Action:
+        return Action.CLEAN
 
 
-def begin_clean(session: ApplySession, work: CleanWork) -> None:
-    """Write the inflight file of a clean just requested.
+@dataclass(kw_only=True, eq=False)
+class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOutcome]):
+    """Brings a requested clean to its end; whatever goes wrong leaves it for the next apply.
 
-    Raises BusyError when another writer has begun to execute it: then it is theirs to finish.
+    ``kind``: of the outcome.
     """
-    empty = session.properties.table_version >= _EMPTY_INFLIGHT_FROM
-    try:
-        session.publisher.begin(work.instant, Action.CLEAN, b"" if empty else work.request)
-    except AlreadyExistsError:
-        raise BusyError(
-            f"another writer has begun to execute our clean {work.instant}; plan again when it is "
-            "done"
-        ) from None
 
+    session: ApplySession
+    kind: Literal["clean", "resume"]
+    fresh: FreshPlan | None = None
 
-def finish_clean(
-    session: ApplySession, work: CleanWork, kind: Literal["clean", "resume"]
-) -> StepOutcome:
-    """Delete, tell the metadata table, complete. The heartbeat beats and the clean is inflight.
+    def begin(self, pending: CleanWork) -> None:
+        """Write the inflight file.
 
-    Raises BusyError when the lock can't be had for completing, PartialError when something else
-    stops us after files are gone: in both cases the clean stays inflight for the next apply.
-    """
-    outcomes = _delete_files(session, work)
-    outcome = _summarize(work, kind, outcomes)
-    if outcome.failed:
-        return outcome
-    try:
-        with session.phase("complete"), session.hold_lock():
-            outcome = _complete(session, work, outcome)
-    except BusyError as error:
-        raise BusyError(
-            f"the files of clean {work.instant} are deleted and it is not completed: {error}"
-        ) from error
-    except (BlockedError, FormatError, UnsupportedError, StaleError, StorageError) as error:
-        raise PartialError(
-            f"the files of clean {work.instant} are deleted and it is not completed: {error}; "
-            "once that is mended, run apply again to finish it"
-        ) from error
-    with session.phase("check"):
+        Raises BusyError when another writer executes the clean: then it is theirs to finish.
+        """
+        session = self.session
+        is_empty = session.properties.table_version >= _EMPTY_INFLIGHT_FROM
         try:
-            return check_listing(session, work, outcome)
-        except ReconcilerError as error:  # it is completed all the same
-            return replace(outcome, warnings=(Note("metadataListing", _describe_unchecked(error)),))
+            data = b"" if is_empty else pending.request
+            session.publisher.begin(pending.instant, Action.CLEAN, data)
+        except AlreadyExistsError:
+            raise BusyError(
+                f"another writer has begun to execute our clean {pending.instant}; plan again when "
+                "it is done"
+            ) from None
+
+    def work(self, pending: CleanWork) -> StepOutcome | Ended[StepOutcome]:
+        outcome = _summarize(pending, self.kind, _delete_files(self.session, pending))
+        return Ended(outcome) if outcome.failed else outcome
+
+    def settle(
+        self,
+        pending: CleanWork,
+        result: StepOutcome,
+        should_wait: ShouldWait,  # noqa: ARG002
+    ) -> Completion[StepOutcome] | Ended[StepOutcome]:
+        session = self.session
+        timeline = session.reload_timeline()
+        if find_completion(timeline, pending.instant, Action.CLEAN) is not None:
+            return Ended(replace(result, how="adopted"))
+        if timeline.find_file(pending.instant, Action.CLEAN, State.REQUESTED) is None:
+            raise StaleError("its requested file was removed from the timeline by another writer")
+        folders = remove_partition_folders(
+            session.storage, pending.delete_partitions, session.reload_timeline
+        )
+
+        def make_outcome(notes: tuple[Note, ...]) -> StepOutcome:
+            return replace(
+                result,
+                partitions_removed=folders.gone,
+                partitions_left=folders.left,
+                warnings=(*result.warnings, *notes),
+            )
+
+        return Completion(
+            timeline=timeline,
+            prepare_sync=partial(_prepare_sync, session, pending, folders.gone, timeline),
+            make_payload=lambda _properties: _encode_completed(session, pending, folders.gone),
+            make_outcome=make_outcome,
+        )
+
+    def tidy(
+        self, pending: CleanWork, result: StepOutcome | None, outcome: StepOutcome
+    ) -> StepOutcome:
+        """Compare the metadata table with the disk."""
+        if result is None:
+            return outcome
+        with self.session.phase("check"):
+            try:
+                return check_listing(self.session, pending, outcome)
+            except ReconcilerError as error:  # it is completed all the same
+                note = Note("metadataListing", _describe_unchecked(error))
+                return replace(outcome, warnings=(*outcome.warnings, note))
+
+    def is_undone_after(self, error: BaseException) -> bool:  # noqa: ARG002
+        """No clean is undone: files of it may be gone."""
+        return False
+
+    def abandon(self, pending: CleanWork) -> None:
+        raise AssertionError(f"clean {pending.instant} stays for the next apply")
+
+    def explain_failure(
+        self, pending: CleanWork, error: BaseException, *, has_worked: bool
+    ) -> StepOutcome | None:
+        """Raise BusyError or PartialError for a clean that is not completed after its deletes."""
+        if not has_worked:
+            return None
+        what = f"the files of clean {pending.instant} are deleted and it is not completed: {error}"
+        if isinstance(error, BusyError):
+            raise BusyError(what) from error
+        if isinstance(error, _MENDABLE):
+            raise PartialError(f"{what}; fix that, then run apply again to finish it") from error
+        return None
 
 
 def _delete_files(session: ApplySession, work: CleanWork) -> list[DeletionOutcome]:
-    """Hand the files to the executor; whatever it dies of, some of them may be gone."""
+    """Have the files deleted; raises PartialError when that stops, since some may be gone."""
     with session.phase("delete", len(work.files)) as advance:
         try:
             outcomes = session.context.deleter.delete_files(
@@ -146,58 +181,57 @@ def _delete_files(session: ApplySession, work: CleanWork) -> list[DeletionOutcom
             if not isinstance(error, ReconcilerError):  # ours are sentences
                 said = f"{type(error).__name__}: {said}"
             raise PartialError(
-                f"deleting the files of clean {work.instant} stopped half way ({said}); "
-                "run apply again to go on"
+                f"deleting the files of clean {work.instant} stopped half way ({said}); run apply "
+                "again to finish it"
             ) from error
-    told = sum(done.deleted + len(done.gone) + len(done.failed) for done in outcomes)
-    if told != len(work.files):
+    reported = sum(done.deleted + len(done.gone) + len(done.failed) for done in outcomes)
+    if reported != len(work.files):
         raise PartialError(
-            f"of the {len(work.files)} files of clean {work.instant} the executor has told of "
-            f"{told}; run apply again to go on"
+            f"clean {work.instant} has {len(work.files)} files to delete, and the executors "
+            f"reported {reported}; run apply again to finish it"
         )
     return outcomes
 
 
-def _complete(session: ApplySession, work: CleanWork, outcome: StepOutcome) -> StepOutcome:
-    """Under the lock: the last look, folders, the metadata table, the completed file."""
-    timeline = session.reload_timeline()
-    if find_completion(timeline, work.instant, Action.CLEAN) is not None:
-        return replace(outcome, how="adopted")
-    if timeline.find_file(work.instant, Action.CLEAN, State.REQUESTED) is None:
-        raise StaleError("its requested file was removed from the timeline by another writer")
-    folders = remove_partition_folders(
-        session.storage, work.delete_partitions, session.reload_timeline
-    )
-    removed = list_removed_names(work)
-    properties = load_properties(session.storage)
+def _prepare_sync(
+    session: ApplySession,
+    work: CleanWork,
+    removed_partitions: Collection[str],
+    timeline: Timeline,
+    properties: TableProperties,
+    choose_time: Callable[[], str],
+) -> MetadataSync | None:
+    """Prepare what the metadata table has to be given of the clean."""
     clean_sync.check_syncable(properties)
-    sync = clean_sync.prepare_clean_sync(
+    if not properties.metadata_partitions:
+        return None
+    cleaned = clean_sync.CleanedFiles(files=list_removed_names(work), partitions=removed_partitions)
+    return clean_sync.prepare_clean_sync(
         session.storage,
         properties,
         timeline,
         instant=work.instant,
-        completed=session.publisher.choose_time(
-            timeline, clean_sync.find_newest_time(session.storage, properties, timeline)
-        ),
-        cleaned=clean_sync.CleanedFiles(files=removed, partitions=folders.gone),
+        completed=choose_time(),
+        cleaned=cleaned,
     )
-    session.lock.confirm()
-    clean_sync.apply_sync(session.storage, sync)
-    session.lock.confirm()
+
+
+def _encode_completed(
+    session: ApplySession, work: CleanWork, removed_partitions: Collection[str]
+) -> bytes:
     payload = make_clean_metadata(
         work.plan,
         instant=work.instant,
         earliest=work.earliest,
-        removed=removed,
-        removed_partitions=folders.gone,
-        took_ms=max(0, session.context.clock.now_ms() - work.started_ms),
+        removed=list_removed_names(work),
+        removed_partitions=removed_partitions,
+        took_ms=max(0, session.clock.now_ms() - work.started_ms),
     )
-    session.publisher.complete(work.instant, Action.CLEAN, payload.encode())
-    return replace(outcome, partitions_removed=folders.gone, partitions_left=folders.left)
+    return payload.encode()
 
 
 def check_listing(session: ApplySession, work: CleanWork, outcome: StepOutcome) -> StepOutcome:
-    """Compare the metadata table's listing with the disk, in the partitions this clean touched."""
+    """Compare the metadata table with the disk, in the partitions that this clean touched."""
     removed = list_removed_names(work)
     found = clean_sync.find_missing_files(
         session.storage, load_properties(session.storage), session.reload_timeline(), removed.keys()
@@ -209,8 +243,11 @@ def check_listing(session: ApplySession, work: CleanWork, outcome: StepOutcome) 
         differences=clean_sync.describe_missing_files(
             {path: names for path, names in ours.items() if names}
         ),
-        warnings=clean_sync.describe_missing_files(
-            {path: names for path, names in others.items() if names}
+        warnings=(
+            *outcome.warnings,
+            *clean_sync.describe_missing_files(
+                {path: names for path, names in others.items() if names}
+            ),
         ),
     )
 
@@ -220,7 +257,7 @@ def _describe_unchecked(error: ReconcilerError) -> str:
 
 
 def list_removed_names(work: CleanWork) -> dict[str, list[str]]:
-    """The names that are gone now by partition, with an empty list for a mere folder."""
+    """Return the names that are gone by partition; a folder that was empty has an empty list."""
     found: dict[str, list[str]] = {path: [] for path in work.delete_partitions}
     for path, names in work.gone.items():
         found.setdefault(path, []).extend(names)

@@ -18,12 +18,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_boolean_array, to_string_array
 from reconciler.errors import BusyError, StaleError
-from reconciler.executor.clean.execution import (
-    CleanWork,
-    begin_clean,
-    finish_clean,
-    run_with_heartbeat,
-)
+from reconciler.executor.clean.execution import CleanExecution, CleanWork
 from reconciler.executor.clean.payloads import PLACEHOLDER, list_planned_partitions
 from reconciler.executor.freshness import (
     choose_published_earliest,
@@ -49,9 +44,9 @@ from reconciler.planners.reader_window import find_reader_window
 from reconciler.planners.recovery.resume_clean import is_own_clean, revalidate_clean
 from reconciler.plans.model import RemovedFiles, ResumeStep
 from reconciler.state.model import PendingClean
-from reconciler.transaction.locks.file_lock import NoLock
 from reconciler.transaction.paths import list_names
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.run import finish_change, run_with_heartbeat
 
 
 def resume_cleans(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
@@ -62,7 +57,12 @@ def resume_cleans(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutco
     for clean in fresh.state.pending_cleans:
         with session.phase("resume"):
             _take_over(session, fresh, clean)
-            yield run_with_heartbeat(session, clean.instant, partial(_resume_clean, session, clean))
+            yield run_with_heartbeat(
+                session,
+                clean.instant,
+                partial(_resume_clean, session, clean),
+                stays_pending=lambda outcome: outcome.how == "inflight",
+            )
 
 
 def report_finished_clean(fresh: FreshPlan, step: ResumeStep) -> StepOutcome:
@@ -96,7 +96,7 @@ def _check_foreign_clean(session: ApplySession, clean: PendingClean) -> None:
             f"{named} since {age_s:.0f} s and may be at work; it counts as left behind after "
             f"concurrency.staleAfter, {stale_after} s"
         )
-    if isinstance(session.lock, NoLock):
+    if not session.lock.excludes_others:
         raise BusyError(
             f"{named}; without a lock it cannot be known to be left behind: let its writer finish "
             "it, or configure spec.concurrency.lock"
@@ -116,13 +116,13 @@ def _resume_clean(session: ApplySession, clean: PendingClean) -> StepOutcome:
     started_ms = session.context.clock.now_ms()
     if clean.problem is not None:
         return _withdraw(session, clean, StepOutcome(kind="resume", how="undone"))
-    look = session.make_fresh_plan()
-    rest = _find_remaining_work(session, look, clean)
+    fresh = session.make_fresh_plan()
+    rest = _find_remaining_work(session, fresh, clean)
     if rest.is_empty:
         return _withdraw(
             session, clean, StepOutcome(kind="resume", how="undone", left_out=rest.left_out)
         )
-    earliest = _choose_earliest(look, clean, rest)
+    earliest = _choose_earliest(fresh, clean, rest)
     request = _amend_request(session, clean, earliest)
     work = CleanWork(
         instant=clean.instant,
@@ -134,9 +134,19 @@ def _resume_clean(session: ApplySession, clean: PendingClean) -> StepOutcome:
         earliest=earliest,
         started_ms=started_ms,
     )
-    if clean.state == State.REQUESTED:
-        begin_clean(session, work)
-    return replace(finish_clean(session, work, "resume"), left_out=rest.left_out)
+    change = _ResumedClean(session=session, kind="resume", is_begun=clean.state != State.REQUESTED)
+    return replace(finish_change(change, work), left_out=rest.left_out)
+
+
+@dataclass(kw_only=True, eq=False)
+class _ResumedClean(CleanExecution):
+    """A pending clean that is resumed; ``is_begun``: its inflight file is there."""
+
+    is_begun: bool
+
+    def begin(self, pending: CleanWork) -> None:
+        if not self.is_begun:
+            super().begin(pending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,7 +154,7 @@ class _RemainingWork:
     """What is left to do of a pending clean.
 
     ``files`` may go, ``gone`` (partition -> names) went before, ``staying`` are the keys of planned
-    files that stay, ``find_excluded_partitions`` those of them that people were told would go.
+    files that stay, ``left_out`` those of them that people were told would go.
     """
 
     files: RemovedFiles

@@ -1,19 +1,13 @@
-"""Running a reviewed clean: prepare, publish the intent, look again, execute."""
+"""Run a reviewed clean: decide what still holds, request it, and look at savepoints again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from reconciler.errors import AlreadyExistsError, BusyError
 from reconciler.executor.clean import hudi_execution
-from reconciler.executor.clean.execution import (
-    CleanWork,
-    begin_clean,
-    finish_clean,
-    run_with_heartbeat,
-)
+from reconciler.executor.clean.execution import CleanExecution, CleanWork
 from reconciler.executor.clean.payloads import group_names, make_clean_extra, make_cleaner_plan
 from reconciler.executor.freshness import (
     CleanSelection,
@@ -33,9 +27,9 @@ from reconciler.plans.model import CleanStep
 from reconciler.state.model import TableState
 from reconciler.transaction.metadata import clean_sync
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Change, Ended, run_change
 
-#: how often a timeline may change under our eyes before we let its writers be
-_ATTEMPTS: Final = 8
 #: what may appear on the timeline without changing what a clean may remove: a write only supersedes
 _HARMLESS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 
@@ -51,28 +45,77 @@ class _Decision:
 
 
 def run_clean(session: ApplySession, step: CleanStep, fresh: FreshPlan | None) -> StepOutcome:
-    """Remove reviewed ∩ fresh and report the rest; ``fresh`` is one just taken, if there is one.
+    """Remove the files that are both reviewed and in a fresh plan, and report the rest.
 
-    Raises RefusedError, BusyError before anything is deleted; PartialError as ``finish``.
+    ``fresh`` is a plan that was made just now, if there is one. Raises RefusedError or BusyError
+    before anything is deleted, and what ``CleanExecution`` raises.
     """
-    started_ms = session.context.clock.now_ms()
-    for _attempt in range(_ATTEMPTS):
-        if fresh is None:
-            with session.phase("observe"):
-                fresh = session.make_fresh_plan()
-        decision = _decide(session, step, fresh)
-        fresh = None
-        if decision.selection.is_empty:
-            return _add_left_out(StepOutcome(kind="clean", how="nothing"), decision.selection)
-        with session.phase("request"):
-            work = _request(session, decision, started_ms)
-        if work is not None:
-            outcome = run_with_heartbeat(session, work.instant, partial(_execute, session, work))
-            return _add_left_out(outcome, decision.selection)
-    raise BusyError(
-        f"{session.plan.name}: its timeline changed {_ATTEMPTS} times while a clean was being "
-        "prepared; run apply again when its writers are quieter"
+    kind = _CleanStep if session.context.hudi is None else _CleanStepByHudi
+    change = kind(
+        session=session,
+        kind="clean",
+        fresh=fresh,
+        step=step,
+        started_ms=session.context.clock.now_ms(),
     )
+    return run_change(change)
+
+
+@dataclass(kw_only=True, eq=False)
+class _CleanStep(CleanExecution, Change[_Decision, CleanWork, StepOutcome, StepOutcome]):
+    """A reviewed clean; ``selection`` is what was chosen last."""
+
+    activity = "a clean was being prepared"
+
+    step: CleanStep
+    started_ms: int
+    selection: CleanSelection | None = None
+
+    def prepare(self) -> _Decision | Ended[StepOutcome]:
+        decision = _decide(self.session, self.step, self.take_fresh_plan())
+        if decision.selection.is_empty:
+            outcome = StepOutcome(kind="clean", how="nothing")
+            return Ended(_add_left_out(outcome, decision.selection))
+        self.selection = decision.selection
+        return decision
+
+    def request(self, prepared: _Decision, should_wait: ShouldWait) -> CleanWork | None:  # noqa: ARG002
+        timeline = self.session.reload_timeline()
+        if has_changed(prepared.fresh.state.timeline, timeline):
+            return None
+        return _write_request(self.session, prepared, timeline, self.started_ms)
+
+    def confirm_request(self, prepared: _Decision, pending: CleanWork) -> bool:
+        """Look at the savepoints once more, and withdraw the clean where they have changed.
+
+        Files that a new savepoint protects are found by deciding again.
+        """
+        before = prepared.fresh.state.timeline
+        if not have_savepoints_changed(before, self.session.reload_timeline()):
+            return True
+        with self.session.hold_lock():
+            _withdraw(self.session, pending.instant)
+        return False
+
+    def tidy(
+        self, pending: CleanWork, result: StepOutcome | None, outcome: StepOutcome
+    ) -> StepOutcome:
+        assert self.selection is not None, "what is tidied was prepared"
+        tidied = super().tidy(pending, result, outcome)
+        return _add_left_out(tidied, self.selection)
+
+
+@dataclass(kw_only=True, eq=False)
+class _CleanStepByHudi(_CleanStep):
+    """A reviewed clean that Hudi executes from its inflight file to its end."""
+
+    def begin(self, pending: CleanWork) -> None:
+        pass
+
+    def work(self, pending: CleanWork) -> Ended[StepOutcome]:
+        hudi = self.session.context.hudi
+        assert hudi is not None, "it was chosen for its Hudi"
+        return Ended(hudi_execution.execute_clean_by_hudi(self.session, hudi, pending))
 
 
 def _decide(session: ApplySession, step: CleanStep, look: FreshPlan) -> _Decision:
@@ -132,24 +175,6 @@ def _choose_earliest(fresh: FreshPlan, selection: CleanSelection) -> str | None:
     )
 
 
-def _request(session: ApplySession, decision: _Decision, started_ms: int) -> CleanWork | None:
-    """Publish the intent and check the savepoints once more; None when the world has moved.
-
-    A savepoint made meanwhile withdraws the request: what it protects is found by deciding anew.
-    """
-    before = decision.fresh.state.timeline
-    with session.hold_lock():
-        timeline = session.reload_timeline()
-        if has_changed(before, timeline):
-            return None
-        work = _write_request(session, decision, timeline, started_ms)
-    if work is None or not have_savepoints_changed(before, session.reload_timeline()):
-        return work
-    with session.hold_lock():
-        _withdraw(session, work.instant)
-    return None
-
-
 def _write_request(
     session: ApplySession, decision: _Decision, timeline: Timeline, started_ms: int
 ) -> CleanWork | None:
@@ -198,14 +223,6 @@ def _withdraw(session: ApplySession, instant: str) -> None:
             "protect files of it; look at the savepoint and plan again"
         )
     session.publisher.withdraw(instant, Action.CLEAN)
-
-
-def _execute(session: ApplySession, work: CleanWork) -> StepOutcome:
-    """Inflight to completed, by us or by Hudi."""
-    if (hudi := session.context.hudi) is not None:
-        return hudi_execution.execute_clean_by_hudi(session, hudi, work)
-    begin_clean(session, work)
-    return finish_clean(session, work, "clean")
 
 
 def has_changed(before: Timeline, now: Timeline) -> bool:

@@ -6,7 +6,6 @@ visible by the time it is checked, so a difference is reported loudly and not ta
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -17,12 +16,11 @@ from reconciler.executor.clean.hudi_execution import (
     describe_changed_indexes,
     make_hudi_options,
 )
-from reconciler.executor.cluster.publish import abandon_clustering, adopt_completed, remove_strays
+from reconciler.executor.cluster.publish import adopt_completed, remove_strays
 from reconciler.executor.cluster.query_measurement import ClusteredFile, measure_queries
 from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.executor.cluster.work import ClusterWork
-from reconciler.executor.result import ClusterOutcome as Done
-from reconciler.executor.result import StepOutcome
+from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.hudi.load import instant_file_path, read_instant_file
@@ -61,9 +59,9 @@ def make_executor_extra(session: ApplySession) -> dict[str, str]:
 def execute_clustering_by_hudi(
     session: ApplySession, hudi: HudiExecutor, work: ClusterWork
 ) -> StepOutcome:
-    """Requested to completed by Hudi, and what came of it; its heartbeat beats.
+    """Have Hudi execute a clustering that was just requested, and check what it did.
 
-    Raises ReconcilerError when Hudi does not complete it: it is taken back, as far as it can be.
+    Raises ReconcilerError when Hudi does not complete it.
     """
     rewrite = make_rewrite(
         work.ground, session.spec, work.layout, instant=work.instant, attempt=work.attempt
@@ -72,14 +70,10 @@ def execute_clustering_by_hudi(
     try:
         before = hudi.tally_groups(session.storage.ref, rewrite, groups)
         _execute(session, hudi, work, groups)
-    except PartialError:  # Hudi is still at it
+    except PartialError:  # Hudi is still at work
         raise
-    except (Exception, KeyboardInterrupt) as error:
-        is_done = find_completion(session.reload_timeline(), work.instant, work.action) is not None
-        if not is_done:
-            with contextlib.suppress(ReconcilerError):  # else it stays pending
-                abandon_clustering(session, work)
-        if not is_done or isinstance(error, KeyboardInterrupt):
+    except Exception:
+        if find_completion(session.reload_timeline(), work.instant, work.action) is None:
             raise
     with session.phase("check"):
         outcome = remove_strays(session, work, _adopt_completed(session, work))
@@ -101,8 +95,11 @@ def execute_clustering_by_hudi(
 
 
 def _add_measurement(
-    session: ApplySession, work: ClusterWork, after: Sequence[RewriteGroup], done: Done | None
-) -> Done | None:
+    session: ApplySession,
+    work: ClusterWork,
+    after: Sequence[RewriteGroup],
+    done: ClusterOutcome | None,
+) -> ClusterOutcome | None:
     """With what the declared queries read now; the instant is Hudi's, and does not say it."""
     files = [
         ClusteredFile(

@@ -1,19 +1,20 @@
-"""From new files to a completed clustering, or back to nothing: everything under the lock."""
+"""Settle a clustering whose files are there: complete it, adopt another writer's, or undo it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from reconciler.errors import BusyError, NotFoundError, ReconcilerError, StaleError
 from reconciler.executor.cluster.attempt_files import remove_attempt_files
 from reconciler.executor.cluster.work import ClusterWork, make_claims, make_completed_commit
-from reconciler.executor.result import ClusterOutcome as Done
-from reconciler.executor.result import LeftGroup, StepOutcome
+from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.executor.waiting import ShouldWait
 from reconciler.file_slices.base_file.writer import WrittenFile
-from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
+from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.metadata.partition_logs import SyncPlan
+from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import Instant, State
@@ -21,10 +22,13 @@ from reconciler.hudi.timeline.write_stats import WriteStats
 from reconciler.plans.model import Note
 from reconciler.rewrite.model import RewrittenGroup
 from reconciler.transaction.conflicts import find_conflicts
-from reconciler.transaction.footprints import find_foreign_writes, find_rollback_ms, read_footprints
+from reconciler.transaction.footprints import (
+    find_rollback_ms,
+    find_unexcluded_write,
+    read_footprints,
+)
 from reconciler.transaction.instants import parse_instant_ms
-from reconciler.transaction.locks.file_lock import NoLock
-from reconciler.transaction.metadata import clean_sync, rewrite_sync
+from reconciler.transaction.metadata.rewrite_sync import prepare_rewrite_sync
 from reconciler.transaction.paths import resolve_path
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import (
@@ -35,31 +39,33 @@ from reconciler.transaction.recovery.marked_files import (
     remove_marked_files,
     remove_markers,
 )
-from reconciler.transaction.recovery.pending_instants import (
-    drop_metadata_partitions,
-    withdraw_instant,
-)
+from reconciler.transaction.recovery.pending_instants import withdraw_instant
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Completion, Ended
 
 
-def publish_clustering(
-    session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup], waits: ShouldWait
-) -> StepOutcome | None:
-    """The last look, then the metadata table and the completed file. The table's lock is held.
+def settle_clustering(
+    session: ApplySession,
+    work: ClusterWork,
+    results: Sequence[RewrittenGroup],
+    should_wait: ShouldWait,
+) -> Completion[StepOutcome] | Ended[StepOutcome] | None:
+    """Look for conflicts for the last time, and say how the clustering completes.
 
-    Groups that another write has a hand in are dropped; when that is all of them the instant is
-    withdrawn. None where it ``waits`` first. ``results``: in the order of the groups. Raises
-    BusyError when another writer has taken the instant over, StaleError when it is gone from the
-    timeline.
+    The table's lock is held. Groups that another write has touched are dropped; when that is all of
+    them the instant is withdrawn. None when it was told to wait. ``results``: in the order of the
+    groups. Raises BusyError when another writer has taken the instant over, StaleError when it is
+    gone from the timeline.
     """
     timeline, found = read_footprints(session, work.known, work.instant)
     done = find_completion(timeline, work.instant, work.action)
     if done is not None:
-        return adopt_completed(session, work, timeline, done)
+        return Ended(adopt_completed(session, work, timeline, done))
     if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
         raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
     _check_ours(session, work, timeline, results)
     claims = make_claims(work.groups, work.state, session.spec)
-    if waits(claims, found):
+    if should_wait(claims, found):
         return None
     hit = find_conflicts(claims, found)
     hit |= _find_unlocked_conflicts(session, work, timeline)
@@ -68,15 +74,58 @@ def publish_clustering(
     _remove_dropped_files(session, work, results, kept)
     if not kept:
         withdraw_instant(session, work.instant, work.action)
-        return StepOutcome(kind="cluster", how="undone", rewritten=Done(left=left, gone=work.gone))
-    warnings = _complete(session, work, results, kept)
-    return StepOutcome(
-        kind="cluster",
-        how="completed",
-        instant=work.instant,
-        rewritten=_summarize(work, results, kept, left),
-        warnings=warnings,
+        undone = ClusterOutcome(left=left, gone=work.gone)
+        return Ended(StepOutcome(kind="cluster", how="undone", rewritten=undone))
+
+    def check_not_taken() -> None:  # a rollback waits for no lock
+        _check_not_taken(session, work, session.reload_timeline())
+
+    timeline = session.reload_timeline()
+    return Completion(
+        timeline=timeline,
+        prepare_sync=partial(_prepare_sync, session, work, results, kept, timeline),
+        check=check_not_taken,
+        make_payload=partial(_encode_commit, work, results, kept),
+        make_outcome=lambda notes: StepOutcome(
+            kind="cluster",
+            how="completed",
+            instant=work.instant,
+            rewritten=_summarize(work, results, kept, left),
+            warnings=notes,
+        ),
     )
+
+
+def _prepare_sync(  # noqa: PLR0913, PLR0917 (bound one after the other)
+    session: ApplySession,
+    work: ClusterWork,
+    results: Sequence[RewrittenGroup],
+    kept: Sequence[int],
+    timeline: Timeline,
+    properties: TableProperties,
+    choose_time: Callable[[], str],
+) -> SyncPlan | None:
+    """Prepare what the metadata table has to be given of the clustering."""
+    if not properties.metadata_partitions:
+        return None
+    return prepare_rewrite_sync(
+        session.storage,
+        properties,
+        timeline,
+        instant=work.instant,
+        completed=choose_time(),
+        instant_ms=parse_instant_ms(work.instant, session.publisher.zone),
+        added=_group_by_partition(work, results, kept),
+    )
+
+
+def _encode_commit(
+    work: ClusterWork,
+    results: Sequence[RewrittenGroup],
+    kept: Sequence[int],
+    properties: TableProperties,
+) -> bytes:
+    return make_completed_commit(work, results, kept).encode(version=properties.table_version)
 
 
 def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome) -> StepOutcome:
@@ -95,22 +144,21 @@ def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome
 
 
 def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
-    """Undo a clustering that failed; where it is somebody else's by now, only our files go.
+    """Undo a clustering that failed; the table's lock is held.
 
-    Takes the lock.
+    Where another writer has taken it over only our files go.
     """
-    with session.hold_lock():
-        timeline = session.reload_timeline()
-        if find_completion(timeline, work.instant, work.action) is not None:
-            remove_attempt_files(session.storage, work, _read_committed_files(session, work))
-            return
-        requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
-        taken = find_rollback_ms(session, timeline, work.instant, work.known)
-        if requested is not None and taken is None:
-            session.lock.confirm()
-            withdraw_instant(session, work.instant, work.action)
-        else:
-            remove_attempt_files(session.storage, work)
+    timeline = session.reload_timeline()
+    if find_completion(timeline, work.instant, work.action) is not None:
+        remove_attempt_files(session.storage, work, _read_committed_files(session, work))
+        return
+    requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
+    taken = find_rollback_ms(session, timeline, work.instant, work.known)
+    if requested is not None and taken is None:
+        session.lock.confirm()
+        withdraw_instant(session, work.instant, work.action)
+    else:
+        remove_attempt_files(session.storage, work)
 
 
 def adopt_completed(
@@ -136,7 +184,7 @@ def adopt_completed(
         kind="cluster",
         how="adopted",
         instant=work.instant,
-        rewritten=Done(
+        rewritten=ClusterOutcome(
             groups=len(work.groups),
             slices=len(planned & replaced),
             files_before=_count_files_before(work, range(len(work.groups))),
@@ -216,11 +264,11 @@ def _is_file_present(session: ApplySession, partition: str, name: str, size: int
 def _find_unlocked_conflicts(
     session: ApplySession, work: ClusterWork, timeline: Timeline
 ) -> dict[int, str]:
-    """Without a lock nobody waits for us: any pending write of another one stops it all."""
-    pending = find_foreign_writes(timeline, work.instant)
-    if not isinstance(session.lock, NoLock) or not pending:
+    """Drop all groups for another pending write that no lock keeps out."""
+    other = find_unexcluded_write(session, timeline, work.instant)
+    if other is None:
         return {}
-    why = f"{pending[0].action} {pending[0].requested} is pending, and there is no lock"
+    why = f"{other.action} {other.requested} is pending, and there is no lock"
     return dict.fromkeys(range(len(work.groups)), why)
 
 
@@ -241,39 +289,6 @@ def _remove_dropped_files(
         if is_written_by(name, work.instant)
     }
     remove_files(session.storage, sorted((written | marked) - stays))
-
-
-def _complete(
-    session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup], kept: Sequence[int]
-) -> tuple[Note, ...]:
-    """The metadata table, then the completed file; a note for each index that had to be dropped."""
-    storage, timeline = session.storage, session.reload_timeline()
-    properties = load_properties(storage)
-    dropped: tuple[Note, ...] = ()
-    if properties.metadata_partitions:
-        sync = rewrite_sync.prepare_rewrite_sync(
-            storage,
-            properties,
-            timeline,
-            instant=work.instant,
-            completed=session.publisher.choose_time(
-                timeline, clean_sync.find_newest_time(storage, properties, timeline)
-            ),
-            instant_ms=parse_instant_ms(work.instant, session.publisher.zone),
-            added=_group_by_partition(work, results, kept),
-        )
-        session.lock.confirm()
-        drop_metadata_partitions(session.storage, properties, sync.dropped_partitions)
-        clean_sync.apply_sync(storage, sync.sync)
-        dropped = tuple(
-            Note("metadata", f"the metadata partition {name} was dropped: {why}")
-            for name, why in sorted(sync.drop_reasons.items())
-        )
-    session.lock.confirm()
-    _check_not_taken(session, work, session.reload_timeline())  # a rollback waits for no lock
-    payload = make_completed_commit(work, results, kept).encode(version=properties.table_version)
-    session.publisher.complete(work.instant, work.action, payload)
-    return dropped
 
 
 def group_new_files(
@@ -312,9 +327,9 @@ def _summarize(
     results: Sequence[RewrittenGroup],
     kept: Sequence[int],
     left: tuple[LeftGroup, ...],
-) -> Done:
+) -> ClusterOutcome:
     done = [results[number] for number in kept]
-    return Done(
+    return ClusterOutcome(
         groups=len(kept),
         slices=len(_list_file_groups(work, kept)),
         files_before=_count_files_before(work, kept),

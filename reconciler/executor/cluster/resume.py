@@ -7,21 +7,19 @@ knows whether they are whole. Other writers' clusterings are never touched.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.errors import BusyError
-from reconciler.executor.clean.execution import run_with_heartbeat
 from reconciler.executor.cluster.cut_logs import find_cut_logs
-from reconciler.executor.cluster.group_selection import GroupSelection, select_groups
-from reconciler.executor.cluster.lost_files import explain_lost_files
-from reconciler.executor.cluster.run import (
-    begin_clustering,
+from reconciler.executor.cluster.execution import (
+    ClusterExecution,
     check_no_foreign_writes,
-    drop_groups,
-    execute_clustering,
     require_rewriter,
 )
+from reconciler.executor.cluster.group_selection import GroupSelection, select_groups
+from reconciler.executor.cluster.lost_files import explain_lost_files
+from reconciler.executor.cluster.run import drop_groups
 from reconciler.executor.cluster.work import (
     ClusterWork,
     get_clustering_action,
@@ -29,11 +27,9 @@ from reconciler.executor.cluster.work import (
     make_requested_plan,
 )
 from reconciler.executor.gate import FreshPlan
-from reconciler.executor.result import ClusterOutcome as Done
-from reconciler.executor.result import StepOutcome
+from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.executor.takeover import take_over
-from reconciler.executor.waiting import ShouldWait, retry_until_known
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.owner import Owner
@@ -49,6 +45,8 @@ from reconciler.transaction.footprints import (
 )
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.pending_instants import remove_attempt
+from reconciler.transaction.retry import ShouldWait, retry_until_known
+from reconciler.transaction.run import finish_change, run_with_heartbeat
 
 
 def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
@@ -92,9 +90,9 @@ def _check_not_taken_over(session: ApplySession, pending: PendingClustering) -> 
 
 def _resume_clustering(session: ApplySession, pending: PendingClustering) -> StepOutcome:
     require_rewriter(session)
-    look = session.make_fresh_plan()
-    check_no_foreign_writes(session, look, own=pending.instant)
-    state = look.state
+    fresh = session.make_fresh_plan()
+    check_no_foreign_writes(session, fresh, own=pending.instant)
+    state = fresh.state
     ground = read_table_facts(session.storage, state)
     planned = build_resumed_rewrites(pending.plan, state, f"of clustering {pending.instant}")
     chosen = select_groups(
@@ -110,13 +108,24 @@ def _resume_clustering(session: ApplySession, pending: PendingClustering) -> Ste
     chosen = begun
     if not len(chosen.groups):
         return StepOutcome(
-            kind="resume", how="undone", rewritten=Done(left=chosen.left, gone=chosen.gone)
+            kind="resume",
+            how="undone",
+            rewritten=ClusterOutcome(left=chosen.left, gone=chosen.gone),
         )
     work = _make_work(session, pending, chosen, state, ground)
-    outcome = execute_clustering(
-        session, work, partial(_begin_unless_inflight, session, work, pending)
-    )
-    return replace(outcome, kind="resume")
+    change = _ResumedClustering(session=session, is_begun=pending.state == State.INFLIGHT)
+    return replace(finish_change(change, work), kind="resume")
+
+
+@dataclass(kw_only=True, eq=False)
+class _ResumedClustering(ClusterExecution):
+    """A pending clustering that is resumed; ``is_begun``: its inflight file is there."""
+
+    is_begun: bool
+
+    def begin(self, pending: ClusterWork) -> None:
+        if not self.is_begun:
+            super().begin(pending)
 
 
 def _begin_again(
@@ -192,10 +201,3 @@ def _read_layout(session: ApplySession, pending: PendingClustering) -> Clusterin
     if text is None:
         return ClusteringLayout()
     return ClusteringLayout.parse(text, f"{session.properties.timeline_folder}/{pending.instant}")
-
-
-def _begin_unless_inflight(
-    session: ApplySession, work: ClusterWork, pending: PendingClustering
-) -> None:
-    if pending.state != State.INFLIGHT:
-        begin_clustering(session, work)

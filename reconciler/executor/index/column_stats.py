@@ -1,14 +1,16 @@
-"""Building Hudi's own index column_stats, and partition_stats with it, without Hudi.
+"""Build Hudi's own index column_stats, and partition_stats with it, without Hudi.
 
-Footers are read without the lock; under it, whatever is there of the two goes first, out of the
-table's properties and then from storage; definitions, file groups and their deltacommit follow; at
-last the properties list both. In between readers have no index and open every file, so a stop
-anywhere leaves the table right, and the next apply builds it. Nothing is on the data timeline.
+Footers are read without the lock. Under it, what there is of both indexes is removed, first from
+the table's properties and then from storage. Definitions, file groups and their deltacommit are
+written next, and the properties list both indexes at last. In between readers have no index and
+open every file, so a stop anywhere leaves the table right, and the next apply builds the index.
+Nothing is written to the data timeline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +18,8 @@ from reconciler.errors import BusyError, NotFoundError, UnsupportedError
 from reconciler.executor.gate import FreshPlan
 from reconciler.executor.index.column_footers import FooterStatistics, list_built_columns
 from reconciler.executor.index.column_ranges import make_file_ranges, make_unknown_ranges
-from reconciler.executor.session import ApplySession
+from reconciler.executor.progress import Phase
+from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.bound_encoding import BoundEncoding, find_bound_encoding
 from reconciler.hudi.metadata.deltacommit import Deltacommit
@@ -38,14 +41,14 @@ from reconciler.state.model import TableState
 from reconciler.state.slice_view import build_table_view, find_newest_logs
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata import rewrite_sync
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Ended, run_change
 
 if TYPE_CHECKING:
     from reconciler.hudi.timeline.active import Timeline
     from reconciler.index.model import FileIndex
 
 _BOTH: Final = (COLUMN_STATS, PARTITION_STATS)
-#: how often a writer that takes no lock may complete a commit while we build
-_ATTEMPTS: Final = 3
 #: of an instant time
 _DIGITS: Final = 17
 
@@ -71,35 +74,62 @@ def build_column_stats(
 ) -> ColumnStatsResult:
     """Make Hudi's index cover ``columns``, where it does not yet; the lock is taken here.
 
-    ``fresh`` is one just taken, if there is one. Raises UnsupportedError where it cannot be built
-    here, BusyError while others are at work, and as ``ApplySession.fresh``; the table is right then too.
+    ``fresh`` is a plan that was made just now, if there is one. Raises UnsupportedError where the
+    index cannot be built here, BusyError while others are at work, and as
+    ``ApplySession.make_fresh_plan``. The table is right then too.
     """
-    fresh = fresh or session.make_fresh_plan()
-    if not _is_due(fresh.state, columns):
-        return ColumnStatsResult()
-    read = FooterStatistics(session)
-    read.read_statistics(fresh.state)
-    for _attempt in range(_ATTEMPTS):
-        with session.hold_lock():
-            # again: somebody may have written while footers were read, and may yet without the lock
-            state = session.make_fresh_plan().state
-            if not _is_due(state, columns):
-                return ColumnStatsResult()
-            index = read.read_statistics(state)
-            partitions = _ColumnStatsBuild(session=session, state=state, index=index).run()
-        if partitions:
-            return ColumnStatsResult(
-                partitions=partitions,
-                columns=tuple(read.columns),
-                files=len(index),
-                footers=read.count,
-                unread=read.unread,
-                problems=tuple(read.problems),
-            )
-    raise BusyError(
-        f"others have written to the table {_ATTEMPTS} times while column_stats was being built; "
-        "run again when it is quieter"
-    )
+    return run_change(_ColumnStatsChange(session=session, fresh=fresh, columns=columns))
+
+
+@dataclass(kw_only=True, eq=False)
+class _ColumnStatsChange(LockedApplyChange[FooterStatistics, ColumnStatsResult]):
+    """Reads footers without the lock, and builds the index under it.
+
+    Each attempt after the first reads the footers of files that came meanwhile.
+    """
+
+    activity = "column_stats was being built"
+    attempts = 3
+
+    columns: Sequence[str]
+    footers: FooterStatistics | None = None
+
+    def phase(self, name: Phase) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG002
+        """Reading footers reports its own phase; the rest is short."""
+        return nullcontext(lambda _count: None)
+
+    def prepare(self) -> FooterStatistics | Ended[ColumnStatsResult]:
+        if self.footers is None:
+            state = (self.fresh or self.session.make_fresh_plan()).state
+            if not _is_due(state, self.columns):
+                return Ended(ColumnStatsResult())
+            self.footers = FooterStatistics(self.session)
+            self.footers.read_statistics(state)
+        return self.footers
+
+    def request(
+        self,
+        prepared: FooterStatistics,
+        should_wait: ShouldWait,  # noqa: ARG002
+    ) -> Ended[ColumnStatsResult] | None:
+        """Build the index; None where a writer that takes no lock completed a commit meanwhile."""
+        # again: somebody may have written while footers were read
+        state = self.session.make_fresh_plan().state
+        if not _is_due(state, self.columns):
+            return Ended(ColumnStatsResult())
+        index = prepared.read_statistics(state)
+        partitions = _ColumnStatsBuild(session=self.session, state=state, index=index).run()
+        if not partitions:
+            return None
+        result = ColumnStatsResult(
+            partitions=partitions,
+            columns=tuple(prepared.columns),
+            files=len(index),
+            footers=prepared.count,
+            unread=prepared.unread,
+            problems=tuple(prepared.problems),
+        )
+        return Ended(result)
 
 
 def _is_due(state: TableState, columns: Sequence[str]) -> bool:

@@ -29,6 +29,7 @@ from reconciler.index.version_store import list_versions, publish_version, remov
 from reconciler.index.versions import IndexVersion, IndexVersions, VersionName
 from reconciler.plans.model import INDEX_TARGETS, CleanStep, IndexStep, Note
 from reconciler.state.index_state_reader import build_file_keys
+from reconciler.transaction.retry import ATTEMPTS, retry_while_changing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 ZINDEX, HUDI_TARGET = INDEX_TARGETS
 _RULE: Final = "index"
-#: how often somebody else may publish while we build
-_ATTEMPTS: Final = 8
 #: a version of a table whose timeline has no completed instant with a name of the usual form
 _NO_INSTANT: Final = "0" * 17
 
@@ -88,20 +87,24 @@ def _build_column_stats(
 
 
 def _build_zindex(session: ApplySession, step: IndexStep, fresh: FreshPlan | None) -> StepOutcome:
-    for _attempt in range(_ATTEMPTS):
-        if fresh is None:
-            with session.phase("observe"):
-                fresh = session.make_fresh_plan()
-        work = _prepare(session, step, fresh.state)
+    """Build our own index. It takes no lock, and has no instant."""
+    work: _IndexWork | None = None
+
+    def attempt() -> StepOutcome | None:
+        nonlocal fresh, work
+        work = _prepare(session, step, (fresh or session.observe()).state)
         fresh = None
         try:
-            outcome = _execute(session, work)
+            return _execute(session, work)
         except ReconcilerError as error:
             return _make_outcome(work, "failed", IndexOutcome(error=str(error)))
-        if outcome is not None:
-            return outcome
-    said = f"others published an index {_ATTEMPTS} times while this one was being built"
-    return _make_outcome(work, "failed", IndexOutcome(error=f"{said}; run apply again"))
+
+    def give_up() -> StepOutcome:
+        assert work is not None, "something was attempted"
+        said = f"others published an index {ATTEMPTS} times while this one was being built"
+        return _make_outcome(work, "failed", IndexOutcome(error=f"{said}; run apply again"))
+
+    return retry_while_changing(attempt, give_up)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

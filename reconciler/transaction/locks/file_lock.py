@@ -26,23 +26,29 @@ _LEASE_MS: Final = 5 * 60_000
 
 
 class TableLock(Protocol):
-    """What excludes other writers while an instant is chosen and while one completes."""
+    """What keeps other writers out while an instant is chosen and while one completes."""
+
+    @property
+    def excludes_others(self) -> bool:
+        """Whether it keeps out anybody at all; only ``NoLock`` does not."""
 
     def acquire(self) -> AbstractContextManager[None]:
         """Wait for the lock, hold it inside the block. Raises BusyError naming the owner."""
 
     def confirm(self) -> None:
-        """BusyError when the lock is not ours any more; to be asked before every publication."""
+        """Raise BusyError when the lock is not ours any more; called before anything is published."""
 
     def renew(self) -> None:
-        """Beat, so that nobody takes a long hold for a dead one; nothing when it is not held."""
+        """Write the lock anew, so that nobody takes its owner for dead. Without it do nothing."""
 
     def release_stale(self) -> None:
-        """Remove what a dead run of ours left; anybody else's stays, however old."""
+        """Remove a lock that a dead run of ours left. Any other stays, however old."""
 
 
 class NoLock:
-    """``lock: none``: the spec has said out loud that there is a single writer."""
+    """The lock of ``provider: none``: the spec declares that there is a single writer."""
+
+    excludes_others = False
 
     def acquire(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -114,6 +120,8 @@ class FileLock:
     is dead. ``wait_s`` bounds the waiting; ``on_wait`` hears once per wait who has the lock, and
     ``on_pause`` is called before every pause of it and may raise.
     """
+
+    excludes_others = True
 
     def __init__(  # noqa: PLR0913 (all of them facts about one lock)
         self,

@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.hudi.load import load_timeline
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
 from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
-from reconciler.hudi.metadata.record_index import RecordIndex, list_global_slices
-from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX, decide_sync
+from reconciler.hudi.metadata.sync_decisions import decide_sync
 from reconciler.hudi.metadata.table import MetadataTable, open_metadata_table
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -61,56 +59,6 @@ def prepare_clean_sync(
         completion_time=completed,
         removed_files=cleaned.files,
         removed_partitions=cleaned.partitions,
-    )
-
-
-def apply_sync(storage: Storage, sync: MetadataSync | None) -> None:
-    """Bring a sync to storage, in its order."""
-    if sync is None:
-        return
-    for path in sync.cleanup:
-        storage.delete(path)
-    for write in sync.writes:
-        storage.create(write.path, write.data)
-
-
-def find_newest_time(
-    storage: Storage, properties: TableProperties, timeline: Timeline
-) -> str | None:
-    """The greatest time on the metadata table's own timeline where times of it are ours to choose.
-
-    That is layout 2, in which a deltacommit that completes before a compaction began is not read.
-    """
-    if not properties.metadata_partitions or properties.layout == 1:
-        return None
-    table = open_metadata_table(storage, version=properties.table_version, data=timeline)
-    return table.timeline.newest_time
-
-
-def open_record_index(
-    storage: Storage, properties: TableProperties, timeline: Timeline
-) -> RecordIndex | None:
-    """The record index that has every key of the table in one place, None where none is live.
-
-    As of ``timeline``, if no write was completed since that was read: the pending ones are looked
-    up again. Raises FormatError where it is not there, UnsupportedError.
-    """
-    if RECORD_INDEX not in properties.metadata_partitions:
-        return None
-    table = open_metadata_table(
-        storage,
-        version=properties.table_version,
-        data=timeline,
-        live_partitions=properties.metadata_partitions,
-    )
-    slices = list_global_slices(table)
-    if slices is None:
-        return None
-    return RecordIndex(
-        version=table.version,
-        metadata_timeline=table.timeline,
-        data_timeline=load_timeline(storage, properties),
-        slices=slices,
     )
 
 

@@ -43,11 +43,11 @@ __all__ = [
     "SyncPlan",
     "add_partitions",
     "drop_partitions",
-    "indexed_columns",
     "find_leftover_partitions",
     "find_listing_differences",
-    "read_newest_schema",
+    "indexed_columns",
     "plan_rewrite_sync",
+    "read_newest_schema",
 ]
 
 _LIVE: Final = "hoodie.table.metadata.partitions"

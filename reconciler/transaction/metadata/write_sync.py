@@ -17,8 +17,8 @@ from reconciler.hudi.metadata.write_sync import NewFilesOfWrite, plan_write_sync
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.storage.api import Storage
-from reconciler.transaction.metadata.clean_sync import open_record_index
 from reconciler.transaction.metadata.rewrite_sync import read_newest_schema, read_record_keys
+from reconciler.transaction.metadata.sync import open_record_index
 
 if TYPE_CHECKING:
     from reconciler.file_slices.base_file.writer import WrittenFile

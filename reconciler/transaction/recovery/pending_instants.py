@@ -9,10 +9,9 @@ from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
 from reconciler.hudi.metadata.table import open_metadata_table
-from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Action
 from reconciler.storage.api import Storage
-from reconciler.transaction.metadata import rewrite_sync
+from reconciler.transaction.metadata.sync import drop_metadata_partitions
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_present_marked_files,
@@ -101,12 +100,3 @@ def remove_withdrawn_attempt(storage: Storage, instant: str) -> None:
         remove_markers(storage, instant)
         if not isinstance(error, UnsupportedError):
             raise
-
-
-def drop_metadata_partitions(
-    storage: Storage, properties: TableProperties, names: Sequence[str]
-) -> None:
-    """Drop metadata partitions, and what a stop in the middle of an earlier drop has left."""
-    left = rewrite_sync.find_leftover_partitions(storage, properties)
-    if names or left:
-        rewrite_sync.drop_partitions(storage, properties, {*names, *left})

@@ -1,0 +1,185 @@
+"""Bring a requested clustering to its end: what a new one and a resumed one have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, UnsupportedError
+from reconciler.executor.cluster.damaged_input import find_damaged_input
+from reconciler.executor.cluster.publish import (
+    abandon_clustering,
+    group_new_files,
+    remove_strays,
+    settle_clustering,
+)
+from reconciler.executor.cluster.query_measurement import list_new_files, measure_queries
+from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
+from reconciler.executor.cluster.work import ClusterWork, check_results
+from reconciler.executor.gate import FreshPlan, RefusedError
+from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
+from reconciler.executor.session import ApplyChange, ApplySession
+from reconciler.hudi.load import load_properties
+from reconciler.planners.reasons import pluralize
+from reconciler.plans.model import Note
+from reconciler.rewrite.model import Rewriter, RewrittenGroup
+from reconciler.transaction.footprints import find_unexcluded_write
+from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
+from reconciler.transaction.retry import ShouldWait
+from reconciler.transaction.run import Completion, Ended, RequestedChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RewrittenGroups:
+    """What the workers have written: ``groups`` are in the order of those of ``work``.
+
+    ``work``: with the measurement of the declared queries.
+    """
+
+    work: ClusterWork
+    groups: Sequence[RewrittenGroup]
+
+
+@dataclass(kw_only=True, eq=False)
+class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups, StepOutcome]):
+    """Brings a requested clustering to its end; whatever goes wrong undoes it, as far as it can.
+
+    A damaged file among those to be read is a failed step and no error, once all is undone: it says
+    nothing of other steps, which go on.
+    """
+
+    session: ApplySession
+    fresh: FreshPlan | None = None
+
+    def begin(self, pending: ClusterWork) -> None:
+        """Write the inflight file; raises BusyError when another writer has."""
+        try:
+            self.session.publisher.begin(pending.instant, pending.action, b"")
+        except AlreadyExistsError:
+            raise BusyError(
+                f"another writer has begun to execute our clustering {pending.instant}; plan again "
+                "when it is done"
+            ) from None
+
+    def work(self, pending: ClusterWork) -> RewrittenGroups | Ended[StepOutcome]:
+        groups = _rewrite(self.session, pending)
+        measurement = measure_queries(self.session, pending, list_new_files(pending, groups))
+        return RewrittenGroups(work=replace(pending, measurement=measurement), groups=groups)
+
+    def settle(
+        self,
+        pending: ClusterWork,  # noqa: ARG002
+        result: RewrittenGroups,
+        should_wait: ShouldWait,
+    ) -> Completion[StepOutcome] | Ended[StepOutcome] | None:
+        return settle_clustering(self.session, result.work, result.groups, should_wait)
+
+    def tidy(
+        self,
+        pending: ClusterWork,  # noqa: ARG002
+        result: RewrittenGroups | None,
+        outcome: StepOutcome,
+    ) -> StepOutcome:
+        if result is None or outcome.how == "undone":
+            return outcome
+        with self.session.phase("check"):
+            checked = check_listing(self.session, result.work, result.groups, outcome)
+            return remove_strays(self.session, result.work, checked)
+
+    def abandon(self, pending: ClusterWork) -> None:
+        abandon_clustering(self.session, pending)
+
+    def explain_failure(
+        self, pending: ClusterWork, error: BaseException, *, has_worked: bool
+    ) -> StepOutcome | None:
+        """Return the outcome of a clustering whose input is damaged, once nothing is left of it."""
+        damage = None if has_worked else find_damaged_input(pending, error)
+        if not damage:
+            return None
+        if not _is_withdrawn(self.session, pending):
+            return None
+        return _make_failed_outcome(pending, damage)
+
+
+def _rewrite(session: ApplySession, work: ClusterWork) -> list[RewrittenGroup]:
+    """Hand the groups to the workers and verify what they tell."""
+    groups = make_groups(work.ground, work.groups, work.state)
+    rewrite = make_rewrite(
+        work.ground, session.spec, work.layout, instant=work.instant, attempt=work.attempt
+    )
+    rewriter = require_rewriter(session)
+    with session.phase("rewrite", sum(group.bytes for group in groups)) as advance:
+        results = rewriter.rewrite(session.storage.ref, rewrite, groups, progress=advance)
+    return check_results(work, results)
+
+
+def _is_withdrawn(session: ApplySession, work: ClusterWork) -> bool:
+    """Whether nothing of a clustering is on the timeline."""
+    return all(file.instant.requested != work.instant for file in session.reload_timeline().files)
+
+
+def _make_failed_outcome(work: ClusterWork, damage: str) -> StepOutcome:
+    """A clustering that cannot be: all of its groups stay, and other steps need not wait for it."""
+    partitions, sizes = work.groups.partition.to_pylist(), np.diff(work.groups.starts).tolist()
+    left = (
+        LeftGroup(partition=partition, slices=size, because=damage)
+        for partition, size in zip(partitions, sizes, strict=True)
+    )
+    done = ClusterOutcome(left=(*work.left, *left), gone=work.gone)
+    return StepOutcome(kind="cluster", how="failed", rewritten=done)
+
+
+def check_listing(
+    session: ApplySession,
+    work: ClusterWork,
+    results: Sequence[RewrittenGroup],
+    outcome: StepOutcome,
+) -> StepOutcome:
+    """Compare what the metadata table lists with the new files, as far as it can be read."""
+    if outcome.how != "completed":
+        return outcome
+    try:
+        timeline = session.reload_timeline()
+        added = group_new_files(session, work, results)
+        found = find_listing_differences(
+            session.storage, load_properties(session.storage), timeline, added
+        )
+    except ReconcilerError as error:  # it is completed all the same
+        said = f"the clustering is completed; its metadata table could not be compared: {error}"
+        return replace(outcome, warnings=(*outcome.warnings, Note("metadataListing", said)))
+    notes = tuple(
+        Note(
+            "metadataListing",
+            f"the metadata table and the disk differ in {pluralize(len(names), 'file')} of partition "
+            f"{path!r}, for example {', '.join(names[:5])}",
+        )
+        for path, names in sorted(found.items())
+    )
+    return replace(outcome, differences=notes)
+
+
+def check_no_foreign_writes(
+    session: ApplySession, fresh: FreshPlan, own: str | None = None
+) -> None:
+    """Raise RefusedError for another pending write that no lock keeps out; ``own``: our instant."""
+    other = find_unexcluded_write(session, fresh.state.timeline, own)
+    if other is not None:
+        note = Note(
+            "lock",
+            f"{other.action} {other.requested} is pending, and without a lock it could write to "
+            "what is being rewritten; configure concurrency.lock or wait",
+        )
+        raise RefusedError((note,))
+
+
+def require_rewriter(session: ApplySession) -> Rewriter:
+    """Return what rewrites files; raises UnsupportedError where there is nothing."""
+    rewriter = session.context.rewriter
+    if rewriter is None:
+        raise UnsupportedError(
+            f"{session.plan.name}: rewriting files needs Spark; run `reconciler apply` with PySpark "
+            "installed"
+        )
+    return rewriter
