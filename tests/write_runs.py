@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from reconciler.state.observe import observe
 from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
-from reconciler.transaction.recovery.undo_dead_writes import undo_dead_writes
+from reconciler.transaction.recovery.dead_writes import undo_dead_writes
 from reconciler.transaction.session import RunContext
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.request import WriteMode, WriteRequest

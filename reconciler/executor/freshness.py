@@ -19,7 +19,7 @@ from reconciler.arrays import (
     to_string_array,
 )
 from reconciler.executor.result import FileReasons
-from reconciler.hudi.files.table_files import TableFiles
+from reconciler.hudi.files.table_files import TableFiles, make_present_keys
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
@@ -182,13 +182,6 @@ def make_keys(files: RemovedFiles | KeptFiles | NamedFiles | FileReasons) -> Any
     """``partition/name`` per row: names may repeat across partitions, keys do not."""
     return pc.binary_join_element_wise(
         files.partition.dictionary.take(files.partition.indices), files.name, "/"
-    )
-
-
-def make_present_keys(files: TableFiles) -> Any:
-    """The keys of everything that is there."""
-    return pc.binary_join_element_wise(
-        to_string_array(files.partitions).take(to_integer_array(files.partition)), files.name, "/"
     )
 
 

@@ -17,10 +17,10 @@ from reconciler.errors import BlockedError, BusyError, StaleError
 from reconciler.executor.freshness import (
     is_in,
     make_keys,
-    make_present_keys,
     take_files,
     update_sizes,
 )
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (

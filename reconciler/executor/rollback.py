@@ -13,10 +13,11 @@ import numpy as np
 
 from reconciler.arrays import to_string_array
 from reconciler.errors import BusyError, UnsupportedError
-from reconciler.executor.freshness import is_in, make_keys, make_present_keys
+from reconciler.executor.freshness import is_in, make_keys
 from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.recovery.rollback_write import find_written_rows
 from reconciler.plans.columns import build_dictionary

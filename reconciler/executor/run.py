@@ -16,7 +16,6 @@ from reconciler.executor.clean.run import run_clean
 from reconciler.executor.cluster.resume import resume_clusterings
 from reconciler.executor.cluster.run import run_cluster
 from reconciler.executor.deletion import FileDeleter
-from reconciler.executor.finished_runs import remove_finished_runs
 from reconciler.executor.gate import (
     FreshPlan,
     RefusedError,
@@ -51,6 +50,7 @@ from reconciler.spec.locations import location_identity
 from reconciler.spec.model import TableSpec
 from reconciler.storage.parallel import group_by_key, run_parallel
 from reconciler.transaction.process import Clock, Process
+from reconciler.transaction.recovery.finished_runs import remove_finished_runs
 from reconciler.transaction.session import StorageOpener
 
 if TYPE_CHECKING:
@@ -232,7 +232,8 @@ class _ApplyRun:
         self.journal.started(plan)
         done.has_begun = True
         storage = self.context.open_storage(plan.path, spec.storage_options)
-        remove_finished_runs(storage, spec, self.context)
+        owner = self.context.process.make_owner(self.context.new_token())
+        remove_finished_runs(storage, spec, self.context.run_context, owner)
         if not plan.steps and not _waits_for_clean(plan, spec):
             return replace(result, unchanged=True, warnings=tuple(done.warnings))
         with self.context.phase(plan.name, "observe"):

@@ -11,7 +11,7 @@ from reconciler.plans.document import compute_spec_digest
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageRef
 from reconciler.transaction.ownership import make_ownership_metadata
-from reconciler.transaction.recovery.undo_dead_writes import undo_dead_writes
+from reconciler.transaction.recovery.dead_writes import undo_dead_writes
 from reconciler.transaction.session import RunContext
 from reconciler.writer.job import RowWriter
 from reconciler.writer.request import WriteRequest, WriteResult

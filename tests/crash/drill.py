@@ -14,9 +14,9 @@ import numpy as np
 
 import reconciler
 from reconciler.executor.deletion import LocalDeleter
-from reconciler.executor.freshness import make_present_keys
 from reconciler.executor.result import ApplyResult
 from reconciler.executor.run import apply_plan
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.hudi.timeline.clean import CleanMetadata
 from reconciler.hudi.timeline.instant import Action

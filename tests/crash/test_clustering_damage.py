@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.executor.cluster.cut_logs import find_cut_logs
-from reconciler.executor.cluster.lost_files import explain_lost_files
 from reconciler.hudi.load import load_properties
+from reconciler.transaction.recovery.cut_log_files import find_cut_logs
+from reconciler.transaction.recovery.lost_files import explain_lost_files
 from tests.crash.clustering_drill import make_clustering_drill
 
 TABLES = Path(__file__).parents[1] / "tables"

@@ -16,8 +16,7 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import RecordingStorage
 from reconciler.transaction.metadata.clean_sync import find_missing_files
-from reconciler.transaction.recovery import finished_runs, pending_instants
-from reconciler.transaction.recovery import undo_dead_writes as leftovers
+from reconciler.transaction.recovery import dead_writes, finished_runs, pending_instants
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import make_batch_extra
 from tests.crash.drill import Killed, process
@@ -180,7 +179,7 @@ def test_what_a_completed_clean_told_the_metadata_table_stays(it):
     metadata = Path(it.spec.path, ".hoodie/metadata")
     before = sorted(metadata.rglob("*"))
 
-    leftovers.undo_dead_writes(open_test_session(it.spec, pid=3, clock=it.clock), process(3))
+    dead_writes.undo_dead_writes(open_test_session(it.spec, pid=3, clock=it.clock), process(3))
 
     assert (False, before) == (heart.exists(), sorted(metadata.rglob("*")))
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import reconciler
 from reconciler.errors import PlanError, RowsError
-from reconciler.executor.freshness import make_present_keys
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import PROPERTIES, load_properties
 from reconciler.state.observe import observe
 from reconciler.state.slice_view import build_table_view, find_newest_bases

@@ -17,7 +17,7 @@ from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
-from reconciler.transaction.recovery.undo_dead_writes import undo_dead_writes
+from reconciler.transaction.recovery.dead_writes import undo_dead_writes
 from reconciler.transaction.session import RunContext
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.request import WriteMode, WriteRequest, WriteResult

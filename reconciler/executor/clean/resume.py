@@ -27,15 +27,14 @@ from reconciler.executor.freshness import (
     find_replacing_instants,
     is_in,
     make_keys,
-    make_present_keys,
     select_fresh,
     take_files,
 )
 from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.executor.takeover import take_over
 from reconciler.hudi.files.names import BaseName, LogName
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.clean import CleanerPlan, replace_earliest_instant
 from reconciler.hudi.timeline.instant import Action, State
@@ -46,6 +45,7 @@ from reconciler.plans.model import RemovedFiles, ResumeStep
 from reconciler.state.model import PendingClean
 from reconciler.transaction.paths import list_names
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.takeover import take_over
 from reconciler.transaction.run import finish_change, run_with_heartbeat
 
 
@@ -82,7 +82,7 @@ def _take_over(session: ApplySession, fresh: FreshPlan, clean: PendingClean) -> 
     """Make sure under the lock that nobody works on it, and say that we do now."""
     if not is_own_clean(clean):
         _check_foreign_clean(session, clean)
-    take_over(session, fresh, clean, "clean")
+    take_over(session, clean, known=fresh.state.timeline, kind="clean")
 
 
 def _check_foreign_clean(session: ApplySession, clean: PendingClean) -> None:

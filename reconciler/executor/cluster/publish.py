@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import BusyError, NotFoundError, ReconcilerError, StaleError
-from reconciler.executor.cluster.attempt_files import remove_attempt_files
-from reconciler.executor.cluster.work import ClusterWork, make_claims, make_completed_commit
+from reconciler.executor.cluster.work import (
+    ClusterWork,
+    list_output_ids,
+    make_claims,
+    make_completed_commit,
+)
 from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
@@ -31,6 +35,7 @@ from reconciler.transaction.instants import parse_instant_ms
 from reconciler.transaction.metadata.rewrite_sync import prepare_rewrite_sync
 from reconciler.transaction.paths import resolve_path
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.attempt_files import remove_attempt_files
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_marked_files,
@@ -150,7 +155,7 @@ def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
     """
     timeline = session.reload_timeline()
     if find_completion(timeline, work.instant, work.action) is not None:
-        remove_attempt_files(session.storage, work, _read_committed_files(session, work))
+        _remove_own_files(session, work, _read_committed_files(session, work))
         return
     requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
     taken = find_rollback_ms(session, timeline, work.instant, work.known)
@@ -158,7 +163,17 @@ def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
         session.lock.confirm()
         withdraw_instant(session, work.instant, work.action)
     else:
-        remove_attempt_files(session.storage, work)
+        _remove_own_files(session, work)
+
+
+def _remove_own_files(
+    session: ApplySession, work: ClusterWork, keep: Collection[tuple[str, str]] = ()
+) -> None:
+    """Remove what this attempt has written, whatever other attempts at the instant wrote."""
+    partitions = work.groups.partition.to_pylist()
+    remove_attempt_files(
+        session.storage, work.instant, partitions, list_output_ids(work), keep=keep
+    )
 
 
 def adopt_completed(
@@ -176,7 +191,7 @@ def adopt_completed(
     commit = CommitMetadata.parse(data, path, replaces=True)
     kept = _read_committed_files(session, work)
     remove_marked_files(session.storage, work.instant, kept)
-    remove_attempt_files(session.storage, work, kept)
+    _remove_own_files(session, work, kept)
     planned = set(_list_file_groups(work, range(len(work.groups))))
     replaced = {(partition, one) for partition, ids in commit.replaced.items() for one in ids}
     stats = WriteStats.parse(data, path)

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.errors import BusyError
-from reconciler.executor.cluster.cut_logs import find_cut_logs
 from reconciler.executor.cluster.execution import (
     ClusterExecution,
     check_no_foreign_writes,
     require_rewriter,
 )
 from reconciler.executor.cluster.group_selection import GroupSelection, select_groups
-from reconciler.executor.cluster.lost_files import explain_lost_files
 from reconciler.executor.cluster.run import drop_groups
 from reconciler.executor.cluster.work import (
     ClusterWork,
@@ -29,7 +27,6 @@ from reconciler.executor.cluster.work import (
 from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.executor.takeover import take_over
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.owner import Owner
@@ -44,7 +41,10 @@ from reconciler.transaction.footprints import (
     read_footprints,
 )
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.cut_log_files import find_cut_logs
+from reconciler.transaction.recovery.lost_files import explain_lost_files
 from reconciler.transaction.recovery.pending_instants import remove_attempt
+from reconciler.transaction.recovery.takeover import take_over
 from reconciler.transaction.retry import ShouldWait, retry_until_known
 from reconciler.transaction.run import finish_change, run_with_heartbeat
 
@@ -58,7 +58,7 @@ def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
         if pending.is_ours:
             with session.phase("resume"):
                 _check_not_taken_over(session, pending)
-                take_over(session, fresh, pending, "clustering")
+                take_over(session, pending, known=fresh.state.timeline, kind="clustering")
                 yield run_with_heartbeat(
                     session, pending.instant, partial(_resume_clustering, session, pending)
                 )

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
 from reconciler.errors import ReconcilerError, UnsupportedError
-from reconciler.executor.freshness import make_present_keys
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import Rewrites
 from reconciler.reader.model import PATH

@@ -9,7 +9,6 @@ import numpy as np
 
 from reconciler.errors import AlreadyExistsError, NotFoundError, PartialError
 from reconciler.executor.clean.payloads import make_own_metadata
-from reconciler.executor.cluster.cut_logs import find_cut_logs
 from reconciler.executor.cluster.execution import (
     ClusterExecution,
     RewrittenGroups,
@@ -22,7 +21,6 @@ from reconciler.executor.cluster.hudi_execution import (
     execute_clustering_by_hudi,
     make_executor_extra,
 )
-from reconciler.executor.cluster.lost_files import explain_lost_files
 from reconciler.executor.cluster.work import (
     ClusterWork,
     get_clustering_action,
@@ -45,6 +43,8 @@ from reconciler.state.model import PLAN_DIGEST
 from reconciler.state.schema_versions import SCHEMA_FOLDER
 from reconciler.transaction.conflicts import find_conflicts
 from reconciler.transaction.footprints import collect_completed_writes, read_footprints
+from reconciler.transaction.recovery.cut_log_files import find_cut_logs
+from reconciler.transaction.recovery.lost_files import explain_lost_files
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Ended, run_change
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
 from reconciler.errors import ReconcilerError
 from reconciler.executor.cluster.query_measurement import QueryMeasurement
-from reconciler.executor.freshness import make_present_keys
 from reconciler.executor.result import LeftGroup
 from reconciler.file_slices.base_file.write_stat import build_created_stat
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.timeline.clustering_plan import (
     SORT_COLUMNS,
     ClusteringPlan,
@@ -29,6 +29,7 @@ from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import Rewrites
 from reconciler.rewrite.facts import TableFacts
+from reconciler.rewrite.file_ids import make_output_id, make_seed
 from reconciler.rewrite.model import RewrittenGroup
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
@@ -92,6 +93,16 @@ class ClusterWork:
             self.measurement.select_groups(numbers_kept) if self.measurement is not None else ()
         )
         return extra | ({QUERIES_KEY: encode_measurements(measured)} if measured else {})
+
+
+def list_output_ids(work: ClusterWork) -> frozenset[str]:
+    """Return what the file ids begin with of all files that this attempt may write."""
+    seed = make_seed(work.instant, work.attempt)
+    return frozenset(
+        make_output_id(seed, group, output)
+        for group, outputs in enumerate(work.groups.outputs.tolist())
+        for output in range(outputs)
+    )
 
 
 def get_clustering_action(version: int) -> Action:

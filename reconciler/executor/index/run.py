@@ -15,12 +15,12 @@ import numpy as np
 
 from reconciler.arrays import to_integer_array
 from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, ReconcilerError
-from reconciler.executor.freshness import is_in, make_keys, make_present_keys
+from reconciler.executor.freshness import is_in, make_keys
 from reconciler.executor.gate import FreshPlan
 from reconciler.executor.index.column_stats import build_column_stats
 from reconciler.executor.result import IndexOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.table_files import FileKind, make_present_keys
 from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest, ThreadedIndexBuilder
 from reconciler.index.codec import Provenance, encode_index
 from reconciler.index.file_keys import find_rows

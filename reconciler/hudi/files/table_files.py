@@ -213,6 +213,13 @@ def _parse_names(
     return rows[order], ids.take(both), stamps.take(both), kind[order], version[order]
 
 
+def make_present_keys(files: TableFiles) -> Any:
+    """Return ``partition/name`` of every file: names may repeat across partitions, these do not."""
+    return pc.binary_join_element_wise(
+        to_string_array(files.partitions).take(to_integer_array(files.partition)), files.name, "/"
+    )
+
+
 def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
     """Return the rows whose names match, and the pattern's groups of each."""
     some = name if len(rows) == len(name) else name.take(to_integer_array(rows))

@@ -1,37 +1,105 @@
-"""What a run that died has left of an instant that is not pending, or not any more.
+"""Clean up after runs that died when their work was done.
 
-Nobody else looks for it: with the heartbeat of the run the last that tells of it goes.
+Such a run leaves its lock, its heartbeat, markers, and files that its instant does not name. Nobody
+else looks for them, and its heartbeat is the last thing that points to them: it goes last.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
-from reconciler.hudi.load import load_archived_instants
+from reconciler.errors import NotFoundError, ReconcilerError
+from reconciler.hudi.load import load_archived_instants, load_properties, load_timeline
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.owner import Owner
+from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
+from reconciler.transaction.locks.file_lock import TableLock
+from reconciler.transaction.locks.store_clock import read_store_clock_ms
+from reconciler.transaction.process import is_dead
 from reconciler.transaction.recovery.marked_files import remove_markers, remove_uncommitted_files
 from reconciler.transaction.recovery.pending_instants import remove_withdrawn_attempt
+from reconciler.transaction.session import RunContext, open_lock
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
 
-def is_on_timeline(timeline: Timeline, time: str) -> bool:
-    """Whether there is anything of an instant on the timeline."""
-    return any(one.requested == time for one in timeline.instants)
+def remove_finished_runs(
+    storage: Storage, spec: TableSpec, context: RunContext, owner: Owner
+) -> None:
+    """Release a stale lock of ours, and remove what dead runs left of instants that are done.
+
+    Only heartbeats of dead runs are removed, after what is left of their instants. A table on which
+    nothing is left is not written to, and other tools' files are not looked into. ``owner``: this
+    run. Raises BusyError where the lock is needed and somebody has it.
+    """
+    lock = open_lock(spec, storage, owner, context)
+    lock.release_stale()
+    if spec.index is not None:
+        remove_old_index_versions(storage)
+    try:
+        entries = storage.list(HEARTBEAT_FOLDER)
+    except NotFoundError:
+        return
+    if not entries:
+        return
+    properties = load_properties(storage)
+    timeline = load_timeline(storage, properties)
+    pending = {i.requested for i in timeline.instants if not i.is_completed}
+    for entry in entries:
+        path = f"{HEARTBEAT_FOLDER}/{entry.name}"
+        if entry.is_folder or not entry.size or entry.name in pending:
+            continue
+        last_owner = Owner.parse(storage.read(path))
+        now_ms = context.clock.now_ms()
+        if (
+            last_owner
+            and is_dead(
+                last_owner,
+                entry.modified_ms,
+                process=context.process,
+                now_ms=now_ms,
+                store_ms=partial(read_store_clock_ms, storage),
+            )
+            and _remove_what_is_left(storage, spec, lock, properties, entry.name)
+        ):
+            storage.delete(path)
+
+
+def remove_old_index_versions(storage: Storage) -> None:
+    """Remove versions of the index that are superseded, and half-written ones.
+
+    A run that stops between publishing a version and removing older ones leaves nothing else to do,
+    so no plan has a step for it. Only a version that can be read supersedes others. What cannot be
+    read or removed stays: no read depends on it.
+    """
+    from reconciler.index.version_store import (  # noqa: PLC0415 (few tables have one)
+        list_versions,
+        read_newest,
+        remove_superseded,
+    )
+
+    with suppress(ReconcilerError):
+        versions = list_versions(storage)
+        if versions.plan_removal(versions.last):
+            found = read_newest(storage, versions)
+            remove_superseded(storage, versions, found[0] if found else None)
 
 
 def remove_leftovers(
     storage: Storage, properties: TableProperties, timeline: Timeline, time: str
 ) -> None:
-    """Remove what a completed instant does not name, or all of one that was taken back.
+    """Remove what a completed instant does not name, or everything of one that was taken back.
 
-    One that is on the timeline no more and not in the archive either was taken back: files of it
-    must go before the timeline begins after it, from when on they would be read, and the metadata
-    table must forget what it heard later. For that the table's lock is held. ``time``: nothing of
-    it is pending. Raises StorageError, FormatError.
+    An instant that is neither on the timeline nor in the archive was taken back. Its files must go
+    before the timeline begins after it, because from then on they would be read. The metadata table
+    must forget what it was given later; for that the table's lock is held. Nothing of ``time`` is
+    pending. Raises StorageError, FormatError.
     """
     done = [one for one in timeline.instants if one.requested == time and one.is_completed]
     for one in done:
@@ -42,13 +110,31 @@ def remove_leftovers(
     remove_markers(storage, time)
 
 
+def _remove_what_is_left(
+    storage: Storage, spec: TableSpec, lock: TableLock, properties: TableProperties, time: str
+) -> bool:
+    """Return whether nothing is left of an instant but its heartbeat.
+
+    A table whose spec declares no lock is not written to.
+    """
+    timeline = load_timeline(storage, properties)
+    if any(one.requested == time for one in timeline.instants):
+        remove_leftovers(storage, properties, timeline, time)
+        return True
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        return False
+    with lock.acquire():
+        remove_leftovers(storage, properties, load_timeline(storage, properties), time)
+    return True
+
+
 def _was_withdrawn(
     storage: Storage, properties: TableProperties, timeline: Timeline, time: str
 ) -> bool:
-    """Whether an instant that is not on the timeline was never completed.
+    """Return whether an instant that is not on the timeline was never completed.
 
-    Savepoints keep older instants than those that are archived on the timeline, so that where it
-    begins does not tell. Of what is older than all that is on it a part of the archive may be lost.
+    Savepoints keep instants on the timeline that are older than archived ones, so where it begins
+    does not tell. The archive may have lost a part of what is older than the whole timeline.
     """
     archived = {one.requested for one in load_archived_instants(storage, properties)}
     is_after = any(one.requested < time for one in timeline.commits)

@@ -21,11 +21,13 @@ from reconciler.hudi.files.view import find_group_codes
 from reconciler.hudi.load import instant_file_path, read_instant_file
 from reconciler.hudi.timeline.commit_projection import TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
+from reconciler.plans.groups import group_of_slices
 from reconciler.storage.parallel import run_parallel
 
 if TYPE_CHECKING:
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.hudi.timeline.active import TimelineFile
+    from reconciler.plans.model import Rewrites
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
 
@@ -77,6 +79,23 @@ def find_lost_files(
     asked = [one for found in run_parallel(missing, writes, parallelism=_AT_ONCE) for one in found]
     there = _find_listed(state, {f"{folder}/{name}" for (folder, _), name in asked})
     return {group: name for group, name in asked if f"{group[0]}/{name}" not in there}
+
+
+def explain_lost_files(
+    storage: Storage, properties: TableProperties, state: TableState, groups: Rewrites
+) -> dict[FileGroup, str]:
+    """Return a sentence for every file group of some rewrites that has lost a file.
+
+    Raises as ``find_lost_files``.
+    """
+    folders = groups.partition.to_pylist()
+    names = zip(group_of_slices(groups).tolist(), groups.file_id.to_pylist(), strict=True)
+    pairs = [(folders[at], name) for at, name in names]
+    found = find_lost_files(storage, properties, state, pairs)
+    return {
+        group: f"its file {name} is gone, which a completed write made: {REMEDY}"
+        for group, name in found.items()
+    }
 
 
 def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[FileGroup, str]:

@@ -1,8 +1,8 @@
-"""Log files that hold less than their writers have said: what is missing must not be made final.
+"""Find log files that were cut off after their commit, before a rewrite makes the loss final.
 
-A reader skips a block that is not whole, as Hudi does: a writer that dies leaves such. So rows
-of a committed log file that was cut off later are not read, and rewriting its slice would leave
-nothing by which anybody could find out.
+A reader skips a block that is not whole, as Hudi does, because a writer that dies leaves such. So
+the rows of a committed log file that was cut off later are not read. Once its slice is rewritten
+nobody can find that out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
-from reconciler.executor.freshness import make_present_keys
+from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import Rewrites
@@ -23,11 +23,11 @@ from reconciler.storage.api import Storage
 def find_cut_logs(
     storage: Storage, properties: TableProperties, state: TableState, groups: Rewrites
 ) -> dict[tuple[str, str], str]:
-    """Partition and name of every such log file of the groups, with a sentence each.
+    """Return a sentence for every such log file of the groups, by partition and name.
 
-    Reads the completed writes of the active timeline that may have written one of them; what the
-    archive holds alone is taken as it is. Raises FormatError, and NotFoundError where the timeline
-    has moved on.
+    Reads the completed writes of the active timeline that may have written one of them. Log files
+    whose writes are archived are not checked. Raises FormatError, and NotFoundError where the
+    timeline has changed.
     """
     there = _get_log_sizes(groups, state)
     if not there:
@@ -43,7 +43,7 @@ def find_cut_logs(
 
 
 def _get_log_sizes(groups: Rewrites, state: TableState) -> dict[tuple[str, str], int]:
-    """Bytes of the log files that are there, by partition and name."""
+    """Return the bytes of the log files that are there, by partition and name."""
     counts = to_numpy_numbers(pc.list_value_length(groups.logs)).astype(np.int64)
     names = groups.logs.flatten()
     if not len(names):
