@@ -49,6 +49,6 @@ def test_a_clean_that_is_finished_later_claims_what_is_true_then(it):
     result = it.apply(plan)
 
     assert (result.exit_code, before.earliest_instant) == (0, None)
-    assert requested(it) == replace(before, earliest=PENDING)
+    assert requested(it) == replace(before, earliest_instant=PENDING)
     assert it.state().cleans[-1].earliest_instant_to_retain == PENDING
     assert list_traces(it.table) == []

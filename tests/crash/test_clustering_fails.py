@@ -108,7 +108,7 @@ def test_without_anything_that_rewrites_nothing_is_announced(it):
     result = it.apply(it.plan(), rewriter=None)
 
     assert 1 == result.exit_code
-    assert "there is nothing here that rewrites files" in result.tables[0].error
+    assert "rewriting files needs Spark" in result.tables[0].error
     assert [] == list_leftovers(it.table)
 
 

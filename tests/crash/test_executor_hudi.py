@@ -156,7 +156,7 @@ def test_rows_that_are_lost_are_told_of_loudly(tmp_path, delegated):
 
 def test_what_cannot_be_checked_is_told_of_loudly(tmp_path, delegated):
     class Blind(StandIn):
-        def tallies(self, ref, work, groups):
+        def tally_groups(self, ref, work, groups):
             if groups[0].number:
                 raise ReconcilerError("the executors are gone")
             return super().tally_groups(ref, work, groups)

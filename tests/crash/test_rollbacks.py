@@ -65,7 +65,7 @@ def test_a_dead_write_is_named_taken_back_and_planned_no_more(it):
         list_step_files(step),
     )
     assert f"commit {instant} of ann on here, process 2 (reconciler test) was left" in step.because
-    assert "its process is dead; apply rolls it back, with 2 files" in step.because
+    assert "its process is dead; apply rolls it back and deletes 2 files" in step.because
     assert (0, 0) == (plan.tables[0].impact.files_removed, plan.tables[0].impact.bytes_removed)
 
     result = apply_once(it, plan)
@@ -275,14 +275,14 @@ import os, signal, sys
 import pyarrow as pa
 import reconciler
 from reconciler import runtime
-from reconciler.storage.wrappers import Recording
+from reconciler.storage.wrappers import RecordingStorage
 from reconciler.transaction.session import RunContext
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.table_opening import open_for_writing
 from reconciler.writer.run import run_write
 
-class Dies(Recording):
+class Dies(RecordingStorage):
     def create(self, path, data):
         if path.endswith('.commit'):
             os.kill(os.getpid(), signal.SIGKILL)

@@ -154,7 +154,7 @@ def test_a_file_that_came_after_the_review_keeps_the_write_until_it_is_reviewed(
     assert ([], [], sorted(BEFORE)) == (
         list_leftovers(it),
         list_instant_files(it, instant),
-        it.rows(),
+        it.read_rows(),
     )
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_comes_while_the_write_is_taken_back_keeps_it_pending(it):
     (done,) = result.tables[0].outcomes
     assert (4, "nothing", 2) == (result.exit_code, done.how, done.removed)
     assert (late, late) == (list_names(done.left_out), list_instant_files(it, instant))
-    assert sorted(BEFORE) == it.rows()
+    assert sorted(BEFORE) == it.read_rows()
     assert 0 == apply_once(it, make_plan(it)).exit_code
     assert ([], []) == (list_leftovers(it), list_instant_files(it, instant))
 
@@ -244,7 +244,7 @@ def test_what_came_after_a_rollback_of_hudi_goes_before_nothing_tells_of_it(it):
 
     result = apply_once(it, make_plan(it))
 
-    assert (0, [], sorted(BEFORE)) == (result.exit_code, list_instant_files(it, instant), it.rows())
+    assert (0, [], sorted(BEFORE)) == (result.exit_code, list_instant_files(it, instant), it.read_rows())
     assert [] == list_leftovers(it)  # the metadata table had heard of the write
 
 
@@ -306,7 +306,7 @@ def test_what_a_write_has_taken_back_meanwhile_is_done(it):
 
     (done,) = result.tables[0].outcomes
     assert (0, "nothing", 2) == (result.exit_code, done.how, done.gone)
-    assert (sorted(AFTER), []) == (it.rows(), list_leftovers(it))
+    assert (sorted(AFTER), []) == (it.read_rows(), list_leftovers(it))
 
 
 def test_a_plan_that_names_files_of_others_deletes_none_of_them(it):
@@ -325,7 +325,7 @@ def test_a_plan_that_names_files_of_others_deletes_none_of_them(it):
     assert ([], [], sorted(BEFORE)) == (
         list_leftovers(it),
         list_instant_files(it, instant),
-        it.rows(),
+        it.read_rows(),
     )
 
 

@@ -24,7 +24,7 @@ def test_the_first_write_makes_the_table(it):
     done = it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
 
     assert ("completed", 2, 2) == (done.status, done.files, done.counts.inserts)
-    assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.rows()
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.read_rows()
 
 
 def test_rows_are_changed_where_they_are_and_others_added(it):
@@ -34,14 +34,14 @@ def test_rows_are_changed_where_they_are_and_others_added(it):
 
     assert (1, 1) == (done.counts.updates, done.counts.inserts)
     assert (1, 0) == (done.rewritten_groups, done.created_groups)
-    assert [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.rows()
+    assert [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.read_rows()
 
 
 def test_what_is_older_than_the_row_that_is_there_changes_nothing(it):
     it.write(make_rows((1, "a", 5, "one")))
     it.write(make_rows((1, "a", 4, "older")))
 
-    assert [(1, "a", 5, "one")] == it.rows()
+    assert [(1, "a", 5, "one")] == it.read_rows()
 
 
 def test_rows_are_deleted_by_their_keys(it):
@@ -50,7 +50,7 @@ def test_rows_are_deleted_by_their_keys(it):
     done = it.write(make_rows((1, "a", 9, None), (7, "a", 9, None)), WriteMode.DELETE)
 
     assert (1, 1) == (done.counts.deletes, done.counts.absent_deletes)
-    assert [(2, "a", 1, "two")] == it.rows()
+    assert [(2, "a", 1, "two")] == it.read_rows()
 
 
 def test_partitions_are_overwritten_where_rows_come(it):
@@ -59,21 +59,21 @@ def test_partitions_are_overwritten_where_rows_come(it):
     done = it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE)
 
     assert 1 == done.replaced
-    assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.rows()
+    assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.read_rows()
 
 
 def test_the_whole_table_is_overwritten(it):
     it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
     it.write(make_rows((5, "c", 1, "five")), WriteMode.INSERT_OVERWRITE_TABLE)
 
-    assert [(5, "c", 1, "five")] == it.rows()
+    assert [(5, "c", 1, "five")] == it.read_rows()
 
 
 def test_partitions_are_deleted(it):
     it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
     it.write(make_rows(), WriteMode.DELETE_PARTITION, partitions=["p=a"])
 
-    assert [(2, "b", 1, "two")] == it.rows()
+    assert [(2, "b", 1, "two")] == it.read_rows()
 
 
 def test_a_deletion_of_partitions_writes_no_rows_that_come_with_it(it):
@@ -81,7 +81,7 @@ def test_a_deletion_of_partitions_writes_no_rows_that_come_with_it(it):
     done = it.write(make_rows((3, "a", 1, "three")), WriteMode.DELETE_PARTITION, partitions=["p=a"])
 
     assert (0, 1) == (done.files, done.replaced)
-    assert [(2, "b", 1, "two")] == it.rows()
+    assert [(2, "b", 1, "two")] == it.read_rows()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_decides_about_rows_comes_in_the_tables_type(it, name, kind):
 
     with pytest.raises(RowsError, match=f"column {name} is of the table's .* cast it"):
         it.write(cast(make_rows((1, "a", 9, "two")), name, kind))
-    assert [(1, "a", 10, "one")] == it.rows()
+    assert [(1, "a", 10, "one")] == it.read_rows()
 
 
 def test_the_column_of_the_partitions_is_never_filled_in(it):
@@ -135,7 +135,7 @@ def test_wider_whole_numbers_are_the_same_keys(it):
     it.write(cast(make_rows((1, "a", 1, "one")), "id", pa.int32()))
     it.write(make_rows((1, "a", 2, "two")))
 
-    assert [(1, "a", 2, "two")] == it.rows()
+    assert [(1, "a", 2, "two")] == it.read_rows()
 
 
 def test_no_table_begins_with_rows_that_lack_what_it_is_declared_by(it):
@@ -199,7 +199,7 @@ def test_no_partition_is_made_in_another_whose_rows_would_hide_its_own(it, first
     with pytest.raises(RowsError, match=r"partition 'p?=?x/y' lies in partition 'p?=?x'"):
         it.write(make_rows((2, second, 1, "two")))
 
-    assert ([(1, first, 1, "one")], there) == (it.rows(), folders_of(it))
+    assert ([(1, first, 1, "one")], there) == (it.read_rows(), folders_of(it))
 
 
 def folders_of(it):
@@ -211,7 +211,7 @@ def test_a_table_is_not_emptied_by_rows_that_are_not_there(it):
 
     with pytest.raises(RowsError, match="would empty the table"):
         it.write(make_rows(), WriteMode.INSERT_OVERWRITE_TABLE)
-    assert [(1, "a", 1, "one")] == it.rows()
+    assert [(1, "a", 1, "one")] == it.read_rows()
 
 
 def test_partitions_that_are_not_there_are_named(it):
@@ -246,4 +246,4 @@ def test_what_is_overwritten_may_have_lost_its_files(it):
     newest_in(it, "p=a").unlink()
     it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE)
 
-    assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.rows()
+    assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.read_rows()

@@ -68,10 +68,10 @@ def test_a_rollback_that_is_pending_keeps_the_instant_that_it_undoes(it):
     assert {"commit.requested", "inflight"} == {
         path.name.partition(".")[2] for path in get_timeline_folder(it).glob(f"{instant}.*")
     }
-    assert ([], sorted(BEFORE)) == (files_of(it, instant), it.rows())
+    assert ([], sorted(BEFORE)) == (files_of(it, instant), it.read_rows())
     it.write(BATCH)
     assert (get_timeline_folder(it) / f"{instant}.inflight").exists()
-    assert ([], sorted(AFTER)) == (files_of(it, instant), it.rows())
+    assert ([], sorted(AFTER)) == (files_of(it, instant), it.read_rows())
 
 
 def test_a_rollback_that_is_pending_keeps_the_instant_of_a_write_with_nothing_to_write(it):
@@ -103,7 +103,7 @@ def test_what_the_metadata_table_heard_of_a_write_after_its_rollback_is_taken_ba
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
     assert {} == find_missing_files(storage, properties, timeline, ["p=a", "p=b", "p=c"])
-    assert sorted(BEFORE) == it.rows()
+    assert sorted(BEFORE) == it.read_rows()
 
 
 def test_files_that_came_after_a_rollback_go_whatever_becomes_of_the_metadata_table(
@@ -122,7 +122,7 @@ def test_files_that_came_after_a_rollback_go_whatever_becomes_of_the_metadata_ta
     with pytest.raises(BusyError, match="has rolled back commit"):
         it.write(BATCH, around=act_after(r"\.parquet$", rolled_back))
 
-    assert ([], sorted(BEFORE)) == (files_of(it, instants[0]), it.rows())
+    assert ([], sorted(BEFORE)) == (files_of(it, instants[0]), it.read_rows())
 
 
 # what is left of runs
@@ -198,7 +198,7 @@ def test_an_overwrite_of_hudi_that_is_pending_is_named_before_anything_is_writte
     changed = {path for call in record[0].mutations for path in call.paths}
     assert {".hoodie/lock"} == changed
     it.write(make_rows((8, "c", 1, "eight")), WriteMode.BULK_INSERT)
-    assert [*BEFORE, (8, "c", 1, "eight")] == it.rows()
+    assert [*BEFORE, (8, "c", 1, "eight")] == it.read_rows()
 
 
 def test_a_rollback_of_what_a_write_would_read_is_named_before_anything_is_written(it):
@@ -207,7 +207,7 @@ def test_a_rollback_of_what_a_write_would_read_is_named_before_anything_is_writt
 
     with pytest.raises(BusyError, match=f"rollback {LATE} is pending"):
         it.write(make_rows((8, "c", 1, "eight")), WriteMode.BULK_INSERT)
-    assert sorted(BEFORE) == it.rows()
+    assert sorted(BEFORE) == it.read_rows()
 
 
 # what others have completed meanwhile
@@ -249,7 +249,7 @@ def test_a_clustering_that_brings_no_new_keys_does_not_stop_an_upsert_that_does(
 
     it.write(make_rows((9, "b", 1, "nine")), around=in_the_others(it, clusters))
 
-    assert sorted([*BEFORE, *more, (9, "b", 1, "nine")]) == it.rows()
+    assert sorted([*BEFORE, *more, (9, "b", 1, "nine")]) == it.read_rows()
 
 
 def test_a_clustering_of_the_file_group_that_an_upsert_fills_stops_it(it):
@@ -259,7 +259,7 @@ def test_a_clustering_of_the_file_group_that_an_upsert_fills_stops_it(it):
         it.write(
             make_rows((9, "b", 1, "nine")), around=act_after(r"^p=b/", lambda: clusters(it, file))
         )
-    assert sorted(BEFORE) == it.rows()
+    assert sorted(BEFORE) == it.read_rows()
 
 
 def test_what_was_pending_and_may_be_archived_now_stops_a_write(it):
@@ -285,7 +285,7 @@ def test_a_batch_that_another_run_brought_before_this_one_was_announced_is_not_d
 
     with pytest.raises(BusyError, match="another run has written batch 7 of stream orders"):
         it.write(make_rows((9, "d", 1, "nine")), WriteMode.INSERT, extra=batch)
-    assert sorted([*BEFORE, (9, "d", 1, "nine")]) == it.rows()
+    assert sorted([*BEFORE, (9, "d", 1, "nine")]) == it.read_rows()
 
 
 def test_a_schema_that_is_only_spelled_in_another_way_has_the_same_columns(tmp_path):
@@ -322,4 +322,4 @@ def test_an_instant_that_another_writer_has_just_taken_is_left_to_it(it):
 
     assert not taken[0].endswith(done.instant)
     assert b"" == Path(it.spec.path, taken[0]).read_bytes()
-    assert sorted(AFTER) == it.rows()
+    assert sorted(AFTER) == it.read_rows()

@@ -35,7 +35,7 @@ def test_a_key_that_comes_with_another_partition_moves_there(it):
     done = it.write(make_rows((1, "b", 2, "ONE"), (3, "a", 1, "three")))
 
     assert (2, 0, 1) == (done.counts.inserts, done.counts.updates, done.counts.deletes)
-    assert [(1, "b", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.rows()
+    assert [(1, "b", 2, "ONE"), (2, "b", 1, "two"), (3, "a", 1, "three")] == it.read_rows()
     assert_placed(it)
 
 
@@ -44,16 +44,16 @@ def test_a_key_goes_there_and_back(it):
         it.write(make_rows((1, folder, 2 + number, folder)))
         assert_placed(it)
 
-    assert [(1, "b", 5, "b"), (2, "b", 1, "two")] == it.rows()
+    assert [(1, "b", 5, "b"), (2, "b", 1, "two")] == it.read_rows()
 
 
 def test_a_key_is_deleted_wherever_it_is(it):
     it.write(make_rows((1, "c", 9, None), (2, "b", 9, None)), WriteMode.DELETE)
-    assert [] == it.rows()
+    assert [] == it.read_rows()
     assert_placed(it)
 
     it.write(make_rows((1, "b", 1, "again")))
-    assert [(1, "b", 1, "again")] == it.rows()
+    assert [(1, "b", 1, "again")] == it.read_rows()
     assert_placed(it)
 
 
@@ -63,7 +63,7 @@ def test_a_row_that_is_older_moves_nothing_and_leaves_nothing(it):
 
     assert "nothing" == done.status
     assert before == len(load_timeline(*opened(it)).commits)
-    assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.rows()
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.read_rows()
 
 
 def opened(it):
@@ -74,7 +74,7 @@ def opened(it):
 def test_an_insert_that_dedupes_keeps_one_row_a_key_of_all_partitions(it):
     it.write(make_rows((5, "a", 3, "new"), (5, "b", 2, "old")), WriteMode.INSERT, dedupes=True)
 
-    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (5, "a", 3, "new")] == it.rows()
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (5, "a", 3, "new")] == it.read_rows()
     assert_placed(it)
 
 
@@ -93,9 +93,9 @@ def test_a_write_of_the_same_new_key_into_another_partition_makes_one_give_way(i
     with pytest.raises(BusyError, match=r"perhaps the same new keys.*run it again"):
         it.write(make_rows((8, "e", 1, "second")), around=between)
 
-    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.rows()
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.read_rows()
     it.write(make_rows((8, "e", 1, "second")))
-    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "e", 1, "second")] == it.rows()
+    assert [(1, "a", 1, "one"), (2, "b", 1, "two"), (8, "e", 1, "second")] == it.read_rows()
     assert_placed(it)
 
 
@@ -103,7 +103,7 @@ def test_a_write_that_brings_no_new_key_stands_beside_others(it, tmp_path):
     between = write_in_between(it, tmp_path / "unused", make_rows((8, "d", 1, "first")))
     it.write(make_rows((1, "a", 5, "changed")), around=between)
 
-    assert [(1, "a", 5, "changed"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.rows()
+    assert [(1, "a", 5, "changed"), (2, "b", 1, "two"), (8, "d", 1, "first")] == it.read_rows()
     assert_placed(it)
 
 
@@ -129,5 +129,5 @@ def test_a_key_that_an_insert_brought_again_stays_known_when_its_older_row_goes(
 
     it.write(make_rows((1, "b", 3, "newer")))
     others = [] if partitions else [(5, "a", 1, "five")]
-    assert [(1, "b", 3, "newer"), (2, "b", 1, "two"), *others] == it.rows()
+    assert [(1, "b", 3, "newer"), (2, "b", 1, "two"), *others] == it.read_rows()
     assert_placed(it)

@@ -45,7 +45,7 @@ def test_a_living_write_is_not_taken_back_by_a_run_whose_clock_is_fast(it):
     it.write(make_rows((2, "b", 5, "TWO")), around=set_store_clock(it.beat_ms + 299_000))
 
     assert is_pending(it, theirs)
-    assert [BEFORE[0], (2, "b", 5, "TWO"), BEFORE[2]] == it.rows()
+    assert [BEFORE[0], (2, "b", 5, "TWO"), BEFORE[2]] == it.read_rows()
 
 
 def test_a_write_that_the_store_has_not_heard_of_for_five_minutes_is_taken_back(it):
@@ -54,6 +54,6 @@ def test_a_write_that_the_store_has_not_heard_of_for_five_minutes_is_taken_back(
     it.write(BATCH, around=set_store_clock(it.beat_ms + 301_000))
 
     assert not is_pending(it, theirs)
-    assert sorted(AFTER) == it.rows()
+    assert sorted(AFTER) == it.read_rows()
     assert [] == [*Path(it.spec.path, HEARTBEAT_FOLDER).iterdir()]
     assert [] == [*Path(it.spec.path).rglob("*.clock")]
