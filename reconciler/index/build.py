@@ -133,12 +133,12 @@ def read_share(
 
 def combine_parts(parts: Sequence[BuiltIndex], request: IndexRequest) -> BuiltIndex:
     """Combine parts of an index into one; the order of the parts does not matter."""
-    said = sorted(sentence for part in parts for sentence in part.problems)
+    problems = sorted(sentence for part in parts for sentence in part.problems)
     nothing = index_footers((), request.columns, request.schema)
     return BuiltIndex(
         index=join_indexes([nothing, *(part.index for part in parts)]),
         unread_count=sum(part.unread_count for part in parts),
-        problems=tuple(said[:MAX_PROBLEMS]),
+        problems=tuple(problems[:MAX_PROBLEMS]),
     )
 
 
@@ -168,16 +168,19 @@ class _ShareReader:
 
     def read(self, rows: Any) -> BuiltIndex:
         problems: dict[str, str] = {}
-        asked = self.request
+        request = self.request
         index = index_footers(
-            self._footers(rows, problems), asked.columns, asked.schema, supplied=asked.supplied
+            self._footers(rows, problems),
+            request.columns,
+            request.schema,
+            supplied=request.supplied,
         )
         for row in np.flatnonzero(index.rows < 0).tolist():
             path = make_file_path(index.partition[row].as_py(), index.name[row].as_py())
             if path not in problems:
                 problems[path] = str(damaged_file_error(path, "its footer cannot be read"))
-        said = tuple(problems[path] for path in sorted(problems)[:MAX_PROBLEMS])
-        return BuiltIndex(index=index, unread_count=len(problems), problems=said)
+        reported = tuple(problems[path] for path in sorted(problems)[:MAX_PROBLEMS])
+        return BuiltIndex(index=index, unread_count=len(problems), problems=reported)
 
     def _footers(
         self, rows: Any, problems: dict[str, str]

@@ -115,12 +115,12 @@ def decode_index(
         with pq.ParquetFile(
             source, read_dictionary=["partition"], page_checksum_verification=True
         ) as file:
-            said = _parse_provenance(file.metadata.metadata or {}, path)
-            kinds = _read_types(file.schema_arrow, said, path)
+            provenance = _parse_provenance(file.metadata.metadata or {}, path)
+            kinds = _read_types(file.schema_arrow, provenance, path)
             wanted = [name for name in kinds if columns is None or name in columns]
             fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
             table = file.read(columns=fields).select(fields)
-            return _decode_table(table, wanted, said, path), said
+            return _decode_table(table, wanted, provenance, path), provenance
     except KeyError:  # pyarrow's message for a missing column is only its name
         raise _damaged_error(path, "its columns differ from those of an index") from None
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
@@ -144,9 +144,9 @@ def check_format(tail: bytes, path: str) -> None:
 
 def _encode_provenance(index: FileIndex, provenance: Provenance) -> bytes:
     columns = {name: str(stats.type) for name, stats in index.columns.items()}
-    said = {**asdict(provenance), "columns": columns, "files": len(index), "format": FORMAT}
+    document = {**asdict(provenance), "columns": columns, "files": len(index), "format": FORMAT}
     return canonical_json.to_canonical_bytes(
-        {**said, "digest": canonical_json.digest_document(said)}
+        {**document, "digest": canonical_json.digest_document(document)}
     )
 
 
@@ -155,8 +155,8 @@ def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
     if text is None:
         raise _damaged_error(path, f"its footer has no {KEY.decode()}")
     try:
-        said = json.loads(text)
-        version, digest = said.pop("format"), said.pop("digest")
+        document = json.loads(text)
+        version, digest = document.pop("format"), document.pop("digest")
     except (ValueError, TypeError, AttributeError, KeyError) as problem:
         raise _damaged_error(
             path, f"the provenance in its footer is malformed: {problem}"
@@ -169,9 +169,9 @@ def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
         )
     if version != FORMAT:
         raise _damaged_error(path, f"its format is {version}, which does not exist")
-    if digest != canonical_json.digest_document({**said, "format": version}):
+    if digest != canonical_json.digest_document({**document, "format": version}):
         raise _damaged_error(path, "the digest in its footer is wrong")
-    return Provenance(**said)
+    return Provenance(**document)
 
 
 def _stats_field(name: str, kind: Any) -> pa.Field:
@@ -212,7 +212,7 @@ def _encode_counts(values: NDArray[np.int64]) -> Any:
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, data])
 
 
-def _read_types(schema: pa.Schema, said: Provenance, path: str) -> dict[str, Any]:
+def _read_types(schema: pa.Schema, provenance: Provenance, path: str) -> dict[str, Any]:
     """Return the type of each column; raises FormatError where file and footer differ."""
     kinds = {}
     for part in list(schema)[len(_FILE) :]:
@@ -224,14 +224,16 @@ def _read_types(schema: pa.Schema, said: Provenance, path: str) -> dict[str, Any
     has = [(part.name, part.type) for part in list(schema)[: len(_FILE)]]
     if has != [(part.name, part.type) for part in _FILE]:
         raise _damaged_error(path, "its columns differ from those of an index")
-    if {name: str(kind) for name, kind in kinds.items()} != dict(said.columns):
+    if {name: str(kind) for name, kind in kinds.items()} != dict(provenance.columns):
         raise _damaged_error(path, "its columns differ from those that its footer names")
     return kinds
 
 
-def _decode_table(table: Any, columns: Sequence[str], said: Provenance, path: str) -> FileIndex:
+def _decode_table(
+    table: Any, columns: Sequence[str], provenance: Provenance, path: str
+) -> FileIndex:
     partition, name, size, rows = (_combine_chunks(table.column(part.name)) for part in _FILE)
-    if len(table) != said.files or partition.null_count or name.null_count or size.null_count:
+    if len(table) != provenance.files or partition.null_count or name.null_count or size.null_count:
         raise _damaged_error(path, "its number of rows differs from its footer, or a key is null")
     partition.validate(full=True)
     index = FileIndex(
@@ -289,8 +291,8 @@ def _combine_chunks(column: Any) -> Any:
 
 def _describe_problem(problem: Exception) -> str:
     """Return a library's message on one line without a final full stop."""
-    said = " ".join(str(problem).split()).rstrip(". ")
-    return f"it cannot be read as an index: {said}"
+    message = " ".join(str(problem).split()).rstrip(". ")
+    return f"it cannot be read as an index: {message}"
 
 
 def _damaged_error(path: str, problem: str) -> FormatError:

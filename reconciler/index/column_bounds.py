@@ -48,9 +48,9 @@ class ColumnBounds:
         spans = values.spans
         if len(spans) > _MAX_COMPARED_SPANS:
             # spans that begin before the greatest value, minus those that end before the least
-            begun = self._greatest.count_passed([low for low, _ in spans])
+            begins = self._greatest.count_passed([low for low, _ in spans])
             ended = self._least.count_passed([high for _, high in spans])
-            return np.asarray(begun > ended)
+            return np.asarray(begins > ended)
         found = np.zeros(len(self._may_have_null), np.bool_)
         for low, high in spans:
             found |= self._greatest.is_beyond(low) & ~self._least.is_beyond(high)

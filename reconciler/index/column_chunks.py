@@ -80,9 +80,9 @@ class ColumnChunks:
         for file in files:
             if not file.groups:
                 self._add_unknown(file, place, 0, 0)
-        of = [file for file in files for _ in range(file.groups)]
+        file_of_group = [file for file in files for _ in range(file.groups)]
         chunks = [group.column(place.position) for group in groups]
-        self._add_known(column, place, of, chunks, rows)
+        self._add_known(column, place, file_of_group, chunks, rows)
 
     def _add_unknown(self, file: FooterFile, place: ColumnPlace, nulls: int, values: int) -> None:
         """Add a file as one chunk without bounds."""
@@ -98,7 +98,7 @@ class ColumnChunks:
         self,
         column: str,
         place: ColumnPlace,
-        of: Sequence[FooterFile],
+        chunk_files: Sequence[FooterFile],
         chunks: Sequence[Any],
         values: list[int],
     ) -> None:
@@ -123,25 +123,25 @@ class ColumnChunks:
         if kind.is_bytes and writer.drops_long:
             high = _set_none(high, [value == b"" for value in high])
         if kind.calendar_limits:
-            low, high = _drop_other_calendar(kind.calendar_limits, of, low, high)
-        is_free = [True] * len(of)
+            low, high = _drop_other_calendar(kind.calendar_limits, chunk_files, low, high)
+        nan_free = [True] * len(chunk_files)
         if kind.is_float:
-            is_free = [
+            nan_free = [
                 count == total
                 or (
                     least is not None
                     if writer.shows_nan
                     else column in read_nan_free_columns(file.pairs, file.name)
                 )
-                for file, count, total, least in zip(of, nulls, values, low, strict=True)
+                for file, count, total, least in zip(chunk_files, nulls, values, low, strict=True)
             ]
-        self.file += [file.number for file in of]
-        self.kind += [place.code] * len(of)
+        self.file += [file.number for file in chunk_files]
+        self.kind += [place.code] * len(chunk_files)
         self.low += low
         self.high += high
         self.nulls += nulls
         self.values += values
-        self.is_nan_free += is_free
+        self.is_nan_free += nan_free
 
     def file_statistics(
         self, wanted: Any, kinds: Sequence[tuple[ParquetKind, FooterWriter]], files: int
@@ -232,13 +232,16 @@ def _read_statistics(
 
 
 def _drop_other_calendar(
-    calendar: tuple[int, int], of: Sequence[FooterFile], low: Sequence[Any], high: Sequence[Any]
+    calendar: tuple[int, int],
+    chunk_files: Sequence[FooterFile],
+    low: Sequence[Any],
+    high: Sequence[Any],
 ) -> tuple[list[Any], list[Any]]:
     """Replace bounds of days and times that may belong to another calendar with None."""
     start, sure = calendar
     is_old = [
         least is not None and least < start and not file.is_proleptic
-        for file, least in zip(of, low, strict=True)
+        for file, least in zip(chunk_files, low, strict=True)
     ]
     is_unsure = [old and most < sure for old, most in zip(is_old, high, strict=True)]
     return _set_none(low, is_old), _set_none(high, is_unsure)

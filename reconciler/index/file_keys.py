@@ -80,8 +80,8 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
     exactly those of the index in its order.
     """
     if len(size) == len(index) and (size == index.size).all() and name.equals(index.name):
-        asked, kept = sort_partitions(partition), index.partition
-        if asked.dictionary.equals(kept.dictionary) and asked.indices.equals(kept.indices):
+        wanted, kept = sort_partitions(partition), index.partition
+        if wanted.dictionary.equals(kept.dictionary) and wanted.indices.equals(kept.indices):
             return np.arange(len(size))
     found: NDArray[np.int64] = _find_first(index.name, name)
     is_same = found >= 0
@@ -96,8 +96,8 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
         rows = np.flatnonzero(to_numpy_bools(pc.is_in(index.name, value_set=names)))
         theirs = take_files(index, rows)
         keys = _key_texts(theirs.partition, theirs.name, theirs.size)
-        asked = _key_texts(partition.take(to_integer_array(other)), names, size[other])
-        again = _find_first(keys, asked)
+        wanted = _key_texts(partition.take(to_integer_array(other)), names, size[other])
+        again = _find_first(keys, wanted)
         found[other] = np.where(again >= 0, rows[again], UNKNOWN)
     return found
 

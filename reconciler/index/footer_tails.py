@@ -44,8 +44,8 @@ class FooterTails:
         if len(tail) != length:
             raise damaged_file_error(path, "it is shorter than its listed size")
         if size < _TAIL.size:
-            said = f"it has only {size} bytes, too few for a Parquet file"
-            raise damaged_file_error(path, said if size else "it is empty")
+            problem = f"it has only {size} bytes, too few for a Parquet file"
+            raise damaged_file_error(path, problem if size else "it is empty")
         whole = _footer_length(tail, size)
         if not whole:
             raise damaged_file_error(path, "it does not end like a Parquet file")

@@ -88,8 +88,8 @@ def _choose_rows(
 ) -> NDArray[np.int64]:
     found = np.full(len(rows[0]), UNKNOWN, np.int64)
     for part, row in zip(parts, rows, strict=True):
-        told = np.append(part.rows, UNKNOWN)[row]
-        found = np.where(told >= 0, told, found)
+        known = np.append(part.rows, UNKNOWN)[row]
+        found = np.where(known >= 0, known, found)
     return found
 
 
@@ -109,8 +109,8 @@ def _choose_statistics(
     """Choose, for each file, the statistics of the last part that knows it."""
     start, place = 0, np.full(len(rows[0]), sum(map(len, stats)), np.int64)
     for part, row in zip(stats, rows, strict=True):
-        is_told = np.append(part.values >= 0, False)[row]
-        place = np.where(is_told, start + row, place)
+        is_known = np.append(part.values >= 0, False)[row]
+        place = np.where(is_known, start + row, place)
         start += len(part)
     return ColumnStats.concat([*stats, ColumnStats.unknown(kind, 1)]).take(place)
 

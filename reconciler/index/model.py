@@ -64,8 +64,10 @@ def list_indexable_fields(column: str, kind: Any) -> tuple[str, ...]:
     named = [(f"{column}.{part.name}", part.type) for part in kind]
     return tuple(
         field
-        for name, of in named
-        for field in ((name,) if indexed_type(of) is not None else list_indexable_fields(name, of))
+        for name, inner in named
+        for field in (
+            (name,) if indexed_type(inner) is not None else list_indexable_fields(name, inner)
+        )
     )
 
 

@@ -21,8 +21,8 @@ def make_nan_free_pair(name: str, columns: Iterable[str]) -> dict[str, str]:
     >>> make_nan_free_pair("f.parquet", ["y", "st.x"])
     {'reconciler.nan_free': '{"columns":["st.x","y"],"file":"f.parquet"}'}
     """
-    said = {"columns": sorted(columns), "file": name}
-    return {NAN_FREE: json.dumps(said, sort_keys=True, separators=(",", ":"))}
+    entry = {"columns": sorted(columns), "file": name}
+    return {NAN_FREE: json.dumps(entry, sort_keys=True, separators=(",", ":"))}
 
 
 def read_nan_free_columns(pairs: Mapping[bytes, bytes], name: str) -> frozenset[str]:
@@ -36,7 +36,7 @@ def read_nan_free_columns(pairs: Mapping[bytes, bytes], name: str) -> frozenset[
     if text is None:
         return _NO_COLUMNS
     try:
-        said = json.loads(text)
-        return frozenset(said["columns"]) if said["file"] == name else _NO_COLUMNS
+        entry = json.loads(text)
+        return frozenset(entry["columns"]) if entry["file"] == name else _NO_COLUMNS
     except (ValueError, TypeError, KeyError):
         return _NO_COLUMNS

@@ -54,15 +54,15 @@ class ParquetKind:
     @classmethod
     def from_parquet(cls, column: Any) -> ParquetKind:
         """Return the kind of pyarrow's ColumnSchema."""
-        logical, said = column.logical_type.type, str(column.logical_type)
-        time = _UNIT.search(said) if logical == "TIMESTAMP" else None
+        logical, description = column.logical_type.type, str(column.logical_type)
+        time = _UNIT.search(description) if logical == "TIMESTAMP" else None
         return cls(
             physical=column.physical_type,
             logical=logical,
             scale=column.scale if logical == "DECIMAL" else 0,
             unit=_PER_SECOND.get(time[2], 0) if time else 0,
             is_utc=bool(time) and time[1] == "true" if time else False,
-            is_signed="isSigned=false" not in said,
+            is_signed="isSigned=false" not in description,
         )
 
     @property

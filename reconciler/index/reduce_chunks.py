@@ -60,10 +60,10 @@ def _outermost_bounds(
     values = chunks.least if is_least else chunks.greatest
     exact = chunks.is_exact_least if is_least else chunks.is_exact_greatest
     is_known = to_numpy_bools(values.is_valid())
-    is_told = np.bincount(file, is_known | chunks.is_all_null, files) == np.bincount(
+    is_complete = np.bincount(file, is_known | chunks.is_all_null, files) == np.bincount(
         file, minlength=files
     )
-    some = np.flatnonzero(is_known & is_told[file])
+    some = np.flatnonzero(is_known & is_complete[file])
     rows = pa.table(
         {
             "file": to_integer_array(file[some]),

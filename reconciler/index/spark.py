@@ -64,10 +64,10 @@ class SparkIndexBuilder:
         done = self._context.accumulator(0)
         described = f"reconciler: read footers of {len(files)} files of {ref.location}"
         with (
-            run_job_group(self._context, described, lambda said: redact_secrets(said, ref.secrets)),
+            run_job_group(self._context, described, lambda text: redact_secrets(text, ref.secrets)),
             report_progress(done, _limit_progress(len(files), progress)),
         ):
-            told: list[tuple[bytes, int, tuple[str, ...]]] = (
+            results: list[tuple[bytes, int, tuple[str, ...]]] = (
                 self._context.parallelize(shares, len(shares))
                 .mapPartitions(_ReadTask(ref, request, done))
                 .collect()
@@ -76,9 +76,9 @@ class SparkIndexBuilder:
             BuiltIndex(
                 index=decode_index(data, "a part of an index")[0],
                 unread_count=unread,
-                problems=said,
+                problems=problems,
             )
-            for data, unread, said in told
+            for data, unread, problems in results
         ]
         return combine_parts(parts, request)
 
@@ -101,8 +101,8 @@ def _limit_progress(total: int, progress: Callable[[int], None]) -> Callable[[in
 class _ReadTask:
     """The work of one task; picklable."""
 
-    def __init__(self, ref: StorageRef, asked: IndexRequest, done: Any) -> None:
-        self._ref, self._asked, self._done = ref, asked, done
+    def __init__(self, ref: StorageRef, request: IndexRequest, done: Any) -> None:
+        self._ref, self._asked, self._done = ref, request, done
 
     def __call__(self, work: Iterable[bytes]) -> Iterator[tuple[bytes, int, tuple[str, ...]]]:
         storage = open_storage(self._ref)

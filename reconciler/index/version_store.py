@@ -97,8 +97,8 @@ def publish_version(
     except StorageError:
         if not _is_blocked_by_file(storage):
             raise
-        said = "is a file, but must be the folder of the index; remove it and apply again"
-        raise StorageError(f"{storage.location}/{FOLDER}", said) from None
+        problem = "is a file, but must be the folder of the index; remove it and apply again"
+        raise StorageError(f"{storage.location}/{FOLDER}", problem) from None
     return version
 
 
@@ -123,8 +123,8 @@ def remove_superseded(
     cannot be removed are left for the next run. Raises nothing.
     """
     if keep is not None and keep not in versions.valid:
-        said = f"{keep.path}: the published index is missing; older versions are kept"
-        return TidyResult(problems=(said,))
+        problem = f"{keep.path}: the published index is missing; older versions are kept"
+        return TidyResult(problems=(problem,))
     removal = versions.plan_removal(keep)
     if not removal:
         return TidyResult()
@@ -134,7 +134,7 @@ def remove_superseded(
         for done in storage.delete_many(removal.files)
         if done.error is not None
     ]
-    gone = 0
+    removed = 0
     for folder in removal.folders:
         is_nested = folder in versions.nested_folders
         try:
@@ -142,10 +142,10 @@ def remove_superseded(
         except StorageError as error:
             problems.append(str(error))
             continue
-        gone += is_gone and not is_nested
+        removed += is_gone and not is_nested
         if is_nested and not is_gone:
             problems.append(describe_nested(folder))
-    return TidyResult(removed_folders=gone, problems=tuple(problems))
+    return TidyResult(removed_folders=removed, problems=tuple(problems))
 
 
 def _find_newer_formats(

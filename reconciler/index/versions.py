@@ -113,18 +113,18 @@ class IndexVersions:
         """
         stays = {version.name for version in self.valid if keep is None or version.name > keep.name}
         stays |= set(spared)
-        gone = [
+        removed = [
             (name, files)
             for name, files in self.found
             if name not in stays and (keep is None or name != keep.name)
         ]
         extra = [path for name, files in self.found if keep and name == keep.name for path in files]
         strays = tuple(path for path in extra if keep and path != keep.path)
-        folders = [name.folder for name, _ in gone]
-        tidied = {*folders, *([keep.name.folder] if keep else [])}
-        nested = [path for path in self.nested_folders if path.rpartition("/")[0] in tidied]
+        folders = [name.folder for name, _ in removed]
+        cleaned = {*folders, *([keep.name.folder] if keep else [])}
+        nested = [path for path in self.nested_folders if path.rpartition("/")[0] in cleaned]
         return VersionRemoval(
-            files=(*(path for _, files in gone for path in files), *strays),
+            files=(*(path for _, files in removed for path in files), *strays),
             folders=(*nested, *folders),
         )
 

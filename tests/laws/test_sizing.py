@@ -158,7 +158,9 @@ def test_file_is_filled_only_within_the_rewrite_cap(table, kind, rule):
         data = max(int(groups.base[found.group[at]]) - rule.record_size.fixed, 0)
         brought = found.inserts[at] * rule.record_size.per_row
         is_free = kind == COW and found.updates[at] > 0
-        assert is_free or data <= max(rule.cap.times * brought, rule.cap.least)
+        assert is_free or data <= max(
+            rule.rewrite_cap.max_ratio * brought, rule.rewrite_cap.free_bytes
+        )
 
 
 @LAW

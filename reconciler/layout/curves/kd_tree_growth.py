@@ -210,14 +210,14 @@ def _place_cut(
     return int(places[nth]), 0.0 if inside else np.inf
 
 
-def _build_tree(seen: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTree:
+def _build_tree(samples: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTree:
     """Build the tree from the nodes, with ranks in place of runs."""
     column = np.array(growing.column, np.int16)
     cut = np.array(growing.cut, np.uint64)
     runs, tie = (cut >> _TIE_SHIFT).astype(np.int64), cut & np.uint64((1 << TIE_BITS) - 1)
     rank = np.zeros(len(cut), np.uint64)
     rulers = []
-    for nth, one in enumerate(seen):
+    for nth, one in enumerate(samples):
         own = column == nth
         stops = np.union1d(runs[own], runs[own & (tie > 0)] + 1)
         rulers.append(make_step_scale(one, stops))

@@ -26,7 +26,7 @@ from reconciler.index.predicates.syntax import (
     Predicate,
     Sign,
 )
-from reconciler.index.predicates.syntax import Literal as Said
+from reconciler.index.predicates.syntax import Literal as SqlLiteral
 
 BoundValue = str | int | Decimal | bool
 
@@ -127,9 +127,9 @@ def _prefix_range(pattern: BoundValue | None, escape: str) -> ValueRange | None:
     return ValueRange(low=begin, high=begin if begin == pattern else begin + _HIGHEST)
 
 
-def _literal_value(said: Said) -> BoundValue | None:
+def _literal_value(literal: SqlLiteral) -> BoundValue | None:
     """Return a literal's value, dates and times as text; None for values without an order."""
-    value = said.value
+    value = literal.value
     if value is None or isinstance(value, bytes | bool | str):
         return None if isinstance(value, bytes) else value
     if isinstance(value, float) and not math.isfinite(value):

@@ -90,15 +90,15 @@ def build_query_boxes(
 _BoxShares = Mapping[int, tuple[float, float]]
 
 
-def _find_box_shares(where: str, seen: Sequence[SampledColumn]) -> list[_BoxShares]:
+def _find_box_shares(where: str, samples: Sequence[SampledColumn]) -> list[_BoxShares]:
     """Return the alternatives of a predicate; empty if one does not limit any column."""
-    found = [_box_shares(box, seen) for box in find_boxes(where)]
+    found = [_box_shares(box, samples) for box in find_boxes(where)]
     return found if all(found) else []
 
 
-def _box_shares(box: Box, seen: Sequence[SampledColumn]) -> _BoxShares:
+def _box_shares(box: Box, samples: Sequence[SampledColumn]) -> _BoxShares:
     found = {}
-    for nth, column in enumerate(seen):
+    for nth, column in enumerate(samples):
         ends = [_range_shares(one, column) for one in box.get(column.name.lower(), ())]
         known = [end for end in ends if end is not None]
         if known:
@@ -107,19 +107,19 @@ def _box_shares(box: Box, seen: Sequence[SampledColumn]) -> _BoxShares:
     return found
 
 
-def _range_shares(bounds: ValueRange, seen: SampledColumn) -> tuple[float, float] | None:
+def _range_shares(bounds: ValueRange, sample: SampledColumn) -> tuple[float, float] | None:
     """Return the shares of rows below a range and up to its end; None if not comparable."""
     try:
         low = (
             0
             if bounds.low is None
-            else _count_below(seen, bounds.low, or_equal=bounds.excludes_low)
+            else _count_below(sample, bounds.low, or_equal=bounds.excludes_low)
         )
         high = bounds.high
         up_to = (
-            seen.valid
+            sample.valid
             if high is None
-            else _count_below(seen, high, or_equal=not bounds.excludes_high)
+            else _count_below(sample, high, or_equal=not bounds.excludes_high)
         )
     except (
         pa.ArrowInvalid,
@@ -129,14 +129,14 @@ def _range_shares(bounds: ValueRange, seen: SampledColumn) -> tuple[float, float
         OverflowError,
     ):
         return None
-    return low / seen.rows, max(low, up_to) / seen.rows
+    return low / sample.rows, max(low, up_to) / sample.rows
 
 
-def _count_below(seen: SampledColumn, value: BoundValue, *, or_equal: bool) -> int:
+def _count_below(sample: SampledColumn, value: BoundValue, *, or_equal: bool) -> int:
     """Count the rows with a smaller value, or with the same value if ``or_equal``."""
     compare = pc.less_equal if or_equal else pc.less
-    kind = seen.column.type
-    column = seen.column
+    kind = sample.column.type
+    column = sample.column
     if pa.types.is_decimal(kind) or pa.types.is_integer(kind):
         column = column.cast(pa.float64(), safe=False)
     if pa.types.is_boolean(kind):
@@ -169,23 +169,23 @@ def _exact_box(span: _BoxShares, columns: int) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _pick_spread_rows(seen: Sequence[SampledColumn], count: int, each: int) -> NDArray[np.int64]:
+def _pick_spread_rows(samples: Sequence[SampledColumn], count: int, each: int) -> NDArray[np.int64]:
     """Pick ``count`` times ``each`` rows spread over the sample, whatever its order."""
-    order = np.lexsort([column.run for column in reversed(seen)])
+    order = np.lexsort([column.run for column in reversed(samples)])
     shares = np.arange(1, count * each + 1) * _GOLDEN % 1
     found: NDArray[np.int64] = order[(shares * len(order)).astype(np.int64)]
     return found.reshape(count, each)
 
 
 def _similar_boxes(
-    span: _BoxShares, seen: Sequence[SampledColumn], rows: NDArray[np.int64]
+    span: _BoxShares, samples: Sequence[SampledColumn], rows: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
     """Return boxes with the same side lengths around some rows of the sample."""
-    low, high = np.full((len(seen), len(rows)), -1.0), np.full((len(seen), len(rows)), 2.0)
+    low, high = np.full((len(samples), len(rows)), -1.0), np.full((len(samples), len(rows)), 2.0)
     for column, (begin, end) in span.items():
         width = end - begin
-        starts = seen[column].starts / seen[column].rows
-        run = seen[column].run[rows]
+        starts = samples[column].starts / samples[column].rows
+        run = samples[column].run[rows]
         middle = (starts[run] + starts[run + 1]) / 2
         low[column] = np.clip(middle - width / 2, 0, 1 - width)
         high[column] = low[column] + width

@@ -78,42 +78,42 @@ def make_step_scale(sample: SampledColumn, runs: NDArray[np.int64]) -> RankScale
 
 
 def _make_scale(
-    seen: SampledColumn, marks: Lane, *at: Sequence[int] | NDArray[np.int64]
+    sample: SampledColumn, marks: Lane, *at: Sequence[int] | NDArray[np.int64]
 ) -> RankScale:
     one = len(marks) == 1
     return RankScale(
-        name=seen.name,
-        kind=seen.column.type,
+        name=sample.name,
+        kind=sample.column.type,
         search=build_search(marks[0]) if one else build_trie(marks),
         lanes=len(marks),
         ranks=np.concatenate(at).astype(np.uint16),
     )
 
 
-def _count_numbers(seen: SampledColumn) -> int:
+def _count_numbers(sample: SampledColumn) -> int:
     """Return the number of rows with a value other than NaN."""
-    last = seen.first[-1:]
-    is_nan = bool(np.isnan(double_values(seen.column)[last]).any())
-    return int(seen.starts[len(seen.first) - 1]) if is_nan else seen.valid
+    last = sample.first[-1:]
+    is_nan = bool(np.isnan(double_values(sample.column)[last]).any())
+    return int(sample.starts[len(sample.first) - 1]) if is_nan else sample.valid
 
 
-def _run_sizes(seen: SampledColumn) -> NDArray[np.int64]:
+def _run_sizes(sample: SampledColumn) -> NDArray[np.int64]:
     """Return the number of rows of each run with values."""
-    return np.diff(seen.starts)[: len(seen.first)]
+    return np.diff(sample.starts)[: len(sample.first)]
 
 
-def _quantile_runs(seen: SampledColumn, most: int) -> NDArray[np.int64]:
+def _quantile_runs(sample: SampledColumn, most: int) -> NDArray[np.int64]:
     """Return the runs at which quantiles begin, and the run after each frequent value.
 
     All runs if they are few.
     """
-    count = len(seen.first)
+    count = len(sample.first)
     if count <= most:
         return np.arange(count)
-    step = seen.valid / most
+    step = sample.valid / most
     places = (np.arange(1, most) * step).astype(np.int64)
-    found = np.searchsorted(seen.starts, places, "right") - 1
-    heavy = found[_run_sizes(seen)[found] > step]
+    found = np.searchsorted(sample.starts, places, "right") - 1
+    heavy = found[_run_sizes(sample)[found] > step]
     runs = np.union1d(found, heavy + 1)
     return runs[runs < count]
 

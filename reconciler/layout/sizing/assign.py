@@ -111,14 +111,14 @@ class _BucketBuilder:
         self, path: str, rows: int, rule: HudiRule
     ) -> tuple[Counts, Counts, Counts]:
         """Assign rows one after the other: small files, their rows, and the rows of new files."""
-        drawn = map(str, count())
+        new_ids = map(str, count())
         _, shares = StreamAssigner(rows_per_file=rows_per_new_file(rule)).assign_inserts(
             path,
             rows,
             find_free_space=lambda: (
                 list_free_space(self.groups, path, self.kind, rule) if self.has_commits else ()
             ),
-            new_file_id=lambda: next(drawn),
+            new_file_id=lambda: next(new_ids),
         )
         at = find_small_files(self.groups, path, self.kind, rule, has_commits=self.has_commits)
         ids = self.groups.file_id.take(to_integer_array(at)).to_pylist()

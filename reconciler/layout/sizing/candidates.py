@@ -124,7 +124,7 @@ def sort_as_hash_set(ids: Any, is_log_only: NDArray[np.bool_]) -> NDArray[np.int
 
 def _hash_set_capacity(first: int, count: int) -> int:
     """Return the slots of ``new HashSet<>(first)`` after ``count`` elements were added."""
-    asked, capacity = max(int(first / 0.75) + 1, _MIN_CAPACITY), 1
-    while capacity < asked or count > 0.75 * capacity:
+    requested, capacity = max(int(first / 0.75) + 1, _MIN_CAPACITY), 1
+    while capacity < requested or count > 0.75 * capacity:
         capacity *= 2
     return capacity

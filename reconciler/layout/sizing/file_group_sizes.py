@@ -87,8 +87,8 @@ def measure_groups(
     is_log = (files.kind == FileKind.LOG) & (of_file >= 0)
     base = np.full(count, -1, np.int64)
     base[of_file[is_base]] = files.size[is_base]
-    begun = np.zeros(count, np.int32)
-    begun[view.group[read[::-1]]] = view.key[read[::-1]]  # the older one of two slices
+    slice_start = np.zeros(count, np.int32)
+    slice_start[view.group[read[::-1]]] = view.key[read[::-1]]  # the older one of two slices
     is_live = np.zeros(count, np.bool_)
     is_live[view.group[read]] = True
     order = _listing_order(view)
@@ -99,7 +99,7 @@ def measure_groups(
         base=base[order],
         logs=sum_by_code(of_file[is_log], files.size[is_log], count)[order],
         log_files=np.bincount(of_file[is_log], minlength=count)[order],
-        slice_start=begun[order],
+        slice_start=slice_start[order],
         instants=view.times,
         is_live=is_live[order],
         is_compacting=_mark_groups(view, compacting, count)[order],

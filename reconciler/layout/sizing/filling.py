@@ -62,9 +62,9 @@ def fill_steadily(files: SmallFiles, rows: int, rule: SteadyRule) -> Counts:
     left = np.maximum(rule.sizes.target - size - growth, 0)
     takes = _share_rows(np.floor(left / rule.record_size.per_row).astype(np.int64), rows)
     if rule.rewrite_cap is not None:
-        brought = takes * rule.record_size.per_row
+        inserted = takes * rule.record_size.per_row
         worth = rewritten <= np.maximum(
-            rule.rewrite_cap.max_ratio * brought, rule.rewrite_cap.free_bytes
+            rule.rewrite_cap.max_ratio * inserted, rule.rewrite_cap.free_bytes
         )
         takes = np.where(np.logical_and.accumulate(worth | (takes == 0)), takes, 0)
     found = np.zeros(len(order), np.int64)

@@ -109,8 +109,8 @@ def can_fit_size(
     return _fit_history(history, actions) is not None
 
 
-def _fit_history(history: Sequence[PastWrite], of: Collection[Action]) -> RecordSize | None:
-    rows, sizes = _select_base_files(history, of)
+def _fit_history(history: Sequence[PastWrite], actions: Collection[Action]) -> RecordSize | None:
+    rows, sizes = _select_base_files(history, actions)
     if len(rows) < _MIN_FILES or rows.max() < _MIN_SPREAD * rows.min():
         return None
     line = _fit_line(rows.astype(np.float64), sizes.astype(np.float64))
@@ -122,22 +122,22 @@ def _fit_history(history: Sequence[PastWrite], of: Collection[Action]) -> Record
 
 
 def _select_base_files(
-    history: Sequence[PastWrite], of: Collection[Action]
+    history: Sequence[PastWrite], actions: Collection[Action]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    rows, sizes = _collect_base_files(history, of)
+    rows, sizes = _collect_base_files(history, actions)
     return (rows, sizes) if len(rows) else _collect_base_files(history, COMMITS)
 
 
 def _collect_base_files(
-    history: Sequence[PastWrite], of: Collection[Action]
+    history: Sequence[PastWrite], actions: Collection[Action]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows and the bytes of the non-empty base files of the newest such instants."""
     nothing = np.zeros(0, np.int64)
     found = []
-    for written in reversed(history):
-        told = written.is_base & (written.rows > 0) & (written.bytes > 0)
-        if written.action in of and told.any():
-            found.append((written.rows[told], written.bytes[told]))
+    for write in reversed(history):
+        is_counted = write.is_base & (write.rows > 0) & (write.bytes > 0)
+        if write.action in actions and is_counted.any():
+            found.append((write.rows[is_counted], write.bytes[is_counted]))
         if len(found) == _MAX_INSTANTS:
             break
     rows = np.concatenate([nothing, *(r for r, _ in found)])

@@ -79,7 +79,7 @@ class StreamAssigner:
         task.
         """
         small = list(self.small[partition] if partition in self.small else find_free_space())
-        new, begun, shares = self.new.get(partition), set(self.new_ids), []
+        new, new_ids, shares = self.new.get(partition), set(self.new_ids), []
         while rows > 0:
             while small and small[0].rows <= 0:
                 small.pop(0)
@@ -89,7 +89,7 @@ class StreamAssigner:
                 room = new
             else:
                 room = FreeSpace(new_file_id(), self.rows_per_file)
-                begun.add(room.file_id)
+                new_ids.add(room.file_id)
             taken = min(room.rows, rows)
             rows -= taken
             left = FreeSpace(room.file_id, room.rows - taken)
@@ -97,13 +97,13 @@ class StreamAssigner:
                 small[0] = left
             else:
                 new = left
-            is_new = room.file_id in begun
+            is_new = room.file_id in new_ids
             shares.append(RowShare(file_id=room.file_id, rows=taken, is_new=is_new))
         known = replace(
             self,
             small={**self.small, partition: tuple(small)},
             new=self.new if new is None else {**self.new, partition: new},
-            new_ids=frozenset(begun),
+            new_ids=frozenset(new_ids),
         )
         return known, tuple(shares)
 
