@@ -37,9 +37,9 @@ def connect(ref: StorageRef) -> RemoteStorage:
         named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
         filesystem = factory(**(named | dict(_decode_options(ref.options)) | fresh))
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
-        said = redact_secrets(f"{type(error).__name__}: {error}", ref.secrets)
+        message = redact_secrets(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(
-            ref.location, f"the client of {scheme}:// did not start: {said}"
+            ref.location, f"the client of {scheme}:// did not start: {message}"
         ) from None
     root = filesystem._strip_protocol(ref.location).rstrip("/")  # noqa: SLF001
     return RemoteStorage(ref, filesystem, root, connect)

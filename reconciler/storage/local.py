@@ -129,7 +129,7 @@ class LocalStorage:
         self._create_file(path, (lambda file: file.write(data)) if data else None)
 
     def create_from(self, path: str, file: str) -> None:
-        self._create_file(path, lambda made: _copy_file(file, made))
+        self._create_file(path, lambda target: _copy_file(file, target))
 
     def _create_file(self, path: str, fill: _WriteContent | None) -> None:
         """Create a file; ``fill`` writes its content, None for an empty file."""
@@ -233,7 +233,7 @@ class LocalStorage:
         _sync_folder(os.path.dirname(folder))
 
 
-def _copy_file(file: str, made: BinaryIO) -> None:
+def _copy_file(file: str, target: BinaryIO) -> None:
     """Copy a file. A read error names the source; a write error is left to the caller."""
     with _translate_errors(file):
         source = open(file, "rb")  # noqa: SIM115 (closed below)
@@ -243,7 +243,7 @@ def _copy_file(file: str, made: BinaryIO) -> None:
                 piece = source.read(_CHUNK_BYTES)
             if not piece:
                 return
-            made.write(piece)
+            target.write(piece)
 
 
 def _publish(full: str, fill: _WriteContent) -> None:

@@ -36,10 +36,10 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None
 def normalise_location(location: str) -> str:
     """Return one spelling of a location: an absolute local path or a URL without last slash.
 
-    >>> normalise_location("/a//b/"), normalise_location("file:///a/b%20c"), normalise_location("file:/a")
-    ('/a/b', '/a/b c', '/a')
-    >>> normalise_location("s3a://bucket/t/")
-    's3://bucket/t'
+    >>> normalise_location("/a//b/"), normalise_location("file:///a/b%20c")
+    ('/a/b', '/a/b c')
+    >>> normalise_location("file:/a"), normalise_location("s3a://bucket/t/")
+    ('/a', 's3://bucket/t')
     """
     if not location:
         raise StorageError("''", "is an empty location")

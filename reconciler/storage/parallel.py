@@ -131,7 +131,7 @@ class _ThreadPool(Generic[T, R]):
 def group_by_key(items: Sequence[T], key: Callable[[T], Hashable]) -> list[list[T]]:
     """The items in groups of equal keys: what must not happen at the same time.
 
-    >>> apart(["a1", "b1", "a2"], lambda name: name[0])
+    >>> group_by_key(["a1", "b1", "a2"], lambda name: name[0])
     [['a1', 'a2'], ['b1']]
     """
     groups: dict[Hashable, list[T]] = {}

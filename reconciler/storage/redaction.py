@@ -20,8 +20,8 @@ _WEB_SCHEMES: Final = ("http", "https", "ftp", "sftp")
 def redact_secrets(text: str, secrets: Iterable[str]) -> str:
     """Return the text without the secrets, whole or in the parts that clients split them into.
 
-    >>> redact_secrets("GET https://a/b?sv=1&sig=c2VjcmV0MQ%3D%3D failed", ["sv=1&sig=c2VjcmV0MQ=="])
-    'GET https://a/b?sv=1&sig=*** failed'
+    >>> redact_secrets("GET https://a/b?sv=1&sig=c2VjcmV0MQ%3D%3D", ["sv=1&sig=c2VjcmV0MQ=="])
+    'GET https://a/b?sv=1&sig=***'
     """
     parts = {part for secret in secrets for part in _list_spellings(secret)}
     for part in sorted(parts, key=len, reverse=True):
@@ -43,8 +43,8 @@ def redact_urls(text: str, url: str = "") -> str:
     """
     found = [
         secret
-        for said in _URL.finditer(f"{url} {text}")
-        for secret in _find_credentials(*said.groups())
+        for match in _URL.finditer(f"{url} {text}")
+        for secret in _find_credentials(*match.groups())
     ]
     for secret in found:  # credentials of URLs are hidden whatever their length
         text = text.replace(f"://{secret}@", f"://{_MASK}@").replace(f"?{secret}", f"?{_MASK}")
@@ -54,12 +54,12 @@ def redact_urls(text: str, url: str = "") -> str:
 def _find_credentials(scheme: str, rest: str) -> Iterator[str]:
     """Yield the credentials of a URL; in some stores the text before the @ is only a name."""
     place, _, query = rest.partition("?")
-    who, at, _ = place.rpartition("@")
-    named, _, secret = who.partition(":")
+    user_part, at, _ = place.rpartition("@")
+    named, _, secret = user_part.partition(":")
     if at and (secret and not re.match(r"\d+/", secret)):
-        yield from (who, secret)
+        yield from (user_part, secret)
     elif at and scheme.lower() in _WEB_SCHEMES and "/" not in named:
-        yield who
+        yield user_part
     if "=" in query:
         yield query
 

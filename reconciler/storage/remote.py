@@ -320,8 +320,8 @@ class RemoteStorage:
             with contextlib.suppress(Exception):
                 sync(self._fs.loop, delete, [self._resolve(path) for path in paths], _GS_BATCH)
             unknown: dict[str, str] = {}
-            left = self._find_existing(paths, unknown) | unknown.keys()
-            paths = [path for path in paths if path in left]
+            remaining = self._find_existing(paths, unknown) | unknown.keys()
+            paths = [path for path in paths if path in remaining]
         return self._delete_singly(paths)
 
     def _delete_singly(self, paths: Sequence[str]) -> dict[str, str]:

@@ -71,8 +71,10 @@ def _convert_map(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 def _replace_children(column: Any, wanted: pa.DataType, children: list[Any]) -> Any:
     """Return the column's own buffers (validity, offsets) with other children."""
-    own = column.buffers()[: 1 if pa.types.is_struct(wanted) else 2]
-    return pa.Array.from_buffers(wanted, len(column), own, offset=column.offset, children=children)
+    buffers = column.buffers()[: 1 if pa.types.is_struct(wanted) else 2]
+    return pa.Array.from_buffers(
+        wanted, len(column), buffers, offset=column.offset, children=children
+    )
 
 
 def _convert_leaf(column: Any, wanted: pa.DataType, where: str) -> Any:

@@ -46,13 +46,15 @@ def choose_plain_columns(rows: pa.Table) -> frozenset[str]:
 
 def _sample_rows(rows: pa.Table) -> pa.Table:
     """Return rows at pseudo-random positions, so that runs of equal values are not oversampled."""
-    mixed = np.arange(_SAMPLE_ROWS, dtype=np.uint64) * _ODD
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD  # plain multiples would be evenly spaced
-    at = np.unique((mixed >> np.uint64(33)).astype(np.int64) % max(len(rows), 1))
+    hashes = np.arange(_SAMPLE_ROWS, dtype=np.uint64) * _ODD
+    hashes = (hashes ^ (hashes >> np.uint64(29))) * _ODD  # plain multiples would be evenly spaced
+    positions = np.unique((hashes >> np.uint64(33)).astype(np.int64) % max(len(rows), 1))
     found, start = [], 0
     for batch in rows.to_batches():
-        here = at[slice(*np.searchsorted(at, [start, start + len(batch)]))] - start
-        found.append(batch.take(to_integer_array(here)))
+        in_batch = (
+            positions[slice(*np.searchsorted(positions, [start, start + len(batch)]))] - start
+        )
+        found.append(batch.take(to_integer_array(in_batch)))
         start += len(batch)
     return pa.Table.from_batches(found, schema=rows.schema)
 
@@ -80,14 +82,14 @@ def _has_too_many_values(sample: Any, rows: int) -> bool:
     In a sample of v values from n distinct ones, about v^2 / 2n are repeats. Where some values are
     more frequent, the estimate of n is too small, which keeps the dictionary.
     """
-    found = len(sample) - sample.null_count
-    if found < _MIN_SAMPLE:
+    values_in_sample = len(sample) - sample.null_count
+    if values_in_sample < _MIN_SAMPLE:
         return False
     width = sample.nbytes / len(sample)
-    again = found - pc.count_distinct(sample).as_py()
-    if again <= found**2 * width / (4 * LIMIT):
+    repeats = values_in_sample - pc.count_distinct(sample).as_py()
+    if repeats <= values_in_sample**2 * width / (4 * LIMIT):
         return True
-    among, held = found**2 / (2 * again), rows * found / len(sample)
-    values = among * -math.expm1(-held / among)
-    codes = held * math.ceil(math.log2(max(values, 2))) / 8
-    return bool(values * width + codes >= held * width)
+    distinct, expected = values_in_sample**2 / (2 * repeats), rows * values_in_sample / len(sample)
+    expected_distinct = distinct * -math.expm1(-expected / distinct)
+    codes = expected * math.ceil(math.log2(max(expected_distinct, 2))) / 8
+    return bool(expected_distinct * width + codes >= expected * width)

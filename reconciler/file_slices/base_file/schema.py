@@ -53,8 +53,8 @@ class FileSchema:
         """
         parse_avro_schema(text, path)  # refuses a text that is not a record schema
         schema = json.loads(text)
-        own = [f for f in schema["fields"] if f["name"] not in {*META_COLUMNS, *dropped}]
-        schema["fields"] = [*({"name": name, **_META} for name in META_COLUMNS), *own]
+        data_fields = [f for f in schema["fields"] if f["name"] not in {*META_COLUMNS, *dropped}]
+        schema["fields"] = [*({"name": name, **_META} for name in META_COLUMNS), *data_fields]
         avro = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
         fields = parse_avro_schema(avro, path).fields
         columns = [_build_field(name, node, f"{path}, column {name}") for name, node in fields]

@@ -56,17 +56,17 @@ class BaseFileSettings:
 
         The writer's settings for row groups are not in it. Raises FormatError naming ``path``.
         """
-        said = footer.metadata or {}
+        metadata = footer.metadata or {}
         bloom = None
-        if text := said.get(BLOOM.encode()):
-            code = said.get(BLOOM_CODE.encode(), b"SIMPLE").decode(errors="replace")
+        if text := metadata.get(BLOOM.encode()):
+            code = metadata.get(BLOOM_CODE.encode(), b"SIMPLE").decode(errors="replace")
             bloom = BloomFilter.parse(text, code, path).shape
-        has_keys = bloom is not None or MIN_KEY.encode() in said
-        form = cls(bloom=bloom, has_keys=has_keys, calendar=Calendar.from_footer(said))
+        has_keys = bloom is not None or MIN_KEY.encode() in metadata
+        settings = cls(bloom=bloom, has_keys=has_keys, calendar=Calendar.from_footer(metadata))
         if footer.num_row_groups and footer.num_columns:
             name = footer.row_group(0).column(0).compression
-            return replace(form, codec=_CODECS.get(name, "gzip"))
-        return form
+            return replace(settings, codec=_CODECS.get(name, "gzip"))
+        return settings
 
     def matches_encoding(self, compression: str, created_by: str) -> bool:
         """Return whether pyarrow wrote a column chunk with this codec, as we do."""

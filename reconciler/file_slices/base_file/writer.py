@@ -157,8 +157,8 @@ class BaseFileWriter:
     def close(self) -> WrittenFile:
         """End the file. Raises FormatError for a null in a required column."""
         self._write_row_group()
-        said = self._keys.footer_metadata | self._settings.calendar.footer_metadata
-        said |= {
+        metadata = self._keys.footer_metadata | self._settings.calendar.footer_metadata
+        metadata |= {
             AVRO_SCHEMA: self._schema.avro,
             MODEL: "avro",
         } | self._nan_free.build_footer_metadata(self.name)
@@ -166,7 +166,7 @@ class BaseFileWriter:
             self._parquet = self._open_writer(
                 self._sink, self._columns.empty_table(), self._footers
             )
-        self._parquet.add_key_value_metadata(said)
+        self._parquet.add_key_value_metadata(metadata)
         self._parquet.close()
         return WrittenFile(
             name=self.name,
@@ -174,7 +174,7 @@ class BaseFileWriter:
             size=int(self._sink.tell()),
             least_key=self._keys.range.least,
             greatest_key=self._keys.range.greatest,
-            bloom=said.get(BLOOM),
+            bloom=metadata.get(BLOOM),
             ranges=self._ranges.build_ranges(self._footers[0]),
             footer=self._footers[0],
         )
@@ -204,16 +204,19 @@ class BaseFileWriter:
 
     def _add_to_row_groups(self, rows: Any) -> None:
         """Distribute rows over row groups; each takes at least one row."""
-        groups, form, start = self._row_groups, self._settings, 0
+        groups, settings, start = self._row_groups, self._settings, 0
         width = max(1, rows.nbytes // len(rows))
         while start < len(rows):
-            room = (form.group_bytes - groups.waiting) // width
-            count = max(1, min(len(rows) - start, form.group_rows - groups.waiting_rows, room))
+            room = (settings.group_bytes - groups.waiting) // width
+            count = max(1, min(len(rows) - start, settings.group_rows - groups.waiting_rows, room))
             self._waiting.append(rows.slice(start, count))
             start += count
             groups.waiting_rows += count
             groups.waiting += count * width
-            if groups.waiting_rows >= form.group_rows or groups.waiting + width > form.group_bytes:
+            if (
+                groups.waiting_rows >= settings.group_rows
+                or groups.waiting + width > settings.group_bytes
+            ):
                 self._write_row_group()
 
     def _write_row_group(self) -> None:
@@ -267,13 +270,13 @@ class _RowGroups:
 class _KeyFooter:
     """Collects what the footer holds about record keys."""
 
-    def __init__(self, form: BaseFileSettings) -> None:
-        self._form = form
-        self._bloom = BloomBuilder(form.bloom) if form.bloom and form.has_keys else None
+    def __init__(self, settings: BaseFileSettings) -> None:
+        self._settings = settings
+        self._bloom = BloomBuilder(settings.bloom) if settings.bloom and settings.has_keys else None
         self.range = KeyRange()
 
     def add(self, rows: Any) -> None:
-        if self._form.has_keys:
+        if self._settings.has_keys:
             keys = rows.column("_hoodie_record_key")
             self.range.add(keys)
             if self._bloom:
@@ -285,21 +288,23 @@ class _KeyFooter:
 
     @property
     def footer_metadata(self) -> dict[str, str]:
-        said = {}
+        metadata = {}
         if self._bloom:
-            said[BLOOM] = self._bloom.build().text
-            if self._form.bloom and self._form.bloom.code != "SIMPLE":  # Hudi names only this type
-                said[BLOOM_CODE] = self._form.bloom.code
+            metadata[BLOOM] = self._bloom.build().text
+            if (
+                self._settings.bloom and self._settings.bloom.code != "SIMPLE"
+            ):  # Hudi names only this type
+                metadata[BLOOM_CODE] = self._settings.bloom.code
         if self.range.least is not None and self.range.greatest is not None:
-            said |= {MIN_KEY: self.range.least, MAX_KEY: self.range.greatest}
-        return said
+            metadata |= {MIN_KEY: self.range.least, MAX_KEY: self.range.greatest}
+        return metadata
 
 
 def _build_columns(
-    schema: FileSchema, form: BaseFileSettings, stamp: CommitStamp | None
+    schema: FileSchema, settings: BaseFileSettings, stamp: CommitStamp | None
 ) -> pa.Schema:
     """Return the file's columns; columns with one value are dictionaries."""
-    same = {FILE_NAME} if stamp is None or not form.has_keys else {FILE_NAME, COMMIT_TIME}
+    same = {FILE_NAME} if stamp is None or not settings.has_keys else {FILE_NAME, COMMIT_TIME}
     return pa.schema(
         field.with_type(REPEATED_TYPE) if field.name in same else field for field in schema.columns
     )

@@ -86,9 +86,9 @@ class _ColumnReader:
         at[present] = after
         place = np.zeros(len(at), np.int64)
         place[present] = np.arange(len(present))
-        gone = np.ones(len(at), np.bool_)
-        gone[present] = False
-        return column.take(pc.if_else(to_boolean_array(gone), None, to_integer_array(place))), at
+        is_null = np.ones(len(at), np.bool_)
+        is_null[present] = False
+        return column.take(pc.if_else(to_boolean_array(is_null), None, to_integer_array(place))), at
 
     def skip(self, node: AvroNode, at: Offsets) -> Offsets:
         """Return the offsets after the values."""
@@ -197,9 +197,9 @@ class _ColumnReader:
         bounds[-1] = end[-1] if len(end) else 0
         raw = pa.py_buffer(bounds)
         both = pa.Array.from_buffers(pa.large_binary(), 2 * len(at), [None, raw, self.buffer])
-        ours = both.take(to_integer_array(np.arange(0, 2 * len(at), 2)))
+        values = both.take(to_integer_array(np.arange(0, 2 * len(at), 2)))
         kind = pa.string() if node.kind is AvroKind.STRING else pa.binary()
-        return pc.cast(ours, kind), end
+        return pc.cast(values, kind), end
 
     def _read_decimals(self, node: AvroNode, start: Offsets, end: Offsets) -> Any:
         """Read big-endian numbers of any length as decimals of 16 bytes."""
@@ -213,9 +213,9 @@ class _ColumnReader:
             )
         extra = int(length.max()) if len(length) else 0
         for place in range(_WORD, extra):
-            over = place < length
+            is_longer = place < length
             same = self.data[np.maximum(end - 1 - place, 0)] == sign
-            require(bool((~over | same).all()), "a decimal is too large")
+            require(bool((~is_longer | same).all()), "a decimal is too large")
         raw = pa.py_buffer(out)
         return pa.Array.from_buffers(node.arrow, len(start), [None, raw])
 
@@ -233,9 +233,9 @@ class _ColumnReader:
                 to_integer_array(offsets), values, type=node.arrow
             ), after
         keys = pa.concat_arrays([part[1] for part in parts] or [pa.array([], pa.string())])
-        kept = keys.take(order)
+        sorted_keys = keys.take(order)
         return pa.MapArray.from_arrays(
-            to_integer_array(offsets), kept, values, type=node.arrow
+            to_integer_array(offsets), sorted_keys, values, type=node.arrow
         ), after
 
     def _read_rounds(
@@ -258,10 +258,10 @@ class _ColumnReader:
             )
             active, count = active[count > 0], count[count > 0]
             round_ = 0
-            mine = active
-            while len(mine := active[count > round_]):
-                at[mine] = self._read_entry(node, at[mine], mine, parts)
-                require(int(at[mine].max()) <= self.size, "the data is truncated")
+            owners = active
+            while len(owners := active[count > round_]):
+                at[owners] = self._read_entry(node, at[owners], owners, parts)
+                require(int(at[owners].max()) <= self.size, "the data is truncated")
                 round_ += 1
         return at
 

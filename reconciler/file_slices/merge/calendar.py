@@ -45,23 +45,23 @@ class Calendar:
         >>> Calendar.from_footer({b"org.apache.spark.version": b"3.5.9"})
         Calendar(kind='proleptic', zone='')
         """
-        said = footer or {}
-        version = said.get(_VERSION)
+        metadata = footer or {}
+        version = metadata.get(_VERSION)
         if version is None:
             return cls()
-        if version >= b"3.0.0" and _LEGACY not in said:  # compared as text, as Spark does
+        if version >= b"3.0.0" and _LEGACY not in metadata:  # compared as text, as Spark does
             return cls("proleptic")
-        return cls("hybrid", said.get(_ZONE, b"").decode(errors="replace"))
+        return cls("hybrid", metadata.get(_ZONE, b"").decode(errors="replace"))
 
     @property
     def footer_metadata(self) -> dict[str, str]:
         """The footer's key-value pairs that name this calendar."""
-        said = {} if self.kind == "unspecified" else {_VERSION: _SPARK}
+        metadata = {} if self.kind == "unspecified" else {_VERSION: _SPARK}
         if self.kind == "hybrid":
-            said[_LEGACY] = b""
+            metadata[_LEGACY] = b""
             if self.zone:
-                said[_ZONE] = self.zone.encode()
-        return {key.decode(): value.decode() for key, value in said.items()}
+                metadata[_ZONE] = self.zone.encode()
+        return {key.decode(): value.decode() for key, value in metadata.items()}
 
 
 UNSPECIFIED: Final = Calendar()
@@ -145,8 +145,8 @@ def _read_numbers(column: Any, kind: type) -> NDArray[Any]:
 
 def _replace_values(column: Any, values: NDArray[np.int64], kind: type) -> Any:
     data = pa.py_buffer(np.ascontiguousarray(values.astype(kind)))
-    made = pa.Array.from_buffers(column.type, len(column), [None, data])
-    return pc.if_else(column.is_valid(), made, pa.scalar(None, column.type))
+    replaced = pa.Array.from_buffers(column.type, len(column), [None, data])
+    return pc.if_else(column.is_valid(), replaced, pa.scalar(None, column.type))
 
 
 def rebase_to_gregorian(days: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -161,6 +161,6 @@ def rebase_to_gregorian(days: NDArray[np.int64]) -> NDArray[np.int64]:
     # years from 1 March, so that the leap day comes last; the count starts on 1 March of year 0
     count = days + 719_470
     years = (4 * count + 3) // 1461
-    of_year = count - (1461 * years) // 4
-    moved = 365 * years + years // 4 - years // 100 + years // 400 + of_year - 719_468
+    day_of_year = count - (1461 * years) // 4
+    moved = 365 * years + years // 4 - years // 100 + years // 400 + day_of_year - 719_468
     return np.where(days < _FIRST_DATE, moved, days)

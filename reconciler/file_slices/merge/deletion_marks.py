@@ -20,9 +20,9 @@ def find_deletions(batch: Any, marker: tuple[str, str] | None) -> NDArray[np.boo
     ``marker``: a column and the text in it that marks a deletion, or None.
     """
     found = np.zeros(len(batch), np.bool_)
-    marked = find_column(batch, IS_DELETED)
-    if marked is not None and pa.types.is_boolean(marked.type):
-        found |= to_numpy_bools(marked.fill_null(False))
+    flag = find_column(batch, IS_DELETED)
+    if flag is not None and pa.types.is_boolean(flag.type):
+        found |= to_numpy_bools(flag.fill_null(False))
     operation = find_column(batch, OPERATION)
     if operation is not None and len(batch):
         found |= to_numpy_bools(
@@ -32,6 +32,6 @@ def find_deletions(batch: Any, marker: tuple[str, str] | None) -> NDArray[np.boo
         name, text = marker
         column = find_column(batch, name)
         if column is not None:
-            said = pc.equal(column.cast(pa.string()), text)
-            found |= to_numpy_bools(said.fill_null(False))
+            is_marked = pc.equal(column.cast(pa.string()), text)
+            found |= to_numpy_bools(is_marked.fill_null(False))
     return found

@@ -83,9 +83,9 @@ def rank_rows(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
         return _rank_column(columns[0])
     found = np.zeros(count, np.int64)
     for column in columns:
-        own = _rank_densely(column)
-        width = int(own.max()) + 1 if count else 1
-        found = np.unique(found * width + own, return_inverse=True)[1].astype(np.int64)
+        rank = _rank_densely(column)
+        width = int(rank.max()) + 1 if count else 1
+        found = np.unique(found * width + rank, return_inverse=True)[1].astype(np.int64)
     return found
 
 
@@ -111,8 +111,8 @@ def _rank_densely(column: Any) -> NDArray[np.int64]:
 def compare_rows(left: Sequence[Any], right: Sequence[Any]) -> NDArray[np.int8]:
     """Return -1, 0 or 1 per row: ``left`` is older than ``right``, equal or newer."""
     found = np.zeros(len(left[0]) if left else 0, np.int8)
-    for ours, theirs in zip(left, right, strict=True):
-        sign = _compare_values(ours, theirs)
+    for left_column, right_column in zip(left, right, strict=True):
+        sign = _compare_values(left_column, right_column)
         found = np.where(found == 0, sign, found)
     return found
 
@@ -152,10 +152,12 @@ def pick_newest(
     if not len(several):
         return found
     codes, is_final, is_listed = codes[several], is_final[several], is_listed[several]
-    kept = np.flatnonzero(_find_candidates(codes, groups, is_final, is_listed))
-    picked = to_integer_array(several[kept])
-    rank = rank_rows([column.take(picked) for column in ordering], len(kept))
-    order = kept[np.lexsort((rank, codes[kept]))]  # stable, so the later of equal rows stays last
+    candidates = np.flatnonzero(_find_candidates(codes, groups, is_final, is_listed))
+    picked = to_integer_array(several[candidates])
+    rank = rank_rows([column.take(picked) for column in ordering], len(candidates))
+    order = candidates[
+        np.lexsort((rank, codes[candidates]))
+    ]  # stable, so the later of equal rows stays last
     last = np.append(np.diff(codes[order]) != 0, True)
     found[codes[order[last]]] = several[order[last]]
     return found

@@ -59,8 +59,8 @@ class _RangeFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        left = max(self._size - self._at, 0)
-        wanted = left if size < 0 else min(size, left)
+        remaining = max(self._size - self._at, 0)
+        wanted = remaining if size < 0 else min(size, remaining)
         data = self._source.read_range(self._path, self._at, wanted) if wanted else b""
         self._at += len(data)
         return data

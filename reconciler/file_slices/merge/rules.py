@@ -121,18 +121,18 @@ def _find_merge_mode(raw: Mapping[str, str], properties: TableProperties) -> tup
     strategy = next((raw[key] for key in _STRATEGIES if raw.get(key)), "")
     if properties.table_version >= _BY_MODE or (mode and not payload):
         mode = mode or (_EVENT if properties.ordering_fields else _COMMIT)
-        said = f"record merge mode {mode}"
+        source = f"record merge mode {mode}"
     elif payload or strategy:
-        said = f"payload class {payload}" if payload else f"record merge strategy {strategy}"
+        source = f"payload class {payload}" if payload else f"record merge strategy {strategy}"
         found = _MODES.get(payload or strategy, "")
         if mode and found and mode != found:
-            return "", f"{said} contradicts record merge mode {mode}"
+            return "", f"{source} contradicts record merge mode {mode}"
         mode = found
     else:
-        mode, said = _EVENT if properties.ordering_fields else _COMMIT, ""
+        mode, source = _EVENT if properties.ordering_fields else _COMMIT, ""
     if mode in (_EVENT, _COMMIT):
         return mode, ""
-    return "", f"{said} is not supported"
+    return "", f"{source} is not supported"
 
 
 def _find_delete_marker(raw: Mapping[str, str]) -> tuple[str, str] | None:

@@ -109,8 +109,8 @@ def _build_offsets(column: Any) -> Any:
 def _mask_offsets(offsets: NDArray[np.int32], column: Any) -> Any:
     if not column.null_count:
         return to_integer_array(offsets)
-    gone = np.append(to_numpy_bools(column.is_null()), False)
-    return pc.if_else(to_boolean_array(gone), None, to_integer_array(offsets))
+    is_null = np.append(to_numpy_bools(column.is_null()), False)
+    return pc.if_else(to_boolean_array(is_null), None, to_integer_array(offsets))
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -186,8 +186,8 @@ class _FooterHandling:
         groups = self.share.select_groups(metadata)
         if self.select_row_groups is None:
             return groups
-        kept = self.select_row_groups(metadata)
-        return [group for group in groups if kept[group]]
+        is_selected = self.select_row_groups(metadata)
+        return [group for group in groups if is_selected[group]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +269,11 @@ class _BaseFileMerge:
         fields = find_ordering_fields(self.rules, self.wanted.table)
         if not fields or self.rules.overwrites:
             return np.ones(len(keys), np.bool_)
-        picked, ours = pa.array(rows), pa.array(keys)
-        base = read_ordering_values(batch.take(picked), fields, path)
-        theirs = [to_comparable(c, name) for c, name in zip(base, fields, strict=True)]
-        logs = [column.take(ours) for column in self.logs.ordering]
-        return (compare_rows(logs, theirs) >= 0) | self.logs.is_final[keys]
+        base_rows, log_keys = pa.array(rows), pa.array(keys)
+        base = read_ordering_values(batch.take(base_rows), fields, path)
+        base_ordering = [to_comparable(c, name) for c, name in zip(base, fields, strict=True)]
+        log_ordering = [column.take(log_keys) for column in self.logs.ordering]
+        return (compare_rows(log_ordering, base_ordering) >= 0) | self.logs.is_final[keys]
 
     def read_remaining_log_rows(self) -> Iterator[Any]:
         """Yield the log records that won or that the base file does not have."""

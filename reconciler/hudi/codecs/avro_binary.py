@@ -51,9 +51,9 @@ def decoding(path: str, what: str) -> Iterator[None]:
     except FormatError:
         raise
     except _DAMAGE as problem:
-        said = str(problem) or type(problem).__name__
-        said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
-        raise FormatError(path, f"{what} cannot be decoded: {said}", _REMEDY) from None
+        message = str(problem) or type(problem).__name__
+        message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        raise FormatError(path, f"{what} cannot be decoded: {message}", _REMEDY) from None
 
 
 @lru_cache(maxsize=64)

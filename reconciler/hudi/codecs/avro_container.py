@@ -49,11 +49,14 @@ def decode_container(
         require(name == record_name, f"it holds a {name} record")
         if schema_file is None:
             return None
-        ours = load_schema_text(schema_file)
-        theirs, known = _find_names(written), _find_names(ours)
+        reader_schema = load_schema_text(schema_file)
+        written_names, known_names = _find_names(written), _find_names(reader_schema)
         # an older writer lacks names, a newer one has more; both at once mean damaged bytes
-        require(theirs <= known or known <= theirs, f"its schema is not a {record_name} schema")
-        return parse_schema(ours, path)
+        require(
+            written_names <= known_names or known_names <= written_names,
+            f"its schema is not a {record_name} schema",
+        )
+        return parse_schema(reader_schema, path)
 
     with decoding(path, f"{record_name} (Avro)"):
         return decode_with_schema(data, path, as_declared)

@@ -144,13 +144,13 @@ class BloomFilter:
         """Return for each key of a string array without nulls whether the filter may hold it."""
         found = np.zeros(len(keys), np.bool_)
         for start in range(0, len(keys), _BATCH_KEYS):
-            some = _HashedKeys.from_array(keys.slice(start, _BATCH_KEYS))
-            here = [np.ones(len(some.order), np.bool_) for _ in self.rows]
-            for places in some.positions(self.shape):
-                for has, row in zip(here, self.rows, strict=True):
+            batch = _HashedKeys.from_array(keys.slice(start, _BATCH_KEYS))
+            may_hold = [np.ones(len(batch.order), np.bool_) for _ in self.rows]
+            for places in batch.positions(self.shape):
+                for has, row in zip(may_hold, self.rows, strict=True):
                     bit = row[places >> 3] >> (places & 7).astype(np.uint8) & 1
                     np.logical_and(has, bit, out=has)
-            found[start + some.order] = np.logical_or.reduce(here)
+            found[start + batch.order] = np.logical_or.reduce(may_hold)
         return found
 
 
@@ -210,18 +210,18 @@ class BloomBuilder:
         """Return the filter of all keys added so far; more keys can still be added."""
         rows = self._flags[: self._rows * self._width].reshape(self._rows, self._width)
         packed = np.packbits(rows, axis=1, bitorder="little") if self._is_wide else rows.copy()
-        begun = (self._rows - 1) * self._shape.entries
-        last = self._count - begun if self._shape.entries else 0
+        earlier_keys = (self._rows - 1) * self._shape.entries
+        last = self._count - earlier_keys if self._shape.entries else 0
         return BloomFilter(shape=self._shape, rows=tuple(packed), last_row_count=last)
 
     def _add(self, keys: Any) -> None:
-        some = _HashedKeys.from_array(keys)
-        of_row = self._assign_rows(len(keys))[some.order]
-        self._grow(int(of_row.max(initial=0)) + 1)
+        batch = _HashedKeys.from_array(keys)
+        row_numbers = self._assign_rows(len(keys))[batch.order]
+        self._grow(int(row_numbers.max(initial=0)) + 1)
         self._count += len(keys)
-        starts = of_row * self._width
+        starts = row_numbers * self._width
         at = np.empty(len(keys), np.int64)  # the index array, allocated once
-        for places in some.positions(self._shape):
+        for places in batch.positions(self._shape):
             if self._is_wide:
                 np.add(starts, places, out=at)
                 self._flags[at] = 1
@@ -248,8 +248,8 @@ class BloomBuilder:
         if not self._shape.entries:
             return np.zeros(count, np.int64)
         full = self._shape.rows * self._shape.entries
-        over = np.maximum(at - full - 1, 0) % self._shape.rows
-        return np.where(at < full, at // self._shape.entries, over)
+        reused = np.maximum(at - full - 1, 0) % self._shape.rows
+        return np.where(at < full, at // self._shape.entries, reused)
 
 
 def build_bloom_filter(keys: Any, shape: BloomShape) -> BloomFilter:
@@ -286,13 +286,13 @@ class _HashedKeys:
         for at in range(int(counts.max(initial=0))):
             has = int(np.searchsorted(-counts, -at, "left"))
             words.append(_mix(_read_words(data, starts[:has] + 4 * at)))
-        rest = lengths & 3
+        tail_lengths = lengths & 3
         return cls(
             order=order,
             lengths=lengths.astype(np.uint32),
             words=words,
-            tails=_fold_tails(data, starts + lengths, rest),
-            factors=np.where(rest > 0, _FACTOR, np.uint32(1)).astype(np.uint32),
+            tails=_fold_tails(data, starts + lengths, tail_lengths),
+            factors=np.where(tail_lengths > 0, _FACTOR, np.uint32(1)).astype(np.uint32),
         )
 
     def positions(self, shape: BloomShape) -> Any:
@@ -319,11 +319,11 @@ class _HashedKeys:
             has ^= word
         seed ^= self.tails
         seed *= self.factors
-        for shift, then in ((13, _FACTOR), (15, np.uint32(1))):
+        for shift, factor in ((13, _FACTOR), (15, np.uint32(1))):
             np.right_shift(seed, np.uint32(shift), out=spare)
             seed ^= spare
-            if then != 1:
-                seed *= then
+            if factor != 1:
+                seed *= factor
 
 
 def _read_words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> Words:
@@ -339,11 +339,13 @@ def _mix(words: Words) -> Words:
     return words
 
 
-def _fold_tails(data: NDArray[np.uint8], ends: NDArray[np.int64], rest: NDArray[np.int64]) -> Words:
+def _fold_tails(
+    data: NDArray[np.uint8], ends: NDArray[np.int64], tail_lengths: NDArray[np.int64]
+) -> Words:
     """Fold the last one to three bytes of each key, signed as Java's bytes are."""
     signed = data.view(np.int8)
     out = np.zeros(len(ends), np.int32)
-    for back, shift in ((1, 0), (2, 8), (3, 16)):
-        has = np.flatnonzero(rest >= back)
-        out[has] ^= signed[ends[has] - back].astype(np.int32) << shift
+    for distance, shift in ((1, 0), (2, 8), (3, 16)):
+        has = np.flatnonzero(tail_lengths >= distance)
+        out[has] ^= signed[ends[has] - distance].astype(np.int32) << shift
     return out.view(np.uint32)

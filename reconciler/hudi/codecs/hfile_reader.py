@@ -65,20 +65,20 @@ class HFile:
 
     def scan_all(self) -> Iterator[Cell]:
         """Yield every (record key, value) in key order; raises FormatError, UnsupportedError."""
-        seen = 0
+        count = 0
         batch: list[_BlockPointer] = []
         for pointer in self._find_data_blocks(self._root, self._levels):
             if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
                 for cell in self._read_cells(batch):
-                    seen += 1
+                    count += 1
                     yield cell
                 batch = []
             batch.append(pointer)
         for cell in self._read_cells(batch):
-            seen += 1
+            count += 1
             yield cell
-        if seen != self.count:
-            problem = f"has {seen} entries, its trailer says {self.count}"
+        if count != self.count:
+            problem = f"has {count} entries, its trailer says {self.count}"
             raise FormatError(self.path, problem, blocks.REMEDY)
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, bytes]:
@@ -89,8 +89,8 @@ class HFile:
         wanted = sorted(set(keys))
         found: dict[bytes, bytes] = {}
         for start, end, cells in self.scan_blocks_with_keys(wanted):
-            some = set(wanted[start:end])
-            found.update((key, value) for key, value in cells if key in some)
+            block_keys = set(wanted[start:end])
+            found.update((key, value) for key, value in cells if key in block_keys)
         return found
 
     def scan_blocks_with_keys(self, keys: Sequence[bytes]) -> Iterator[KeyBlock]:
@@ -159,10 +159,12 @@ class HFile:
                 )
             start = end
 
-    def _read_blocks(self, met: Sequence[tuple[_BlockPointer, int, int]]) -> Iterator[KeyBlock]:
-        cells = self._decode_blocks([pointer for pointer, _start, _end in met])
-        for (_pointer, start, end), some in zip(met, cells, strict=True):
-            yield start, end, some
+    def _read_blocks(
+        self, blocks_with_keys: Sequence[tuple[_BlockPointer, int, int]]
+    ) -> Iterator[KeyBlock]:
+        cells = self._decode_blocks([pointer for pointer, _start, _end in blocks_with_keys])
+        for (_pointer, start, end), entries in zip(blocks_with_keys, cells, strict=True):
+            yield start, end, entries
 
     def _find_data_blocks(
         self, level: Sequence[_BlockPointer], depth: int, prefix: bytes = b""

@@ -181,21 +181,21 @@ def _split_array_blocks(keys: Any, values: Any, rows: Any) -> Iterator[tuple[byt
     """Yield the same blocks as ``_split_blocks``, from arrays."""
     first, block = b"", bytearray()
     for start in range(0, len(keys), _BATCH_ROWS):
-        some = keys.slice(start, _BATCH_ROWS)
+        batch = keys.slice(start, _BATCH_ROWS)
         if rows is None:
-            theirs = values.slice(start, _BATCH_ROWS)
+            batch_values = values.slice(start, _BATCH_ROWS)
         else:
-            theirs = values.take(rows.slice(start, _BATCH_ROWS))
-        data, ends = _frame_cells(some, theirs)
-        done = 0
-        while done < len(some):
-            first = first or _encode_cell_key(some[done].as_py())
-            at = int(ends[done])
+            batch_values = values.take(rows.slice(start, _BATCH_ROWS))
+        data, ends = _frame_cells(batch, batch_values)
+        start_row = 0
+        while start_row < len(batch):
+            first = first or _encode_cell_key(batch[start_row].as_py())
+            at = int(ends[start_row])
             # end the block after the cell that fills it
             until = int(np.searchsorted(ends[1:], at + _BLOCK - len(block))) + 1
-            until = min(max(until, done + 1), len(some))
+            until = min(max(until, start_row + 1), len(batch))
             block += data[at : int(ends[until])]
-            done = until
+            start_row = until
             if len(block) >= _BLOCK:
                 yield first, bytes(block)
                 first, block = b"", bytearray()

@@ -114,10 +114,10 @@ def _find_block_end(data: bytes, at: int) -> int | None:
     end = int(at + _PREFIX + size)
     if size < _MIN_SIZE or end > len(data):
         return None
-    (back,) = struct.unpack_from(">q", data, end - 8)
+    (end_size,) = struct.unpack_from(">q", data, end - 8)
     # Hudi too treats fewer bytes than a magic as the end of the file
     followed = len(data) - end < len(MAGIC) or data.startswith(MAGIC, end)
-    return end if back == size + len(MAGIC) and followed else None
+    return end if end_size == size + len(MAGIC) and followed else None
 
 
 def _parse_block(frame: bytes, path: str, start: int) -> LogBlock:

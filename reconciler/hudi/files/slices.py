@@ -39,8 +39,8 @@ def list_slices(view: FileView, partition: str) -> tuple[FileSlice, ...]:
     if partition not in view.files.partitions:
         return ()
     files, code = view.files, view.files.partitions.index(partition)
-    here = files.group_partition[view.group] == code
-    slices = np.flatnonzero(here & view.is_visible & view.is_live)
+    in_partition = files.group_partition[view.group] == code
+    slices = np.flatnonzero(in_partition & view.is_visible & view.is_live)
     rows = np.flatnonzero(files.partition == code)
     rows = rows[np.argsort(view.row_slice[rows], kind="stable")]
     start = np.searchsorted(view.row_slice[rows], slices)

@@ -147,8 +147,8 @@ def build_files_from_columns(
     rows, ids, stamps, kind, version = _parse_names(name, base_extension)
     file_id, file_ids = encode_distinct(ids)
     stamp, instants = encode_sorted_distinct(stamps)
-    whose = partition[rows].astype(np.int64) * max(len(file_ids), 1) + file_id
-    found, group = np.unique(whose, return_inverse=True)
+    group_keys = partition[rows].astype(np.int64) * max(len(file_ids), 1) + file_id
+    found, group = np.unique(group_keys, return_inverse=True)
     return TableFiles(
         partitions=partitions,
         partition=partition[rows],
@@ -187,29 +187,29 @@ def _parse_names(
 ) -> tuple[NDArray[np.int64], Any, Any, NDArray[np.int8], NDArray[np.int32]]:
     """Return the rows that are data files, their file ids, instants, kinds and log versions."""
     is_log = to_numpy_bools(pc.starts_with(name, "."))
-    bases, of_bases = _match_names(
+    bases, base_parts = _match_names(
         name, np.flatnonzero(~is_log), _BASE + re.escape(base_extension) + "$"
     )
     if not is_log.any():
         count = len(bases)
         return (
             bases,
-            of_bases.field("id"),
-            of_bases.field("instant"),
+            base_parts.field("id"),
+            base_parts.field("instant"),
             np.zeros(count, np.int8),
             np.zeros(count, np.int32),
         )
-    logs, of_logs = _match_names(name, np.flatnonzero(is_log), _LOG)
-    is_cdc = to_numpy_numbers(pc.binary_length(of_logs.field("cdc"))) > 0
+    logs, log_parts = _match_names(name, np.flatnonzero(is_log), _LOG)
+    is_cdc = to_numpy_numbers(pc.binary_length(log_parts.field("cdc"))) > 0
     kind = np.zeros(len(bases) + len(logs), np.int8)
     kind[len(bases) :] = np.where(is_cdc, FileKind.CDC, FileKind.LOG)
     version = np.zeros(len(kind), np.int32)
-    version[len(bases) :] = to_numpy_numbers(of_logs.field("version").cast(pa.int32()))
+    version[len(bases) :] = to_numpy_numbers(log_parts.field("version").cast(pa.int32()))
     rows = np.concatenate([bases, logs])
     order = np.argsort(rows, kind="stable")
     both = to_integer_array(order)
-    ids = pa.concat_arrays([of_bases.field("id"), of_logs.field("id")])
-    stamps = pa.concat_arrays([of_bases.field("instant"), of_logs.field("instant")])
+    ids = pa.concat_arrays([base_parts.field("id"), log_parts.field("id")])
+    stamps = pa.concat_arrays([base_parts.field("instant"), log_parts.field("instant")])
     return rows[order], ids.take(both), stamps.take(both), kind[order], version[order]
 
 
@@ -222,8 +222,8 @@ def make_present_keys(files: TableFiles) -> Any:
 
 def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
     """Return the rows whose names match, and the pattern's groups of each."""
-    some = name if len(rows) == len(name) else name.take(to_integer_array(rows))
-    found = pc.extract_regex(some, pattern)
+    names = name if len(rows) == len(name) else name.take(to_integer_array(rows))
+    found = pc.extract_regex(names, pattern)
     if not found.null_count:
         return rows, found
     is_match = to_numpy_bools(pc.is_valid(found))

@@ -82,11 +82,13 @@ class FileView:
     @property
     def is_newest(self) -> NDArray[np.bool_]:
         """Per slice: the newest visible one of its group, or the newest visible one with files."""
-        seen = self.is_visible & (self.file_counts > 0)
-        last_seen = np.zeros(len(self), np.bool_)
-        rows = np.flatnonzero(seen)
-        last_seen[rows[np.append(np.diff(self.group[rows]) != 0, True)[: len(rows)]]] = True
-        newest: NDArray[np.bool_] = last_seen | (self.is_visible & (self.rank == 0))
+        has_files = self.is_visible & (self.file_counts > 0)
+        is_last_with_files = np.zeros(len(self), np.bool_)
+        rows = np.flatnonzero(has_files)
+        is_last_with_files[rows[np.append(np.diff(self.group[rows]) != 0, True)[: len(rows)]]] = (
+            True
+        )
+        newest: NDArray[np.bool_] = is_last_with_files | (self.is_visible & (self.rank == 0))
         return newest
 
 
@@ -185,10 +187,10 @@ def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> NDA
     width = len(encoded.dictionary)
     known = files.group_partition.astype(np.int64) * width + to_numpy_numbers(encoded.indices)
     order = np.argsort(known, kind="stable")
-    asked = in_partition * width + ids
-    at = np.minimum(np.searchsorted(known[order], asked), len(known) - 1)
-    hit = (known[order][at] == asked) & (in_partition >= 0) & (ids >= 0)
-    return np.where(hit, order[at], -1).astype(np.int32)
+    wanted_keys = in_partition * width + ids
+    at = np.minimum(np.searchsorted(known[order], wanted_keys), len(known) - 1)
+    is_match = (known[order][at] == wanted_keys) & (in_partition >= 0) & (ids >= 0)
+    return np.where(is_match, order[at], -1).astype(np.int32)
 
 
 def _collect_times(
@@ -229,9 +231,11 @@ def assign_by_completion(
     group = own // width
     bound = group * width + np.where(end >= 0, end, width - 1)
     at = np.searchsorted(keyed, bound, side="right") - 1
-    hit = (at >= 0) & (keyed[at] // width == group) if len(keyed) else np.zeros(len(own), np.bool_)
-    slices = np.where(hit, keyed[at], own) if len(keyed) else own.copy()
-    early = np.flatnonzero(~hit)
+    is_match = (
+        (at >= 0) & (keyed[at] // width == group) if len(keyed) else np.zeros(len(own), np.bool_)
+    )
+    slices = np.where(is_match, keyed[at], own) if len(keyed) else own.copy()
+    early = np.flatnonzero(~is_match)
     if len(early):
         groups, which = np.unique(group[early], return_inverse=True)
         oldest = np.full(len(groups), np.iinfo(np.int64).max)
@@ -242,15 +246,15 @@ def assign_by_completion(
 
 def _find_visible(timeline: Timeline, place: Mapping[str, int]) -> NDArray[np.bool_]:
     """Return per time whether a slice of that key is visible (Hudi's isFileSliceCommitted)."""
-    seen = sorted(
+    visible_times = sorted(
         i.requested
         for i in timeline.instants
         if i.action in WRITES and (i.is_completed or i.action is Action.COMPACTION)
     )
     visible = np.zeros(len(place), np.bool_)
-    if seen:
-        visible[: place[seen[0]]] = True
-        visible[[place[time] for time in seen]] = True
+    if visible_times:
+        visible[: place[visible_times[0]]] = True
+        visible[[place[time] for time in visible_times]] = True
     return visible
 
 
@@ -274,8 +278,8 @@ def _replaced_codes(
     files: TableFiles, replaced: Mapping[tuple[str, str], str], place: Mapping[str, int]
 ) -> NDArray[np.int32]:
     found = np.full(len(files.group_partition), len(place), np.int32)
-    groups, when = _encode_pairs(files, replaced, place)
-    found[groups] = when
+    groups, times = _encode_pairs(files, replaced, place)
+    found[groups] = times
     return found
 
 

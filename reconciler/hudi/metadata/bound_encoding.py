@@ -69,8 +69,8 @@ def find_bound_encoding(kind: Any, table_version: int) -> BoundEncoding | None:
         (types.is_string(kind), "StringWrapper", 7, ("", _LAST_TEXT)),
         (types.is_binary(kind), "BytesWrapper", 8, (b"", _LAST_BYTES)),
     ]
-    for is_it, wrapper, ordinal, ends in plain:
-        if is_it:
+    for is_match, wrapper, ordinal, ends in plain:
+        if is_match:
             return _build_encoding(wrapper, ordinal, ends, table_version)
     return None
 
@@ -115,8 +115,8 @@ def _encode_decimal_type(kind: Any, table_version: int) -> BoundEncoding | None:
     # not -most, which rounds to the digits of the context
     ends = (most.copy_negate(), most)
     if table_version >= _TYPED:
-        said = f"{kind.precision},{kind.scale}"
-        return _build_encoding("BytesWrapper", 10, ends, table_version, said)
+        parameters = f"{kind.precision},{kind.scale}"
+        return _build_encoding("BytesWrapper", 10, ends, table_version, parameters)
     return (
         _build_encoding("DecimalWrapper", 10, ends, table_version)
         if _fits_old_decimal(kind)

@@ -76,11 +76,13 @@ def plan_clean_sync(
         return MetadataSync(cleanup=(), writes=())
     if not changes:
         return MetadataSync(cleanup=earlier.paths, writes=())
-    again = {key: dict.fromkeys(listing.find_in_base(key, names)) for key, names in changes.items()}
+    in_base = {
+        key: dict.fromkeys(listing.find_in_base(key, names)) for key, names in changes.items()
+    }
     log = encode_listing_block(instant, listing.schema, changes)
-    if any(again.values()):
-        twice = {key: names for key, names in again.items() if names}
-        log += encode_listing_block(instant, listing.schema, twice)
+    if any(in_base.values()):
+        second = {key: names for key, names in in_base.items() if names}
+        log += encode_listing_block(instant, listing.schema, second)
     (newest,) = table.list_slices(FILES)
     stale = _find_stale_entries(
         table, {_partition_path(key): [*names] for key, names in _select_file_changes(changes)}
@@ -93,7 +95,9 @@ def plan_clean_sync(
         removed_paths=earlier.paths,
     )
     logs = [NewLogFile(file_slice=newest, data=log, write_count=len(changes))]
-    logs += [_build_delete_log(instant, listing.schema, over, keys) for over, keys in stale]
+    logs += [
+        _build_delete_log(instant, listing.schema, file_slice, keys) for file_slice, keys in stale
+    ]
     return MetadataSync(cleanup=earlier.paths, writes=deltacommit.build_files(logs))
 
 
@@ -106,12 +110,12 @@ def _partition_path(key: str) -> str:
 
 
 def _build_delete_log(
-    instant: str, schema: str, over: MetadataSlice, keys: Sequence[str]
+    instant: str, schema: str, file_slice: MetadataSlice, keys: Sequence[str]
 ) -> NewLogFile:
     """Build a log file with one delete block."""
     header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
-    data = encode_block(BlockType.DELETE, header, encode_delete_content(keys, over.partition))
-    return NewLogFile(file_slice=over, data=data, delete_count=len(keys))
+    data = encode_block(BlockType.DELETE, header, encode_delete_content(keys, file_slice.partition))
+    return NewLogFile(file_slice=file_slice, data=data, delete_count=len(keys))
 
 
 def _collect_changes(
@@ -120,14 +124,14 @@ def _collect_changes(
     removed_partitions: Collection[str],
 ) -> dict[str, FileSizes]:
     """Return deletions of listed names by record key, with all files of removed partitions."""
-    gone = set(removed_partitions)
+    removed_folders = set(removed_partitions)
     changes: dict[str, FileSizes] = {}
-    for path, names, _sizes in listing.read_folders(gone | removed.keys()):
+    for path, names, _sizes in listing.read_folders(removed_folders | removed.keys()):
         wanted = set(removed.get(path, ()))
-        dead = [name for name in names if path in gone or name in wanted]
-        if dead:
-            changes[path or UNPARTITIONED] = dict.fromkeys(dead)
-    folders = gone.intersection(listing.partitions)
+        removed_names = [name for name in names if path in removed_folders or name in wanted]
+        if removed_names:
+            changes[path or UNPARTITIONED] = dict.fromkeys(removed_names)
+    folders = removed_folders.intersection(listing.partitions)
     if folders:
         changes[ALL_PARTITIONS] = {path or UNPARTITIONED: None for path in folders}
     return changes
@@ -173,6 +177,6 @@ def _group_by_slice(
     table: MetadataTable, partition: str, keys: Sequence[str]
 ) -> Iterator[tuple[MetadataSlice, list[str]]]:
     slices = table.list_slices(partition) if keys else ()
-    for over, some in zip(slices, split_by_file_group(keys, len(slices)), strict=True):
-        if some:
-            yield over, some
+    for file_slice, slice_keys in zip(slices, split_by_file_group(keys, len(slices)), strict=True):
+        if slice_keys:
+            yield file_slice, slice_keys

@@ -69,13 +69,15 @@ def read_column_stats(
     for partition, names in folders:
         keys = build_column_stats_keys(columns, partition or UNPARTITIONED, names)
         for number, column in enumerate(wanted):
-            of_column = keys[number * len(names) : (number + 1) * len(names)]
-            column.update((key.encode(), place) for place, key in enumerate(of_column, start=start))
+            column_keys = keys[number * len(names) : (number + 1) * len(names)]
+            column.update(
+                (key.encode(), place) for place, key in enumerate(column_keys, start=start)
+            )
         start += len(names)
     for file_slice in table.list_slices(COLUMN_STATS):
-        for source, schema, gone in read_newest_first(table, file_slice):
+        for source, schema, deleted in read_newest_first(table, file_slice):
             for number, column in enumerate(wanted):
-                for key in gone:
+                for key in deleted:
                     column.pop(key, None)
                 if source is not None and column:
                     prefix = hash_name(columns[number]).encode()
@@ -99,9 +101,9 @@ def count_files_without_stats(
     has = np.zeros((len(columns), len(tails)), np.bool_)
     is_open = np.ones((len(columns), len(tails)), np.bool_)
     for file_slice in table.list_slices(COLUMN_STATS):
-        for source, _schema, gone in read_newest_first(table, file_slice):
+        for source, _schema, deleted in read_newest_first(table, file_slice):
             for number, prefix in enumerate(prefixes):
-                for key in gone:
+                for key in deleted:
                     if key.startswith(prefix) and key[_WIDTH:] in tails:
                         is_open[number, tails[key[_WIDTH:]]] = False
                 if source is None:

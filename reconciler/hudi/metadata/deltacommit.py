@@ -189,21 +189,24 @@ class Deltacommit:
             "runtimeStats": {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0},
         }
 
-    def _name_log_file(self, over: MetadataSlice) -> tuple[str, int]:
+    def _name_log_file(self, file_slice: MetadataSlice) -> tuple[str, int]:
         """Return name and version of the new log file."""
         if self.table.version >= VERSION_8:
-            return f".{over.file_group}_{self.instant}.log.1_{_WRITE_ID}", 1
-        version = over.next_log_version
-        return f".{over.file_group}_{over.newest_instant}.log.{version}_{_WRITE_ID}", version
+            return f".{file_slice.file_group}_{self.instant}.log.1_{_WRITE_ID}", 1
+        version = file_slice.next_log_version
+        return (
+            f".{file_slice.file_group}_{file_slice.newest_instant}.log.{version}_{_WRITE_ID}",
+            version,
+        )
 
     def _build_planned_stat(self, log: NewLogFile) -> dict[str, Any]:
         """Build the HoodieWriteStat of a log file that will be written."""
-        own = self.table.version >= VERSION_8
+        is_named_by_write = self.table.version >= VERSION_8
         return {
             **dict.fromkeys(COUNTS, 0),
             **dict.fromkeys(_UNKNOWN, None),
             "fileId": log.file_slice.file_group,
-            "prevCommit": self.instant if own else log.file_slice.newest_instant,
+            "prevCommit": self.instant if is_named_by_write else log.file_slice.newest_instant,
             "numUpdateWrites": log.write_count + log.delete_count,
         }
 
@@ -227,15 +230,17 @@ class Deltacommit:
     def _build_timeline_file(self, instant: Instant, data: bytes) -> FileToCreate:
         return FileToCreate(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
 
-    def _list_slice_files(self, over: MetadataSlice, name: str) -> dict[str, Any]:
+    def _list_slice_files(self, file_slice: MetadataSlice, name: str) -> dict[str, Any]:
         """Return base and log files before the write; version 6 lists the whole slice."""
         if self.table.version >= VERSION_8:
             return {"baseFile": "", "logFiles": [name]}
-        logs = [log for log in over.logs if log.instant == over.newest_instant]
-        kept = [log.name for log in logs if over.file_path(log.name) not in self.removed_paths]
-        base = over.base[0] if over.base else ""
-        has_base = base.endswith(f"_{over.newest_instant}.hfile")
-        return {"baseFile": base if has_base else "", "logFiles": [*reversed(kept), name]}
+        logs = [log for log in file_slice.logs if log.instant == file_slice.newest_instant]
+        log_names = [
+            log.name for log in logs if file_slice.file_path(log.name) not in self.removed_paths
+        ]
+        base = file_slice.base[0] if file_slice.base else ""
+        has_base = base.endswith(f"_{file_slice.newest_instant}.hfile")
+        return {"baseFile": base if has_base else "", "logFiles": [*reversed(log_names), name]}
 
     def _encode_metadata(
         self,

@@ -69,7 +69,7 @@ def list_built_partitions(version: int, *, is_partitioned: bool) -> tuple[str, .
 def build_first_writes(
     deltacommit: Deltacommit,
     files: Iterable[DataFileRanges],
-    wrappings: Mapping[str, BoundWrapper],
+    wrappers: Mapping[str, BoundWrapper],
     partitions: Sequence[str],
 ) -> tuple[FileToCreate, ...]:
     """Return the files to create, in order; the folders of ``partitions`` must not exist.
@@ -78,30 +78,28 @@ def build_first_writes(
     """
     records = RecordEncoder(schema=deltacommit.schema, path=ROOT)
     cells = {name: _CellBuffer() for name in partitions}
-    together: dict[str, list[ColumnRange]] = {}
+    partition_ranges: dict[str, list[ColumnRange]] = {}
     for file in files:
         path = file.partition or UNPARTITIONED
-        cells[COLUMN_STATS].add(
-            records.encode_column_stats(path, file.name, file.ranges, wrappings)
-        )
-        known = together.get(path)
-        together[path] = [
+        cells[COLUMN_STATS].add(records.encode_column_stats(path, file.name, file.ranges, wrappers))
+        earlier = partition_ranges.get(path)
+        partition_ranges[path] = [
             *(
                 file.ranges
-                if known is None
-                else (old.merge(new) for old, new in zip(known, file.ranges, strict=True))
+                if earlier is None
+                else (old.merge(new) for old, new in zip(earlier, file.ranges, strict=True))
             )
         ]
     if PARTITION_STATS in cells:
-        for path, ranges in together.items():
-            cells[PARTITION_STATS].add(records.encode_partition_stats(path, ranges, wrappings))
+        for path, ranges in partition_ranges.items():
+            cells[PARTITION_STATS].add(records.encode_partition_stats(path, ranges, wrappers))
     groups = [
         group
         for name in partitions
         for group in _build_groups(name, cells[name], deltacommit.schema)
     ]
-    said = {MARK: ",".join(partitions), COLUMNS: json.dumps([*wrappings], ensure_ascii=False)}
-    return deltacommit.build_first_files(groups, said)
+    extra = {MARK: ",".join(partitions), COLUMNS: json.dumps([*wrappers], ensure_ascii=False)}
+    return deltacommit.build_first_files(groups, extra)
 
 
 class _CellBuffer:
@@ -141,15 +139,15 @@ def _build_groups(partition: str, cells: _CellBuffer, schema: str) -> Iterator[N
 
     prefix, count = _GROUPS[partition]
     keys, values = cells.to_arrays()
-    chosen = find_record_groups(keys.cast(pa.string()), count)
+    group_numbers = find_record_groups(keys.cast(pa.string()), count)
     for number in range(count):
-        rows = to_integer_array(np.flatnonzero(chosen == number))
+        rows = to_integer_array(np.flatnonzero(group_numbers == number))
         rows = rows.take(pc.sort_indices(keys.take(rows)))
         data = None
         if len(rows):
-            some = keys.take(rows).cast(pa.binary())
+            group_keys = keys.take(rows).cast(pa.binary())
             data = hfile_writer.encode_hfile_arrays(
-                some, values, schema, rows=rows, is_base_file=True
+                group_keys, values, schema, rows=rows, is_base_file=True
             )
         yield NewFileGroup(
             partition=partition, group=f"{prefix}-{number:04}-0", data=data, rows=len(rows)
@@ -192,16 +190,18 @@ def read_built_columns(table: MetadataTable) -> tuple[str, ...]:
         if not is_own or not instant.is_completed:
             continue
         path = f"{table.timelines.folder}/{file.name}"
-        said = CommitMetadata.parse(table.source.read(path), path).extra.get(COLUMNS)
-        if said is not None:
+        columns = CommitMetadata.parse(table.source.read(path), path).extra.get(COLUMNS)
+        if columns is not None:
             with decoding(path, "the columns of an index"):
-                return tuple(map(str, json.loads(said)))
+                return tuple(map(str, json.loads(columns)))
     return ()
 
 
 def _is_completed(table: MetadataTable, file: TimelineFile) -> bool:
     time = file.instant.requested
-    return any(one.requested == time and one.is_completed for one in table.timeline.instants)
+    return any(
+        instant.requested == time and instant.is_completed for instant in table.timeline.instants
+    )
 
 
 def _busy_error(file: TimelineFile) -> BusyError:
@@ -220,9 +220,9 @@ def _is_ours(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
     newest = files[0].instant
     if newest.state is State.REQUESTED:
         return True
-    begun = next((file for file in files if file.instant.state is State.INFLIGHT), None)
-    path = f"{table.timelines.folder}/{begun.name}" if begun else ""
-    data = table.source.read(path) if begun else b""
+    inflight = next((file for file in files if file.instant.state is State.INFLIGHT), None)
+    path = f"{table.timelines.folder}/{inflight.name}" if inflight else ""
+    data = table.source.read(path) if inflight else b""
     try:
         return bool(data) and MARK in CommitMetadata.parse(data, path).extra
     except FormatError:

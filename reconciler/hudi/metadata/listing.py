@@ -68,9 +68,9 @@ class MetadataListing:
         A partition without files has empty lists. Few partitions need few blocks of the base file.
         Raises FormatError.
         """
-        asked = None if partitions is None else set(partitions)
-        live = tuple(path for path in self.partitions if asked is None or path in asked)
-        below = self._read_base_records(live, everything=asked is None)
+        wanted = None if partitions is None else set(partitions)
+        live = tuple(path for path in self.partitions if wanted is None or path in wanted)
+        below = self._read_base_records(live, everything=wanted is None)
         for path in live:
             names = _merge_record(
                 self._base,
@@ -88,12 +88,12 @@ class MetadataListing:
         change = self._logs.get(_partition_key(partition))
         if self._base is None or change is None:
             return set()
-        twice = {name for name in names if change.names.get(name) is not None}
-        if not twice:
+        listed = {name for name in names if change.names.get(name) is not None}
+        if not listed:
             return set()
         key = _partition_key(partition).encode()
         record = self._base.get([key]).get(key)
-        return twice & _merge_record(self._base, record, None).keys()
+        return listed & _merge_record(self._base, record, None).keys()
 
     def _read_base_records(self, live: Collection[str], *, everything: bool) -> dict[str, bytes]:
         """Return undecoded records of the base file by key."""
@@ -156,17 +156,21 @@ def find_differences(
     A partition without files equals a missing one. Files of pending and failed writes are rightly
     only in storage; the caller checks them against the timeline.
     """
-    left = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in metadata}
-    right = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in storage}
+    metadata_files = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in metadata}
+    storage_files = {path: dict(zip(names, sizes, strict=True)) for path, names, sizes in storage}
     nothing: dict[str, int] = {}
     return tuple(
         ListingDifference(
-            partition=path, name=name, metadata_bytes=ours.get(name), storage_bytes=theirs.get(name)
+            partition=path,
+            name=name,
+            metadata_bytes=metadata_sizes.get(name),
+            storage_bytes=storage_sizes.get(name),
         )
-        for path in sorted(left.keys() | right.keys())
-        if (ours := left.get(path, nothing)) != (theirs := right.get(path, nothing))
-        for name in sorted(ours.keys() | theirs.keys())
-        if ours.get(name) != theirs.get(name)
+        for path in sorted(metadata_files.keys() | storage_files.keys())
+        if (metadata_sizes := metadata_files.get(path, nothing))
+        != (storage_sizes := storage_files.get(path, nothing))
+        for name in sorted(metadata_sizes.keys() | storage_sizes.keys())
+        if metadata_sizes.get(name) != storage_sizes.get(name)
     )
 
 
@@ -253,11 +257,11 @@ def encode_listing_cells(
     cells = []
     for key, names in changes.items():
         kind = _ALL_PARTITIONS_TYPE if key == ALL_PARTITIONS else _FILES_TYPE
-        said = {
+        entries = {
             name: {"size": size or 0, "isDeleted": size is None}
             for name, size in sorted(names.items())
         }
-        cells.append((key.encode(), encode_record(_build_record(parsed, kind, said), parsed)))
+        cells.append((key.encode(), encode_record(_build_record(parsed, kind, entries), parsed)))
     return sorted(cells)
 
 

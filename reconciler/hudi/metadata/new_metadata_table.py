@@ -59,16 +59,16 @@ _LAYOUT_2: Final = {
 
 def build_metadata_properties(table_name: str, version: int) -> bytes:
     """Return the bytes of the metadata table's own ``hoodie.properties``."""
-    said = {
+    properties = {
         **_ALWAYS,
         **(_LAYOUT_2 if version >= VERSION_8 else _LAYOUT_1),
         "hoodie.table.name": f"{table_name}_metadata",
         "hoodie.table.version": str(version),
     }
     if version >= VERSION_8:
-        said["hoodie.table.initial.version"] = str(version)
-    said["hoodie.table.checksum"] = str(compute_checksum(said))
-    return format_java_properties(said)
+        properties["hoodie.table.initial.version"] = str(version)
+    properties["hoodie.table.checksum"] = str(compute_checksum(properties))
+    return format_java_properties(properties)
 
 
 @functools.cache

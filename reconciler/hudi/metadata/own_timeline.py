@@ -85,12 +85,12 @@ class MetadataTimelines:
         valid = {i.requested for i in self.data.instants if i.is_completed}
         for instant in self.own.completed({Action.DELTACOMMIT}):
             time = instant.requested
-            own = (
+            is_own = (
                 len(time) == _SUFFIXED
                 if self.version < VERSION_8
                 else time not in self._pending_data_instants
             )
-            if own or time.startswith(_SOLO):
+            if is_own or time.startswith(_SOLO):
                 valid.add(time)
         return frozenset(valid | {i.requested for i in self.own.completed(_UNDOING)})
 
@@ -170,6 +170,10 @@ def _parse_rolled_back(data: bytes, action: Action, path: str) -> list[str]:
     else:
         restore = avro_container.decode_container(data, "HoodieRestoreMetadata", path)
         with decoding(path, "HoodieRestoreMetadata"):
-            parts = [one for many in restore["hoodieRestoreMetadata"].values() for one in many]
+            parts = [
+                rollback
+                for rollbacks in restore["hoodieRestoreMetadata"].values()
+                for rollback in rollbacks
+            ]
     with decoding(path, "the rolled back commits"):
         return [str(time) for part in parts for time in part["commitsRollback"]]

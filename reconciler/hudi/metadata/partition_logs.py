@@ -134,8 +134,8 @@ def plan_sync(
     if dropped:
         _check_no_pending_write(table, instant, dropped)
     earlier = find_earlier_attempt(table, instant, indexes=True)
-    told = [name for name in sorted(contents) if name not in dropped]
-    logs = [log for name in told for log in contents[name]]
+    updated = [name for name in sorted(contents) if name not in dropped]
+    logs = [log for name in updated for log in contents[name]]
     deltacommit = Deltacommit(
         table=table,
         instant=instant,
@@ -278,16 +278,18 @@ class PartitionLogBuilder:
         ]
         found = []
         read_keys = read_keys or self.new_files.read_keys
-        for told in build_location_blocks(self.table, places, read_keys, self.schema, deleted_keys):
-            data = self._encode_data_block(told.content) if told.content is not None else b""
-            if told.deleted_keys:
-                data += self._encode_delete_block(told.deleted_keys, RECORD_INDEX)
+        for group in build_location_blocks(
+            self.table, places, read_keys, self.schema, deleted_keys
+        ):
+            data = self._encode_data_block(group.content) if group.content is not None else b""
+            if group.deleted_keys:
+                data += self._encode_delete_block(group.deleted_keys, RECORD_INDEX)
             found.append(
                 NewLogFile(
-                    file_slice=told.file_slice,
+                    file_slice=group.file_slice,
                     data=data,
-                    write_count=told.rows,
-                    delete_count=len(told.deleted_keys),
+                    write_count=group.rows,
+                    delete_count=len(group.deleted_keys),
                 )
             )
         return found
@@ -297,15 +299,17 @@ class PartitionLogBuilder:
         values = {key.decode(): (key, value) for key, value in cells}
         slices = self.table.list_slices(partition)
         logs = []
-        for over, keys in zip(slices, split_by_file_group([*values], len(slices)), strict=True):
+        for file_slice, keys in zip(
+            slices, split_by_file_group([*values], len(slices)), strict=True
+        ):
             if keys:
-                some = sorted(values[key] for key in keys)
-                content = hfile_writer.encode_hfile(some, self.schema)
+                slice_cells = sorted(values[key] for key in keys)
+                content = hfile_writer.encode_hfile(slice_cells, self.schema)
                 logs.append(
                     NewLogFile(
-                        file_slice=over,
+                        file_slice=file_slice,
                         data=self._encode_data_block(content),
-                        write_count=len(some),
+                        write_count=len(slice_cells),
                     )
                 )
         return logs
@@ -344,7 +348,7 @@ def require_pending_action(
     table: MetadataTable, instant: str, actions: Collection[Action], what: str
 ) -> Action:
     """Return the action of a pending instant; StaleError where it is not pending."""
-    pending = {one.requested: one.action for one in table.timelines.data.pending(actions)}
+    pending = {entry.requested: entry.action for entry in table.timelines.data.pending(actions)}
     if instant not in pending:
         raise StaleError(
             f"{instant} is not a pending {what} on the timeline, so the metadata table cannot be "

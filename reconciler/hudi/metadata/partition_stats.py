@@ -38,8 +38,8 @@ def read_partition_ranges(
     missing = set(wanted)
     found: dict[tuple[str, str], ColumnRange | None] = {}
     for file_slice in table.list_slices(PARTITION_STATS):
-        for source, schema, gone in read_newest_first(table, file_slice):
-            missing.difference_update(gone)
+        for source, schema, deleted in read_newest_first(table, file_slice):
+            missing.difference_update(deleted)
             if source is None:
                 continue
             for key, value in source.get(missing).items():

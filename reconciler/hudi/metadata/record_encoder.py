@@ -112,8 +112,8 @@ class BoundWrapper:
         ``values``: records of column_stats or partition_stats with one schema; only as many are
         read as needed. Raises FormatError naming ``path``.
         """
-        missing, found, left = set(columns), {}, iter(values)
-        while missing and (value := next(left, None)) is not None:
+        missing, found, remaining = set(columns), {}, iter(values)
+        while missing and (value := next(remaining, None)) is not None:
             stats = decode_stats(value, schema, path)
             column, bound = stats["columnName"], stats.get("minValue")
             if bound is not None and column in missing:
@@ -151,8 +151,8 @@ class BoundWrapper:
         """Return how many digits after the point the index keeps of decimals."""
         if kind != "BytesWrapper":
             return _DIGITS
-        said = self.value_type[1] if self.value_type else {}
-        scale = str(said.get("additionalInfo")).partition(",")[2]
+        value_type = self.value_type[1] if self.value_type else {}
+        scale = str(value_type.get("additionalInfo")).partition(",")[2]
         if not scale.isdecimal():
             raise UnsupportedError(
                 f"{where}: the index does not record its number of decimal digits; drop the index "
@@ -267,13 +267,13 @@ class RecordEncoder:
     ) -> Cell:
         """Return the cell of a base file's filter, from code and text of its footer."""
         (key,) = build_bloom_filter_keys(partition, [name])
-        said = {
+        values = {
             "type": code,
             "timestamp": instant,
             "bloomFilter": text.encode(),
             "isDeleted": False,
         }
-        return key.encode(), self._encode_record(_BLOOM_FILTERS, "BloomFilterMetadata", said)
+        return key.encode(), self._encode_record(_BLOOM_FILTERS, "BloomFilterMetadata", values)
 
     def encode_record_location(self, partition: str, name: str, instant_ms: int) -> bytes:
         """Return the record index's value for every record of a base file.
@@ -291,7 +291,7 @@ class RecordEncoder:
                 f"{name}: its file id is not a UUID with a number, as the record index needs; drop "
                 "the index record_index"
             ) from None
-        said = {
+        values = {
             "partitionName": partition,
             "fileIdHighBits": high[0],
             "fileIdLowBits": high[1],
@@ -300,7 +300,7 @@ class RecordEncoder:
             "instantTime": instant_ms,
             "fileIdEncoding": 0,
         }
-        return self._encode_record(_RECORD_INDEX, "recordIndexMetadata", said)
+        return self._encode_record(_RECORD_INDEX, "recordIndexMetadata", values)
 
     def _encode_stats(
         self,
@@ -319,7 +319,7 @@ class RecordEncoder:
                 "index column_stats"
             )
         least, greatest = _replace_nan(found)
-        said = {
+        values = {
             "fileName": name,
             "columnName": found.column,
             "minValue": wrapping.wrap(least, where),
@@ -332,7 +332,7 @@ class RecordEncoder:
             "isTightBound": is_tight,
             "valueType": wrapping.value_type,
         }
-        return self._encode_record(kind, "ColumnStatsMetadata", said)
+        return self._encode_record(kind, "ColumnStatsMetadata", values)
 
     def _encode_record(self, kind: int, field: str, values: Mapping[str, Any]) -> bytes:
         parsed = parse_schema(self.schema, self.path)

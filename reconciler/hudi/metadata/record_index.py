@@ -48,7 +48,10 @@ def list_global_slices(table: MetadataTable) -> tuple[MetadataSlice, ...] | None
     """
     slices = table.list_slices(RECORD_INDEX)
     names = [_GROUP.format(number) for number in range(min(len(slices), _MAX_GROUPS))]
-    if is_record_index_partitioned(table.source) or [over.file_group for over in slices] != names:
+    if (
+        is_record_index_partitioned(table.source)
+        or [file_slice.file_group for file_slice in slices] != names
+    ):
         return None
     return slices
 
@@ -95,9 +98,9 @@ class RecordIndex:
         )
         table = MetadataTable(timelines, frozenset({RECORD_INDEX}))
         found = _KeyLookup.from_keys(keys)
-        for entries, schema, gone in read_newest_first(table, self.slices[group]):
-            if gone:
-                found.mark_deleted(gone)
+        for entries, schema, deleted in read_newest_first(table, self.slices[group]):
+            if deleted:
+                found.mark_deleted(deleted)
             if entries is not None:
                 found.read_entries(entries, schema)
             if not found.is_open.any():
@@ -115,11 +118,11 @@ def select_keys_in(
     keys = pc.unique(keys)
     groups = index.find_groups(keys)
     for group in np.unique(groups).tolist():
-        some = keys.filter(to_boolean_array(groups == group))
-        found = index.locate_keys(source, group, some)
+        group_keys = keys.filter(to_boolean_array(groups == group))
+        found = index.locate_keys(source, group, group_keys)
         is_one = np.array([place in locations for place in found.locations], np.bool_)
         if len(found.key_index):
-            yield some.take(to_integer_array(found.key_index[is_one[found.location_code]]))
+            yield group_keys.take(to_integer_array(found.key_index[is_one[found.location_code]]))
 
 
 class _Sorted(Sequence[bytes]):
@@ -159,9 +162,9 @@ class _KeyLookup:
             location_code=np.full(len(data), -1, np.int64),
         )
 
-    def mark_deleted(self, gone: Sequence[bytes]) -> None:
+    def mark_deleted(self, deleted: Sequence[bytes]) -> None:
         """Close keys that a newer deletion removed."""
-        known = pa.array(gone, pa.large_binary())
+        known = pa.array(deleted, pa.large_binary())
         self.is_open &= ~to_numpy_bools(pc.is_in(self.keys, value_set=known))
 
     def read_entries(self, entries: HFile, schema: str) -> None:
@@ -171,9 +174,9 @@ class _KeyLookup:
             if not self.is_open[start:end].any():
                 continue
             names = pa.array([key for key, _value in cells], pa.large_binary())
-            met = pc.index_in(names, value_set=self.keys.slice(start, end - start))
-            which = np.flatnonzero(to_numpy_bools(met.is_valid()))
-            at = to_numpy_numbers(met.drop_null()).astype(np.int64) + start
+            key_positions = pc.index_in(names, value_set=self.keys.slice(start, end - start))
+            which = np.flatnonzero(to_numpy_bools(key_positions.is_valid()))
+            at = to_numpy_numbers(key_positions.drop_null()).astype(np.int64) + start
             is_new = self.is_open[at]
             for cell, key in zip(which[is_new].tolist(), at[is_new].tolist(), strict=True):
                 value = cells[cell][1]
@@ -185,8 +188,8 @@ class _KeyLookup:
             self.is_open[at] = False
 
     def to_locations(self) -> KeyLocations:
-        there = np.flatnonzero(self.location_code >= 0)
-        key, place = self.order[there], self.location_code[there]
+        located = np.flatnonzero(self.location_code >= 0)
+        key, place = self.order[located], self.location_code[located]
         order = np.argsort(key)
         return KeyLocations(
             key_index=key[order], location_code=place[order], locations=tuple(self.locations)
@@ -199,11 +202,11 @@ def _decode_location(value: bytes, schema: str, path: str) -> FileGroupLocation:
         return _parse_location(record["recordIndexMetadata"])
 
 
-def _parse_location(said: Mapping[str, Any]) -> FileGroupLocation:
+def _parse_location(record: Mapping[str, Any]) -> FileGroupLocation:
     """Return partition path and file id; raises LookupError, TypeError, ValueError."""
-    if said.get("fileIdEncoding") == _AS_TEXT:
-        return str(said["partitionName"]), str(said["fileId"])
-    halves = (said["fileIdHighBits"] & _MASK) << 64 | said["fileIdLowBits"] & _MASK
-    number = int(said["fileIndex"])
+    if record.get("fileIdEncoding") == _AS_TEXT:
+        return str(record["partitionName"]), str(record["fileId"])
+    halves = (record["fileIdHighBits"] & _MASK) << 64 | record["fileIdLowBits"] & _MASK
+    number = int(record["fileIndex"])
     tail = "" if number == _NO_NUMBER else f"-{number}"
-    return str(said["partitionName"]), f"{uuid.UUID(int=halves)}{tail}"
+    return str(record["partitionName"]), f"{uuid.UUID(int=halves)}{tail}"

@@ -61,18 +61,20 @@ def build_location_blocks(
         raise UnsupportedError("the record index keeps keys per partition")
     groups = [_GroupKeys() for _ in slices]
     for number, (path, size, _value) in enumerate(locations):
-        for some in read_keys(path, size):
-            _distribute_keys(some, number, groups, path)
+        for keys in read_keys(path, size):
+            _distribute_keys(keys, number, groups, path)
     deleted = [_GroupKeys() for _ in slices]
-    for some in deleted_keys:
-        _distribute_keys(some, 0, deleted, "deleted keys")
+    for keys in deleted_keys:
+        _distribute_keys(keys, 0, deleted, "deleted keys")
     values = pa.array([value for _path, _size, value in locations], pa.binary())
-    for at, over in enumerate(slices):
+    for at, file_slice in enumerate(slices):
         group, groups[at] = groups[at], _GroupKeys()
-        rest, deleted[at] = deleted[at].subtract(group), _GroupKeys()
+        deleted_rest, deleted[at] = deleted[at].subtract(group), _GroupKeys()
         count, content = group.encode(values, schema) if group.keys else (0, None)
-        if group.keys or rest:
-            yield GroupLocations(file_slice=over, rows=count, content=content, deleted_keys=rest)
+        if group.keys or deleted_rest:
+            yield GroupLocations(
+                file_slice=file_slice, rows=count, content=content, deleted_keys=deleted_rest
+            )
 
 
 @dataclass(slots=True)
@@ -90,8 +92,10 @@ class _GroupKeys:
             return []
         keys = pc.unique(pa.concat_arrays([array.cast(pa.large_string()) for array in self.keys]))
         if written.keys:
-            there = pa.concat_arrays([array.cast(pa.large_string()) for array in written.keys])
-            keys = keys.filter(pc.invert(pc.is_in(keys, value_set=there)))
+            written_keys = pa.concat_arrays(
+                [array.cast(pa.large_string()) for array in written.keys]
+            )
+            keys = keys.filter(pc.invert(pc.is_in(keys, value_set=written_keys)))
         found: list[str] = pc.take(keys, pc.sort_indices(keys)).to_pylist()
         return found
 

@@ -202,13 +202,13 @@ _SYNCED: Final[Mapping[str, str]] = {
 
 def _decide_partition_stats(live: frozenset[str], facts: NewFilesFacts) -> PartitionDecision:
     """Decide for partition_stats: the next write recomputes it from ``column_stats``."""
-    obstacle, own = facts.obstacles.get(COLUMN_STATS), facts.obstacles.get(PARTITION_STATS)
+    obstacle, own_obstacle = facts.obstacles.get(COLUMN_STATS), facts.obstacles.get(PARTITION_STATS)
     if obstacle is not None:
         because = f"it is computed from {COLUMN_STATS}, which is dropped: {obstacle}"
     elif COLUMN_STATS not in live:
         because = f"the next write would narrow its bounds, because the table has no {COLUMN_STATS}"
-    elif own is not None:
-        because = own
+    elif own_obstacle is not None:
+        because = own_obstacle
     elif facts.adds_values:
         return PartitionDecision(
             SyncDecision.SYNC, "new values may lie outside their partition's bounds"

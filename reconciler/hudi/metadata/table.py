@@ -139,7 +139,7 @@ class MetadataTable:
         Corrupt blocks are ignored, as in Hudi. A rollback drops earlier blocks of its target.
         Raises FormatError for damage.
         """
-        kept: list[LogBlock] = []
+        visible: list[LogBlock] = []
         compacted: set[str] = set()
         for log in file_slice.logs:
             path = file_slice.file_path(log.name)
@@ -148,12 +148,12 @@ class MetadataTable:
                     continue
                 if block.type is BlockType.COMMAND:
                     target = block.header.get(HeaderKey.TARGET_INSTANT_TIME)
-                    kept = [earlier for earlier in kept if earlier.instant != target]
+                    visible = [earlier for earlier in visible if earlier.instant != target]
                 elif self.timelines.is_visible(_require_instant(block)):
                     times = block.header.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
                     compacted.update(filter(None, times.split(",")))
-                    kept.append(block)
-        return [block for block in kept if block.instant not in compacted]
+                    visible.append(block)
+        return [block for block in visible if block.instant not in compacted]
 
 
 def open_metadata_table(

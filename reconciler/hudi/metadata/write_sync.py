@@ -166,11 +166,14 @@ class _WriteSync:
 
     def _merge_partition_ranges(self, path: str) -> list[ColumnRange]:
         """Return the range of each column over all new files of a partition."""
-        of_files = [
+        file_ranges = [
             select_ranges(file, self.new_files.columns)
             for file in self.new_files.files_by_partition[path]
         ]
-        return [reduce(ColumnRange.merge, some) for some in zip(*of_files, strict=True)]
+        return [
+            reduce(ColumnRange.merge, column_ranges)
+            for column_ranges in zip(*file_ranges, strict=True)
+        ]
 
     @cached_property
     def _wrappers(self) -> Mapping[str, BoundWrapper]:
@@ -180,9 +183,9 @@ class _WriteSync:
         for column in columns:
             kind = self.new_files.arrow_types.get(column)
             if column not in learned and kind is not None:
-                kept = find_bound_encoding(kind, table.version)
-                if kept is not None:
-                    learned[column] = kept.wrapper
+                encoding = find_bound_encoding(kind, table.version)
+                if encoding is not None:
+                    learned[column] = encoding.wrapper
         return learned
 
 

@@ -85,7 +85,7 @@ class NewHudiTable:
     @property
     def properties_bytes(self) -> bytes:
         """The bytes of its ``hoodie.properties``."""
-        said = {
+        entries = {
             **_ALWAYS,
             **(_LAYOUT_2 if self.version >= _EIGHT else _LAYOUT_1),
             **self._merge_properties(),
@@ -101,15 +101,15 @@ class NewHudiTable:
             "hoodie.table.metadata.partitions": ",".join(sorted(self.metadata_partitions)),
         }
         if self.database:
-            said["hoodie.database.name"] = self.database
+            entries["hoodie.database.name"] = self.database
         if self.schema is not None:
-            said["hoodie.table.create.schema"] = self.schema
+            entries["hoodie.table.create.schema"] = self.schema
         if self.version >= _EIGHT:
-            said["hoodie.table.initial.version"] = str(self.version)
+            entries["hoodie.table.initial.version"] = str(self.version)
         if self.version >= _NINE:
-            said["hoodie.table.format"] = "native"
-        said["hoodie.table.checksum"] = str(compute_checksum(said))
-        return format_java_properties(said)
+            entries["hoodie.table.format"] = "native"
+        entries["hoodie.table.checksum"] = str(compute_checksum(entries))
+        return format_java_properties(entries)
 
     def _key_generator_properties(self) -> dict[str, str]:
         if self.version >= _EIGHT:
@@ -123,14 +123,14 @@ class NewHudiTable:
         mode = "EVENT_TIME_ORDERING" if self.ordering else "COMMIT_TIME_ORDERING"
         columns = ",".join(self.ordering)
         if self.version >= _NINE:
-            said = {"hoodie.record.merge.mode": mode}
-            return said | ({"hoodie.table.ordering.fields": columns} if columns else {})
-        said = {"hoodie.compaction.payload.class": payload}
+            entries = {"hoodie.record.merge.mode": mode}
+            return entries | ({"hoodie.table.ordering.fields": columns} if columns else {})
+        entries = {"hoodie.compaction.payload.class": payload}
         if columns:
-            said["hoodie.table.precombine.field"] = columns
+            entries["hoodie.table.precombine.field"] = columns
         if self.version >= _EIGHT:
-            said |= {
+            entries |= {
                 "hoodie.record.merge.mode": mode,
                 "hoodie.record.merge.strategy.id": strategy,
             }
-        return said
+        return entries

@@ -157,18 +157,18 @@ def replace_value(data: bytes, key: str, value: str, path: str) -> bytes:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    begun: str | None = None
+    unfinished: str | None = None
     for natural in re.split(r"\r\n|\n|\r", text):
         line = natural.lstrip(" \t\f")
-        if begun is None and (not line or line[0] in "#!"):
+        if unfinished is None and (not line or line[0] in "#!"):
             continue
-        line = (begun or "") + line
+        line = (unfinished or "") + line
         goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        begun = line[:-1] if goes_on else None
+        unfinished = line[:-1] if goes_on else None
         if not goes_on:
             yield line
-    if begun is not None:
-        raise ValueError(begun)
+    if unfinished is not None:
+        raise ValueError(unfinished)
 
 
 def _split_entry(line: str) -> tuple[str, str]:

@@ -62,8 +62,8 @@ class CleanerPlan:
                 files=files,
                 bootstrap_files=sources,
                 delete_partitions=tuple(
-                    parse_partition_path(one, path)
-                    for one in read_strings(record["partitionsToBeDeleted"])
+                    parse_partition_path(partition, path)
+                    for partition in read_strings(record["partitionsToBeDeleted"])
                 ),
                 extra=read_text_map(record["extraMetadata"]),
             )
@@ -185,18 +185,20 @@ def _read_files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
             parse_file_name(name, path) for name in old
         )
     for partition, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
-        own = [_require_text(i["filePath"]) for i in infos if not i["isBootstrapBaseFile"]]
-        outside = tuple(_require_text(i["filePath"]) for i in infos if i["isBootstrapBaseFile"])
+        table_files = [_require_text(i["filePath"]) for i in infos if not i["isBootstrapBaseFile"]]
+        bootstrap_files = tuple(
+            _require_text(i["filePath"]) for i in infos if i["isBootstrapBaseFile"]
+        )
         known = files.get(parse_partition_path(partition, path), ())
-        files[partition] = known + tuple(parse_file_name(name, path) for name in own)
-        if outside:
-            sources[partition] = outside
+        files[partition] = known + tuple(parse_file_name(name, path) for name in table_files)
+        if bootstrap_files:
+            sources[partition] = bootstrap_files
     return files, sources
 
 
-def _file_infos(own: Iterable[str], outside: Iterable[str]) -> list[dict[str, Any]]:
-    return [{"filePath": name, "isBootstrapBaseFile": False} for name in own] + [
-        {"filePath": name, "isBootstrapBaseFile": True} for name in outside
+def _file_infos(table_files: Iterable[str], bootstrap_files: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"filePath": name, "isBootstrapBaseFile": False} for name in table_files] + [
+        {"filePath": name, "isBootstrapBaseFile": True} for name in bootstrap_files
     ]
 
 

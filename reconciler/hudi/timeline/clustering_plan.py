@@ -121,9 +121,9 @@ def compute_group_metrics(
 
 
 def _parse_group(found: Mapping[str, Any], path: str) -> ClusteringPlanGroup:
-    slices = tuple(parse_input_slice(one, path) for one in found["slices"] or ())
-    for one in slices:
-        parse_partition_path(one.partition, path)
+    slices = tuple(parse_input_slice(input_slice, path) for input_slice in found["slices"] or ())
+    for input_slice in slices:
+        parse_partition_path(input_slice.partition, path)
     return ClusteringPlanGroup(
         slices=slices,
         output_count=max(1, int(found["numOutputFileGroups"] or 1)),
@@ -133,7 +133,7 @@ def _parse_group(found: Mapping[str, Any], path: str) -> ClusteringPlanGroup:
 
 def _encode_group(group: ClusteringPlanGroup, base: str) -> dict[str, Any]:
     return {
-        "slices": [_encode_slice(one, base) for one in group.slices],
+        "slices": [_encode_slice(input_slice, base) for input_slice in group.slices],
         "metrics": dict(group.metrics),
         "numOutputFileGroups": group.output_count,
         "extraMetadata": None,
@@ -141,13 +141,13 @@ def _encode_group(group: ClusteringPlanGroup, base: str) -> dict[str, Any]:
     }
 
 
-def _encode_slice(one: InputSlice, base: str) -> dict[str, Any]:
-    folder = f"{base}/{one.partition}" if one.partition else base
+def _encode_slice(input_slice: InputSlice, base: str) -> dict[str, Any]:
+    folder = f"{base}/{input_slice.partition}" if input_slice.partition else base
     return {
-        "dataFilePath": f"{folder}/{one.base_file}" if one.base_file else "",
-        "deltaFilePaths": [f"{folder}/{name}" for name in one.log_files],
-        "fileId": one.file_id,
-        "partitionPath": one.partition,
+        "dataFilePath": f"{folder}/{input_slice.base_file}" if input_slice.base_file else "",
+        "deltaFilePaths": [f"{folder}/{name}" for name in input_slice.log_files],
+        "fileId": input_slice.file_id,
+        "partitionPath": input_slice.partition,
         "bootstrapFilePath": "",
         "version": 1,
     }

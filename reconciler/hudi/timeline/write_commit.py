@@ -60,9 +60,10 @@ class WriteCommit:
 
     def encode(self, *, version: int) -> bytes:
         """Encode for a table version: JSON before version 8, an Avro container from then on."""
-        spelled = _to_avro_stat if version >= _AVRO_FROM else _to_json_stat
+        to_stat = _to_avro_stat if version >= _AVRO_FROM else _to_json_stat
         stats = {
-            path: [spelled(stat) for stat in some] for path, some in self.stats_by_partition.items()
+            path: [to_stat(stat) for stat in partition_stats]
+            for path, partition_stats in self.stats_by_partition.items()
         }
         return _encode_commit(stats, self.operation, self.replaced, self.extra, version)
 
@@ -86,8 +87,8 @@ class WorkloadProfile:
             counts = {"numInserts": self.inserts.get(path, 0)}
             found = [_planned_stat({"fileId": "", "prevCommit": "null", **counts}, version)]
             for file_id, (instant, count) in sorted(self.updates.get(path, {}).items()):
-                said = {"fileId": file_id, "prevCommit": instant, "numUpdateWrites": count}
-                found.append(_planned_stat(said, version))
+                stat = {"fileId": file_id, "prevCommit": instant, "numUpdateWrites": count}
+                found.append(_planned_stat(stat, version))
             stats[path] = found
         return _encode_commit(stats, self.operation, None, {}, version)
 
@@ -123,8 +124,8 @@ def _to_avro_stat(stat: WriteStat) -> dict[str, Any]:
     return {**dict.fromkeys(_ZEROS_OF_AVRO, 0), **stat, "runtimeStats": _NO_TIMES}
 
 
-def _planned_stat(said: WriteStat, version: int) -> dict[str, Any]:
+def _planned_stat(stat: WriteStat, version: int) -> dict[str, Any]:
     if version >= _AVRO_FROM:
-        return {**dict.fromkeys(COUNTS, 0), **dict.fromkeys(_ZEROS_OF_AVRO, 0), **said}
+        return {**dict.fromkeys(COUNTS, 0), **dict.fromkeys(_ZEROS_OF_AVRO, 0), **stat}
     nulls = dict.fromkeys((*_NULLS, "path", "partitionPath", "runtimeStats"))
-    return {**nulls, **dict.fromkeys(COUNTS, 0), **said}
+    return {**nulls, **dict.fromkeys(COUNTS, 0), **stat}
