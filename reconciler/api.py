@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler import runtime
 from reconciler.errors import BlockedError, FormatError, ReconcilerError, StorageError
-from reconciler.plans.model import Note, Plan, Selection, TablePlan
+from reconciler.plans.model import Note, Selection, TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
 from reconciler.storage.parallel import run_parallel
 

@@ -34,7 +34,7 @@ from reconciler.render import words
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconciler.plans.model import Plan
+    from reconciler.plans.plan import Plan
     from reconciler.spec.model import TableSpec
 
 

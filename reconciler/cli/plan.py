@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from reconciler.layout.sizing.simulate_inserts import NextInsert
-    from reconciler.plans.model import Plan, Selection, TablePlan
+    from reconciler.plans.model import Selection, TablePlan
+    from reconciler.plans.plan import Plan
     from reconciler.spec.model import TableSpec
 
 #: more rows than any insert has

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import NotFoundError, PermissionDeniedError, StorageError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.plans.model import Plan
+    from reconciler.plans.plan import Plan
 
 _STDIN: Final = Path("-")
 

@@ -25,9 +25,10 @@ from reconciler.executor.run import apply_plan
 from reconciler.executor.spec_match import explain_mismatch
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
-from reconciler.plans.document import compute_plan_digest, compute_spec_digest
+from reconciler.plans.document import compute_spec_digest
 from reconciler.plans.guardrails import evaluate_policies
-from reconciler.plans.model import IndexStep, Plan, RollbackStep, Step, TablePlan
+from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.render import words
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Rewriter, RewrittenGroup
 from reconciler.spec.document import spec_from_document
@@ -83,7 +84,7 @@ def run_apply(  # noqa: PLR0913 (the options of apply)
             run_id=runtime.new_token(),
             process=runtime.current_process(),
             origin=origin or Origin(),
-            plan_digest=compute_plan_digest(plan),
+            plan_digest=plan.digest,
         )
     interruption.set_advice("run the same apply again: it finishes or undoes the work")
     settings = settings or {}
@@ -138,7 +139,7 @@ def _open_checked_executors(
     by_hudi: bool,
 ) -> Iterator[Executors]:
     """What does the work, once nothing speaks against the plan as a whole."""
-    if digest is not None and digest != (found := compute_plan_digest(plan)):
+    if digest is not None and digest != (found := plan.digest):
         raise StaleError(
             f"this is not the approved plan: its digest is {found}, and {digest} was approved; "
             "apply the approved one, or review the plan again"

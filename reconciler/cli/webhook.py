@@ -15,7 +15,7 @@ from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.executor.result import ApplyResult
-    from reconciler.plans.model import Plan
+    from reconciler.plans.plan import Plan
     from reconciler.render.webhook_notice import Notice, NoticeEvent, TableNotice
     from reconciler.status.model import TableStatus
 
@@ -45,9 +45,7 @@ class WebhookReporter:
         from reconciler.render.webhook_notice import plan_notices  # noqa: PLC0415
 
         if found := plan_notices(plan):
-            from reconciler.plans.document import compute_plan_digest  # noqa: PLC0415
-
-            self._report_tables(found, len(plan.tables), exit_code, compute_plan_digest(plan))
+            self._report_tables(found, len(plan.tables), exit_code, plan.digest)
 
     def report_status(self, tables: Sequence[TableStatus], exit_code: int) -> None:
         """Post the tables that are not as they should be, if there are any."""

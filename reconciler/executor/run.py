@@ -33,17 +33,17 @@ from reconciler.executor.session import ApplyContext, ApplySession, open_apply_s
 from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
 from reconciler.hudi.load import load_properties
 from reconciler.hudi_engine.executor import HudiExecutor
-from reconciler.plans.document import compute_plan_digest, compute_spec_digest
+from reconciler.plans.document import compute_spec_digest
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
     Note,
-    Plan,
     ResumeStep,
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.plan import Plan
 from reconciler.rewrite.model import Rewriter
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import location_identity
@@ -98,7 +98,7 @@ def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply
     ``parallelism``: tables at a time, never two at one place. With several, an interruption ends
     each at its next phase, and is raised when all have ended; ``on_stop`` hears how many those are.
     """
-    digest = compute_plan_digest(plan)
+    digest = plan.digest
     if expected_digest is not None and expected_digest != digest:
         raise StaleError(f"the plan's digest is {digest}, not the approved {expected_digest}")
     by_name = None if specs is None else {spec.name: spec for spec in specs}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from reconciler.plans.model import Plan, TablePlan
+from reconciler.plans.model import TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
 
 _MOST = 3

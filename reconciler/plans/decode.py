@@ -23,7 +23,6 @@ from reconciler.plans.model import (
     Note,
     Observed,
     PendingInstant,
-    Plan,
     RemovedFiles,
     ResumeStep,
     Rewrites,
@@ -34,6 +33,7 @@ from reconciler.plans.model import (
     TablePlan,
     Untouched,
 )
+from reconciler.plans.plan import Plan
 
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport

@@ -14,7 +14,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,6 @@ from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     CleanStep,
     NamedFiles,
-    Plan,
     RemovedFiles,
     ResumeStep,
     Rewrites,
@@ -36,9 +34,9 @@ from reconciler.plans.model import (
     TablePlan,
     rewritten_groups,
 )
+from reconciler.plans.plan import Plan
 
 __all__ = [
-    "compute_plan_digest",
     "compute_spec_digest",
     "compute_steps_digest",
     "dump_plan",
@@ -92,9 +90,6 @@ _LIST_FORMATS = (
 )
 _STEPS_END = b'],"stepsDigest":"'
 
-#: of plans in memory, which never change: writing, showing and applying all ask for it
-_DIGESTS: WeakKeyDictionary[Plan, str] = WeakKeyDictionary()
-
 
 def dump_plan(plan: Plan) -> bytes:
     """Return the canonical bytes of a plan, with its digest and a newline at the end.
@@ -104,13 +99,13 @@ def dump_plan(plan: Plan) -> bytes:
     out = io.BytesIO()
     sha = hashlib.sha256(b"{")
     out.write(_encode_head(plan, "sha256:" + "0" * 64))
-    for chunk in encode.encode_body(plan):
+    for chunk in encode.encode_body(plan.tables, plan.selection):
         sha.update(chunk)
         out.write(chunk)
     sha.update(b"}")
     out.write(_encode_tail(plan))
     out.seek(0)
-    out.write(_encode_head(plan, _remember_digest(plan, f"sha256:{sha.hexdigest()}")))
+    out.write(_encode_head(plan, plan.keep_digest(f"sha256:{sha.hexdigest()}")))
     return out.getvalue()
 
 
@@ -126,18 +121,6 @@ def load_plan(data: bytes, name: str) -> Plan:
     except PlanError as error:
         raise type(error)(f"{name}: {error}") from None
     return plan
-
-
-def compute_plan_digest(plan: Plan) -> str:
-    """The digest of everything but ``digest``, ``createdAt`` and ``tool``."""
-    return _DIGESTS.get(plan) or _remember_digest(
-        plan, _hash_chunks(itertools.chain((b"{",), encode.encode_body(plan), (b"}",)))
-    )
-
-
-def _remember_digest(plan: Plan, digest: str) -> str:
-    _DIGESTS[plan] = digest
-    return digest
 
 
 def compute_steps_digest(table: TablePlan) -> str:
@@ -235,18 +218,24 @@ def _find_list_end(data: bytes, kind: _ListFormat, start: int) -> int:
 
 
 def _is_canonical(plan: Plan, digest: str, data: bytes) -> bool:
-    """Return whether the plan's canonical bytes are ``data`` and their digest is ``digest``."""
+    """Return whether the plan's canonical bytes are ``data`` and their digest is ``digest``.
+
+    If so, the plan keeps the digest.
+    """
     sha = hashlib.sha256(b"{")
     at = len(_encode_head(plan, digest))
     if not data.startswith(_encode_head(plan, digest)):
         return False
-    for chunk in encode.encode_body(plan):
+    for chunk in encode.encode_body(plan.tables, plan.selection):
         if not data.startswith(bytes(chunk), at):
             return False
         sha.update(chunk)
         at += len(chunk)
     sha.update(b"}")
-    return data[at:] == _encode_tail(plan) and digest == f"sha256:{sha.hexdigest()}"
+    if data[at:] != _encode_tail(plan) or digest != f"sha256:{sha.hexdigest()}":
+        return False
+    plan.keep_digest(digest)
+    return True
 
 
 # --- what a plan may name ------------------------------------------------------------------------

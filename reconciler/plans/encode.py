@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 import numpy as np
@@ -21,7 +21,6 @@ from reconciler.plans.model import (
     NamedFiles,
     Note,
     Observed,
-    Plan,
     RemovedFiles,
     ResumeStep,
     RollbackStep,
@@ -34,13 +33,13 @@ from reconciler.plans.model import (
 Chunk = bytes | memoryview
 
 
-def encode_body(plan: Plan) -> Iterator[Chunk]:
-    """What the digest covers, without its outer braces."""
+def encode_body(tables: Sequence[TablePlan], selection: Selection | None) -> Iterator[Chunk]:
+    """Yield the part of a document that its digest covers, without the outer braces."""
     yield b'"format":1'
-    for key, value in encode_selection(plan.selection).items():
+    for key, value in encode_selection(selection).items():
         yield b"," + canonical_json.to_canonical_bytes({key: value})[1:-1]
     yield b',"tables":['
-    for number, table in enumerate(plan.tables):
+    for number, table in enumerate(tables):
         if number:
             yield b","
         yield from _encode_table(table)

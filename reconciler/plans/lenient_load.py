@@ -24,9 +24,9 @@ from reconciler.plans.model import (
     REMOVAL_RULES,
     KeptFiles,
     NamedFiles,
-    Plan,
     RemovedFiles,
 )
+from reconciler.plans.plan import Plan
 
 _FORMAT = 1
 _OUTSIDE_THE_DIGEST = ("digest", "createdAt", "tool")
@@ -45,7 +45,9 @@ def load_any_layout(data: bytes) -> Plan:
     _check_digests(document)
     for table in document["tables"]:
         _check_order(table)
-    return decode.decode_plan(document, [_table_lists(table) for table in document["tables"]])
+    plan = decode.decode_plan(document, [_table_lists(table) for table in document["tables"]])
+    plan.keep_digest(document["digest"])
+    return plan
 
 
 def _parse_document(data: bytes) -> dict[str, Any]:

@@ -341,16 +341,3 @@ class Selection:
     total: int
     by: tuple[str, ...]
     removed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Plan:
-    """A reviewed plan. ``created_at``: ISO-8601 with offset; ``tool``: name and version.
-
-    ``selection`` is None if no selector was used.
-    """
-
-    created_at: str
-    tool: str
-    tables: tuple[TablePlan, ...]
-    selection: Selection | None = None

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from reconciler.plans.document import compute_plan_digest
-from reconciler.plans.model import Note, Plan, TablePlan
+from reconciler.plans.model import Note, TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.render import plan_summary, plan_text, words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
 from reconciler.render.page import Page
@@ -54,7 +54,7 @@ def plan_markdown(
     """
     whole = f"see {_artifact_link(artifact)}"
     page = Page(limit=max(limit, _MIN_LIMIT))
-    page.end = _end_block(plan, digest or compute_plan_digest(plan), environment)
+    page.end = _end_block(plan, digest or plan.digest, environment)
     page.add_block(_opening_block(plan, environment))
     for notes, share in ((_policy_lines(plan), 0.2), (_trouble_lines(plan), 0.2)):
         page.add_blocks(

@@ -15,11 +15,11 @@ from reconciler.plans.model import (
     IndexStep,
     KeptFiles,
     Note,
-    Plan,
     RemovedFiles,
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.plan import Plan
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from reconciler.plans.document import compute_plan_digest
-from reconciler.plans.model import Finding, Note, Plan, TablePlan
+from reconciler.plans.model import Finding, Note, TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.render import (
     cluster_step,
     file_sizes,
@@ -57,7 +57,7 @@ def plan_text(
     unchanged = plan_summary.tables_by_size(plan, "unchanged")
     if unchanged:
         lines += [*_unchanged_lines(unchanged, terminal, full=full), ""]
-    lines += _summary_lines(plan, digest or compute_plan_digest(plan), terminal)
+    lines += _summary_lines(plan, digest or plan.digest, terminal)
     return "\n".join(lines) + "\n"
 
 

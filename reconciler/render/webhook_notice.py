@@ -17,7 +17,8 @@ from reconciler.status.conditions import leftover_reasons
 
 if TYPE_CHECKING:
     from reconciler.executor.result import ApplyResult, FileReasons, StepOutcome
-    from reconciler.plans.model import Plan, TablePlan
+    from reconciler.plans.model import TablePlan
+    from reconciler.plans.plan import Plan
     from reconciler.status.model import TableStatus
 
 NoticeEvent = Literal["failed", "busy", "blocked", "partial", "stale", "unhealthy", "drift"]

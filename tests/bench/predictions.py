@@ -28,7 +28,7 @@ import reconciler
 from reconciler.cli.spark import use_java
 from reconciler.index.footers import index_footers
 from reconciler.planners.prediction.file_reads import find_reads
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.state.sampling import forecast_input, row_sample
 from tests.bench.curve_data import where
 from tests.bench.peer import open_session

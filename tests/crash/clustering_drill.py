@@ -15,7 +15,8 @@ from reconciler.executor.result import ApplyResult
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.planners.cluster.planner import plan_clustering
-from reconciler.plans.model import ClusterStep, Plan, ResumeStep
+from reconciler.plans.model import ClusterStep, ResumeStep
+from reconciler.plans.plan import Plan
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.reader.slice_rows import SliceRowReader

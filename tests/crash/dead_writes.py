@@ -13,7 +13,7 @@ from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.run import apply_plan
 from reconciler.planners.compose import plan_table
 from reconciler.plans.document import dump_plan, load_plan
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.crash.drill import Killed, process

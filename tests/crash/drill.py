@@ -21,7 +21,7 @@ from reconciler.hudi.load import load_properties, load_timeline, read_instant_fi
 from reconciler.hudi.timeline.clean import CleanMetadata
 from reconciler.hudi.timeline.instant import Action
 from reconciler.planners.protection import build_table_view
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.runtime import open_storage
 from reconciler.spec.load import load_specs
 from reconciler.spec.model import Option, TableSpec

@@ -16,7 +16,7 @@ from reconciler.index.may_match import may_match
 from reconciler.index.predicates.parse import parse
 from reconciler.index.version_store import list_versions, read_newest
 from reconciler.index.versions import FOLDER
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.rewrite.local import LocalRewriter
 from reconciler.runtime import open_storage
 from reconciler.storage.api import Storage

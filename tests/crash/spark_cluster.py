@@ -27,7 +27,7 @@ from typing import Any, Literal, Self
 import pyspark
 
 from reconciler.plans.document import dump_plan
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 
 MASTER = "local-cluster[2,1,1024]"
 #: for processes that do not live long

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.planners.compose import plan_table
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.crash.clustering_drill import ClusteringDrill, list_leftovers, make_clustering_drill
 from tests.crash.drill import NOW, Killed, list_unlisted

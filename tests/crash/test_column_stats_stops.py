@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.metadata.index_definitions import DEFINITIONS
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.state.slice_view import build_table_view, find_newest_logs
 from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.column_stats import find_gaps, load_metadata, read_entries

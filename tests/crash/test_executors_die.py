@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from tests.crash.drill import (
     CASES,
     Drill,

@@ -11,7 +11,8 @@ import pytest
 import reconciler
 from reconciler.executor.freshness import take_files
 from reconciler.plans.guardrails import apply_policies
-from reconciler.plans.model import CleanStep, Impact, Plan
+from reconciler.plans.model import CleanStep, Impact
+from reconciler.plans.plan import Plan
 from reconciler.spec.model import GuardPolicy, Waiver
 from reconciler.storage.wrappers import FaultyStorage, StorageFault
 from tests.crash.drill import (

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.index.version_store import list_versions, read_newest
 from reconciler.index.versions import FOLDER
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.crash.clustering_drill import list_leftovers
 from tests.crash.drill import Killed

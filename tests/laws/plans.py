@@ -41,7 +41,6 @@ from reconciler.plans.model import (
     Note,
     Observed,
     PendingInstant,
-    Plan,
     RemovedFiles,
     ResumeStep,
     RollbackStep,
@@ -50,6 +49,7 @@ from reconciler.plans.model import (
     Untouched,
     rewritten_groups,
 )
+from reconciler.plans.plan import Plan
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [

@@ -14,7 +14,7 @@ from reconciler.planners.compose import plan_table
 from reconciler.planners.protection import build_table_view
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.plans.document import dump_plan
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import CompletedClean
 from tests.laws.clean_tables import (

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from reconciler.cli import app, interruption, run_apply, spark
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,8 @@ from reconciler.executor.progress import NoProgress
 from reconciler.executor.result import WORST_FIRST
 from reconciler.executor.run import apply_plan
 from reconciler.planners import compose
-from reconciler.plans.model import Note, Plan
+from reconciler.plans.model import Note
+from reconciler.plans.plan import Plan
 from reconciler.state.model import TableState
 from reconciler.status import lock
 from reconciler.storage.wrappers import RecordingStorage

@@ -6,7 +6,8 @@ import pytest
 
 from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
 from reconciler.plans.document import compute_spec_digest
-from reconciler.plans.model import Plan, TablePlan
+from reconciler.plans.model import TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
 
 REVIEWED = {"path": "/t", "suspend": False, "retention": {"commits": 2, "policy": "x"}}

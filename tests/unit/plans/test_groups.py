@@ -15,13 +15,13 @@ from reconciler.plans.groups import group_of_slices, rewrites_from_json, slice_p
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
-    Plan,
     ResumeStep,
     Step,
     TablePlan,
     removal_steps,
     rewritten_groups,
 )
+from reconciler.plans.plan import Plan
 
 SMALL = {
     "partition": "p=1",

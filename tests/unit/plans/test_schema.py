@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from reconciler.plans import validation
 from reconciler.plans.document import dump_plan
-from reconciler.plans.model import Plan
+from reconciler.plans.plan import Plan
 from tests.laws.plans import plans
 
 ROOT = Path(__file__).parents[3]

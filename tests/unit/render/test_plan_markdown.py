@@ -19,11 +19,11 @@ from reconciler.plans.model import (
     Impact,
     Note,
     Observed,
-    Plan,
     RemovedFiles,
     Selection,
     TablePlan,
 )
+from reconciler.plans.plan import Plan
 from reconciler.render.markdown_escape import code_block
 from reconciler.render.page import utf16_length
 from reconciler.render.plan_markdown import COMMENT_LIMIT, plan_markdown

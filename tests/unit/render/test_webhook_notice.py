@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from reconciler.executor.result import ApplyResult, StepOutcome, TableResult
-from reconciler.plans.model import Finding, Note, Plan, ResumeStep, TablePlan
+from reconciler.plans.model import Finding, Note, ResumeStep, TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.render.webhook_notice import (
     Notice,
     TableNotice,

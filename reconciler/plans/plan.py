@@ -1,0 +1,40 @@
+"""The plan of several tables, which carries its digest."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from reconciler.plans.encode import encode_body
+from reconciler.plans.model import Selection, TablePlan
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """A reviewed plan. ``created_at``: ISO-8601 with offset; ``tool``: name and version.
+
+    ``selection`` is None if no selector was used.
+    """
+
+    created_at: str
+    tool: str
+    tables: tuple[TablePlan, ...]
+    selection: Selection | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Return the digest of everything but ``digest``, ``createdAt`` and ``tool``.
+
+        It is computed once: when the plan is loaded, written or first asked for it.
+        """
+        sha = hashlib.sha256(b"{")
+        for chunk in encode_body(self.tables, self.selection):
+            sha.update(chunk)
+        sha.update(b"}")
+        return f"sha256:{sha.hexdigest()}"
+
+    def keep_digest(self, digest: str) -> str:
+        """Keep a digest that was computed while the plan was read or written, and return it."""
+        self.__dict__["digest"] = digest
+        return digest
