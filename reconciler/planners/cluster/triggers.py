@@ -63,23 +63,18 @@ class Triggers:
             said += [self._explain_overlap(partition, above)] if is_above or not is_scanned else []
         return " and ".join(said) or "no threshold of clustering.when can be measured here"
 
-    def _explain_small(self, partition: int, above: float) -> str:
+    def _explain_small(self, partition: int, limit: float) -> str:
         small, files = int(self.small[partition]), int(self.files[partition])
-        is_above = small > above * files
-        beyond = "more than" if is_above else "no more than"
+        side = "above" if small > limit * files else "within"
         return (
-            f"{small} of {pluralize(files, 'base file')} in its partition "
-            f"{'is' if small == 1 else 'are'} below files.small ({units.format_size(self.limit)}), "
-            f"{beyond} the share of {above:g} (when.smallFileShareAbove)"
+            f"{small} of {pluralize(files, 'base file')} {'is' if small == 1 else 'are'} below "
+            f"files.small {units.format_size(self.limit)} ({side} smallFileShareAbove {limit:g})"
         )
 
-    def _explain_overlap(self, partition: int, above: float) -> str:
+    def _explain_overlap(self, partition: int, limit: float) -> str:
         overlap = self.overlap[partition]
-        beyond = "more than" if overlap > above else "no more than"
-        return (
-            f"{overlap:.1f} files cover a row of its partition on average, {beyond} {above:g} "
-            "(when.overlapAbove)"
-        )
+        side = "above" if overlap > limit else "within"
+        return f"{overlap:.1f} files overlap per row ({side} overlapAbove {limit:g})"
 
 
 def evaluate_triggers(

@@ -98,8 +98,8 @@ class TestPacking:
         assert ["group", "large", "group", "group"] == rules_of(decision)
         assert decision.groups.because.to_pylist() == [
             (
-                "3 file slices of 90 B become 1 file: 3 of 4 base files in its partition are below "
-                "files.small (80B), more than the share of 0.3 (when.smallFileShareAbove)"
+                "3 file slices of 90 B become 1 file: 3 of 4 base files are below files.small 80B "
+                "(above smallFileShareAbove 0.3)"
             )
         ]
         assert ClusteringLayout() == decision.layout
@@ -124,8 +124,7 @@ class TestPacking:
 
         assert ["when"] * 7 == rules_of(decision)
         assert decision.because.to_pylist()[0] == (
-            "2 of 7 base files in its partition are below files.small (80B), no more than the "
-            "share of 0.3 (when.smallFileShareAbove)"
+            "2 of 7 base files are below files.small 80B (within smallFileShareAbove 0.3)"
         )
 
     def test_groups_that_gain_most_for_their_bytes_come_first(self):
@@ -290,8 +289,8 @@ class TestOverlap:
         assert [("a", 3, 300, ["g0", "g1", "g2"])] == groups_of(decision)
         assert decision.groups.because.to_pylist() == [
             (
-                "3 file slices of 300 B become 3 files: 3.0 files cover a row of its partition on "
-                "average, more than 2 (when.overlapAbove)"
+                "3 file slices of 300 B become 3 files: 3.0 files overlap per row (above "
+                "overlapAbove 2)"
             )
         ]
         assert [3.0] == decision.triggers.overlap.tolist()
