@@ -19,12 +19,14 @@ from reconciler.storage.open import open_storage
 from reconciler.writer.base_file_merge import FileCounts
 from reconciler.writer.bucket import Bucket, BucketRows, BucketSettings, BucketWriter
 from tests.rewrite_jobs import make_rewrite, unpack_table
+from tests.selection import long
 
 PREFIX = "00112233-4455-6677-8899-aabbccddeeff"
 KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
 
 
-@pytest.fixture(params=["v6_cow_part", "v9_cow_part"])
+#: base files of both table versions are alike
+@pytest.fixture(params=[long("v6_cow_part"), "v9_cow_part"])
 def it(request, tmp_path):
     """A table, and what its first file group holds."""
     storage, work, groups = make_rewrite(unpack_table(request.param, tmp_path / "t"))
