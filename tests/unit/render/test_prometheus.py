@@ -1,59 +1,36 @@
-"""The metrics are of the text exposition format 0.0.4: read by a strict reader of its grammar."""
+"""The metrics are in the text exposition format 0.0.4: Prometheus' own parser reads them."""
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.render.prometheus import status_prometheus
 from reconciler.status.conditions import TableCondition
 from reconciler.status.model import SavepointStatus, TableStatus
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)')
-LINE = re.compile(r"([^{ ]+)(?:\{(.*)\})? (\S+)")
-ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def samples(text: str) -> Samples:
-    """Every sample; an assertion fails where the text is not of the format."""
+    """Every sample; an assertion fails where a metric or a series occurs twice."""
     found: Samples = {}
-    described: dict[str, set[str]] = {}
-    family = ""
-    assert text.endswith("\n")
-    for line in text.removesuffix("\n").split("\n"):
-        assert line.isprintable(), line
-        if line.startswith("# "):
-            _, kind, name, rest = line.split(" ", 3)
-            assert NAME.fullmatch(name)
-            assert kind not in described.setdefault(name, set()), "said twice"
-            assert kind == "HELP" or (kind, rest) == ("TYPE", "gauge")
-            described[name].add(kind)
-            family = name
-            continue
-        name, pairs, value = LINE.fullmatch(line).groups()
-        assert name == family, "the samples of a metric stand together"
-        assert described[name] == {"HELP", "TYPE"}
-        key = (name, frozenset(labels(pairs or "")))
-        assert key not in found, "a series occurs once"
-        found[key] = float(value)
-    return found
-
-
-def labels(pairs: str) -> list[tuple[str, str]]:
-    found, at = [], 0
-    while at < len(pairs):
-        label = LABEL.match(pairs, at)
-        assert label, pairs[at:]
-        plain = re.sub(r"\\.", lambda escape: ESCAPES[escape[0]], label[2])
-        found.append((label[1], plain))
-        at = label.end()
-    assert len(found) == len(dict(found)), "a label occurs once"
+    names = []
+    assert all(line.isprintable() for line in text.removesuffix("\n").split("\n"))
+    for family in text_string_to_metric_families(text):
+        assert family.type == "gauge"
+        assert family.documentation
+        names.append(family.name)
+        for sample in family.samples:
+            assert sample.name == family.name
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in found, "a series occurs once"
+            found[key] = sample.value
+    assert len(names) == len(set(names)), "the samples of a metric are together"
     return found
 
 
