@@ -1,7 +1,7 @@
-"""What every storage promises, asked of each of them.
+"""Check what every storage promises, for each of them.
 
-More stores by environment: RECONCILER_TEST_STORES is a space-separated list of URLs of empty
-prefixes (for example of a local S3 server); RECONCILER_TEST_STORE_OPTIONS their options as JSON.
+RECONCILER_TEST_STORES adds stores: a space-separated list of URLs of empty prefixes, for example of
+a local S3 server. RECONCILER_TEST_STORE_OPTIONS holds their options as JSON.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_creating_twice_raises_and_keeps_the_first(storage):
     assert storage.read("f") == b"first"
 
 
-def test_of_many_creators_at_once_one_wins(storage):
+def test_one_of_many_concurrent_creators_wins(storage):
     if "://" in storage.location and storage.location.startswith("memory"):
         pytest.skip("fsspec's memory store looks before it writes")
 
@@ -92,7 +92,7 @@ def test_of_many_creators_at_once_one_wins(storage):
 
 
 @pytest.mark.parametrize("size", [0, 1, 3_000_001])
-def test_a_local_file_becomes_one_of_the_table(storage, tmp_path, size):
+def test_a_local_file_is_copied_to_the_table(storage, tmp_path, size):
     local = tmp_path / "local"
     data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     local.write_bytes(data)
@@ -103,7 +103,7 @@ def test_a_local_file_becomes_one_of_the_table(storage, tmp_path, size):
     assert [(entry.name, entry.size) for entry in storage.list("a/b")] == [("f.bin", size)]
 
 
-def test_a_file_of_many_pieces_becomes_one_of_the_table(storage, tmp_path, monkeypatch):
+def test_a_file_of_many_chunks_is_copied_to_the_table(storage, tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "_MAX_WHOLE_READ", 1000)
     local = tmp_path / "local"
     local.write_bytes(bytes(range(250)) * 40)
@@ -114,7 +114,7 @@ def test_a_file_of_many_pieces_becomes_one_of_the_table(storage, tmp_path, monke
     assert storage.read("f") == bytes(range(250)) * 40
 
 
-def test_a_local_file_never_takes_the_place_of_another(storage, tmp_path):
+def test_a_local_file_never_replaces_another(storage, tmp_path):
     local = tmp_path / "local"
     local.write_bytes(b"second")
     storage.create("f", b"first")
@@ -125,7 +125,7 @@ def test_a_local_file_never_takes_the_place_of_another(storage, tmp_path):
     assert everything(storage) == {"/f": 5}
 
 
-def test_a_local_file_that_is_not_there_is_named_and_nothing_is_made(storage, tmp_path):
+def test_a_missing_local_file_is_named_and_nothing_is_created(storage, tmp_path):
     storage.create("f", b"first")
     with pytest.raises(StorageError, match="no-such-file"):
         storage.create_from("g", str(tmp_path / "no-such-file"))
@@ -149,7 +149,7 @@ def test_ranges_count_from_the_start_or_the_end(storage):
     assert storage.read_range("f", -99, 4) == b"0123"
 
 
-def test_reading_what_is_not_there_names_the_path(storage):
+def test_reading_a_missing_file_names_the_path(storage):
     storage.create("f", b"x")
     with pytest.raises(NotFoundError, match="nothing/here"):
         storage.read("nothing/here")
@@ -169,14 +169,14 @@ def test_a_listing_shows_children_only_in_order(storage):
     assert [entry.name for entry in storage.list("a")] == ["x", "y"]
 
 
-def test_listing_what_is_not_there_raises(storage):
+def test_listing_a_missing_folder_raises(storage):
     storage.create("f", b"x")
     if "://" not in storage.location:
         with pytest.raises(NotFoundError, match="nothing"):
             storage.list("nothing")
 
 
-def test_a_table_that_is_not_there_is_said_to_be_missing(storage):
+def test_a_missing_table_is_an_error(storage):
     with pytest.raises(NotFoundError, match="does not exist"):
         storage.list("")
     with pytest.raises(NotFoundError, match="does not exist"):
@@ -192,7 +192,7 @@ def test_a_walk_names_every_file_with_its_size(storage):
     assert everything(storage) == {"/f": 1, "p=1/a": 5, "p=1/q=2/b": 9, ".hoodie/c": 9}
 
 
-def test_a_walk_stays_out_of_folders_it_is_told_to(storage):
+def test_a_walk_skips_folders_that_are_not_entered(storage):
     for path in ("p=1/a", ".hoodie/metadata/b", ".hoodie/c"):
         storage.create(path, b"x")
     asked = []
@@ -214,7 +214,7 @@ def test_a_walk_yields_the_root_and_each_folder_once(storage):
     assert walked == ["", "p=1", "p=1/q=1", "p=1/q=2"]
 
 
-def test_side_files_and_half_published_files_are_not_shown(storage):
+def test_checksum_and_temporary_files_are_not_listed(storage):
     uuid = "0f8fad5b-d9cb-469f-a165-70867728950e"
     for name in ("f", ".f.crc", f"1.commit.{uuid}"):
         storage.replace(f"p/{name}", b"x")
@@ -223,7 +223,7 @@ def test_side_files_and_half_published_files_are_not_shown(storage):
     assert everything(storage) == {"p/f": 1}
 
 
-def test_stat_tells_files_from_folders_and_from_nothing(storage):
+def test_stat_distinguishes_files_folders_and_nothing(storage):
     storage.create("p/f", b"123")
 
     file, folder = storage.stat("p/f"), storage.stat("p")
@@ -234,7 +234,7 @@ def test_stat_tells_files_from_folders_and_from_nothing(storage):
     assert storage.stat("p/g") is None
 
 
-def test_deleting_tells_whether_it_was_there(storage):
+def test_deleting_returns_whether_the_file_existed(storage):
     storage.create("f", b"x")
     storage.create("g", b"x")
 
@@ -286,7 +286,7 @@ def test_deleting_more_than_a_batch_deletes_all(storage):
     assert everything(storage) == {"/keep": 1}
 
 
-def test_deleting_none_is_nothing(storage):
+def test_deleting_no_files_returns_nothing(storage):
     assert storage.delete_many([]) == []
 
 
@@ -309,7 +309,7 @@ def test_nothing_outside_the_root_can_be_named(storage, path):
     assert outcome.existed is False
 
 
-def test_a_folder_goes_only_when_it_is_empty(storage):
+def test_a_folder_is_removed_only_when_it_is_empty(storage):
     storage.create("p/q/f", b"x")
     storage.create("keep", b"x")
 
@@ -325,7 +325,7 @@ def test_the_root_is_never_removed(storage):
         storage.remove_folder("")
 
 
-def test_what_another_storage_did_is_seen_at_once(storage):
+def test_changes_of_another_storage_are_visible_at_once(storage):
     other = open_storage(storage.ref)
     storage.create("p/a", b"x")
     assert [entry.name for entry in other.list("p")] == ["a"]

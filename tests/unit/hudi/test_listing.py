@@ -1,4 +1,4 @@
-"""Which folders of a table are partitions, and what lies in those that are none."""
+"""Decide which folders of a table are partitions, and what the others hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _number = count()
 
 
 def table(*partitions):
-    """A table with a file in every partition."""
+    """Return a table with a file in every partition."""
     storage = open_storage(f"memory://listed/{next(_number)}")
     for path in partitions:
         storage.create(f"{path}/.hoodie_partition_metadata", b"")
@@ -29,13 +29,13 @@ def folders(listing):
     return sorted(listing.files.partitions[code] for code in listing.files.partition.tolist())
 
 
-def test_what_lies_below_a_partition_is_none():
+def test_a_folder_below_a_partition_is_not_a_partition():
     assert ["x"] == folders(load_listing(table("x", "x/y"), PROPERTIES))
 
 
 @pytest.mark.parametrize("below", ["x/y", "x/y/z"])
-def test_what_the_metadata_table_knows_below_a_partition_is_one(below):
-    """Hudi's readers with the metadata table find its rows."""
+def test_a_listed_folder_below_a_partition_is_a_partition(below):
+    """Hudi's readers find its rows through the metadata table."""
     listing = load_listing(table("x", below), PROPERTIES, known=["x", below])
 
     assert ["x", below] == folders(listing)

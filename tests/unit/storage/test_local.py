@@ -30,7 +30,7 @@ def write(folder: Path, name: str, data: bytes = b"x") -> None:
     (folder / name).write_bytes(data)
 
 
-def test_a_deleted_file_takes_its_checksum_along(storage, tmp_path):
+def test_deleting_a_file_deletes_its_checksum_file(storage, tmp_path):
     for name in ("f", ".f.crc", "g", ".g.crc", "h", ".h.crc"):
         write(tmp_path / "p", name)
 
@@ -50,7 +50,7 @@ def test_a_replaced_or_created_file_has_no_checksum_of_older_bytes(storage, tmp_
     assert sorted(os.listdir(tmp_path)) == ["f", "g"]
 
 
-def test_the_checksum_of_a_file_that_stays_stays(storage, tmp_path):
+def test_the_checksum_of_an_unchanged_file_stays(storage, tmp_path):
     write(tmp_path, "f")
     write(tmp_path, ".f.crc")
     with pytest.raises(AlreadyExistsError):
@@ -110,7 +110,7 @@ def test_a_full_disk_leaves_nothing_behind(storage, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_disk_without_hard_links_is_said_so(storage, tmp_path, monkeypatch):
+def test_a_disk_without_hard_links_is_named(storage, tmp_path, monkeypatch):
     def refuse(_from, _to):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
@@ -149,7 +149,7 @@ def test_one_refused_deletion_does_not_stop_the_others(storage, tmp_path, monkey
     assert (first.existed, second.existed, second.error) == (False, True, None)
 
 
-def test_files_that_vanish_during_a_walk_are_not_there(storage, tmp_path):
+def test_files_that_vanish_during_a_walk_are_left_out(storage, tmp_path):
     write(tmp_path / "p", "f")
     write(tmp_path / "q", "f")
     seen = []
@@ -188,7 +188,7 @@ def test_a_symbolic_link_in_the_table_is_reported_and_not_followed(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["a/link/f", "a/link/b/f", "link/f"])
-def test_nothing_below_a_link_is_touched_however_deep_it_lies(storage, tmp_path, path):
+def test_nothing_below_a_symbolic_link_is_touched(storage, tmp_path, path):
     below, folder = tmp_path / path.partition("link")[0], path.rpartition("/")[0]
     write(tmp_path.parent / f"{tmp_path.name} outside" / folder, "f")
     below.mkdir(exist_ok=True)
@@ -248,7 +248,7 @@ def test_a_file_where_a_folder_should_be_is_named(storage, tmp_path):
         storage.list("g")
 
 
-def test_a_disk_that_takes_no_more_is_the_tables_and_not_that_of_the_copied_file(storage, tmp_path):
+def test_a_full_disk_names_the_table_and_not_the_copied_file(storage, tmp_path):
     (tmp_path / "local").write_bytes(b"x" * 10_000)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))

@@ -1,4 +1,4 @@
-"""No message repeats a secret, however a client spells it."""
+"""Check that no message repeats a secret, in any spelling."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ KEY = "AccountName=lake;AccountKey=c2VjcmV0K3NlY3JldA==;EndpointSuffix=core.wind
         ("nothing", "{broken", "nothing"),
     ],
 )
-def test_a_secret_is_blotted_out(said, secret, expected):
+def test_a_secret_is_redacted(said, secret, expected):
     assert expected == redact_secrets(said, [secret])
 
 
 class Talkative(MemoryFileSystem):
-    """A client that repeats what it was told."""
+    """A client whose errors repeat its options."""
 
     protocol = "talkative"
 
@@ -63,7 +63,7 @@ def opened():
     return of
 
 
-def test_a_client_that_does_not_start_tells_no_secret(opened):
+def test_the_error_of_a_client_that_does_not_start_has_no_secret(opened):
     with pytest.raises(StorageError) as caught:
         opened("never-starts")
 
@@ -73,14 +73,14 @@ def test_a_client_that_does_not_start_tells_no_secret(opened):
     ) == str(caught.value)
 
 
-def test_a_refused_read_tells_no_secret(opened):
+def test_the_error_of_a_refused_read_has_no_secret(opened):
     with pytest.raises(PermissionDeniedError) as caught:
         opened("hunter2").read("a")
 
     assert "talkative://t/a: *** may not read" == str(caught.value)
 
 
-def test_any_other_error_tells_no_secret(opened):
+def test_any_other_error_has_no_secret(opened):
     with pytest.raises(StorageError) as caught:
         opened("hunter2").list("")
 

@@ -10,7 +10,7 @@ from reconciler.storage.remote import RemoteStorage
 
 
 class Overwriting(MemoryFileSystem):
-    """A client that ignores the condition, as old ones do."""
+    """A client that ignores the condition, as old clients do."""
 
     def pipe_file(self, path, value, mode="overwrite", **kwargs):  # noqa: ARG002
         super().pipe_file(path, value)
@@ -33,7 +33,7 @@ class Locked(MemoryFileSystem):
 
 
 class Caching(MemoryFileSystem):
-    """A client that answers from its first listing until it is told not to."""
+    """A client that answers from its first listing until its cache is invalidated."""
 
     listed = None
 
@@ -65,7 +65,7 @@ def test_a_store_that_overwrites_is_never_written_to(client):
     assert storage._fs.store == {}
 
 
-def test_a_store_without_known_creation_is_only_read():
+def test_a_store_without_atomic_creation_is_read_only():
     storage = remote(MemoryFileSystem, "sftp://host/t")
     for write in (storage.create, storage.replace):
         with pytest.raises(UnsupportedError, match="for reading only"):
@@ -82,7 +82,7 @@ def test_a_listing_is_never_an_old_one():
         assert len(walked.names) == number + 1
 
 
-def test_missing_credentials_are_refused_access():
+def test_missing_credentials_are_a_permission_error():
     storage = remote(Locked)
     with pytest.raises(PermissionDeniedError, match=r"s3://bucket/t/p: Unable to locate"):
         storage.list("p")

@@ -35,7 +35,7 @@ def test_nothing_changes_through_a_read_only_storage(storage):
     assert [entry.name for entry in read_only.list("")] == ["f"]
 
 
-def test_a_recording_knows_what_was_asked(storage):
+def test_a_recording_storage_records_every_call(storage):
     recording = RecordingStorage(storage)
     recording.create("f", b"x")
     recording.read("f")
@@ -46,7 +46,7 @@ def test_a_recording_knows_what_was_asked(storage):
 
 
 @pytest.mark.parametrize(("how", "left"), [("before", None), ("after", b"1234"), ("torn", b"12")])
-def test_a_fault_strikes_at_its_call_and_stays(storage, how, left):
+def test_a_fault_occurs_at_its_call_and_stays(storage, how, left):
     faulty = FaultyStorage(storage, StorageFault(at=2, mode=how), ConnectionError("gone"))
     faulty.create("first", b"1234")
     faulty.read("first")
@@ -62,7 +62,7 @@ def test_a_fault_strikes_at_its_call_and_stays(storage, how, left):
 
 
 @pytest.mark.parametrize(("how", "left"), [("before", None), ("after", b"1234"), ("torn", b"12")])
-def test_a_fault_strikes_a_local_file_on_its_way(storage, tmp_path, how, left):
+def test_a_fault_occurs_while_a_local_file_is_copied(storage, tmp_path, how, left):
     local = tmp_path / "local"
     local.write_bytes(b"1234")
     faulty = FaultyStorage(storage, StorageFault(at=1, mode=how), ConnectionError("gone"))
@@ -72,7 +72,7 @@ def test_a_fault_strikes_a_local_file_on_its_way(storage, tmp_path, how, left):
     assert left == (storage.read("f") if storage.stat("f") else None)
 
 
-def test_a_fault_may_pass(storage):
+def test_a_fault_may_be_temporary(storage):
     faulty = FaultyStorage(
         storage, StorageFault(at=1, among="calls", is_permanent=False), ConnectionError()
     )

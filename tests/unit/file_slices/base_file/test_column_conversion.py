@@ -1,4 +1,4 @@
-"""Columns of the types that files store."""
+"""Convert columns to the types that base files store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_values_become_those_of_the_file(have, wanted, before, after):
     assert after == found.to_pylist()
 
 
-def test_a_moment_becomes_the_millisecond_that_it_lies_in():
+def test_a_timestamp_is_rounded_down_to_its_millisecond():
     moments = pa.array([-1, 1999, None], pa.int64()).view(MICROS)
     expected = [
         datetime(1969, 12, 31, 23, 59, 59, 999000, UTC),
@@ -73,7 +73,7 @@ NESTED = [
 
 @pytest.mark.parametrize(("have", "wanted", "values"), NESTED)
 @pytest.mark.parametrize("start", [0, 1, 3, 4])
-def test_nested_columns_say_what_may_be_null_inside_and_keep_their_values(
+def test_nested_columns_get_the_nullability_of_the_file_and_keep_their_values(
     have, wanted, values, start
 ):
     column = pa.array(values, have).slice(start)
@@ -92,6 +92,6 @@ def test_nested_columns_say_what_may_be_null_inside_and_keep_their_values(
         (pa.list_(pa.string()), pa.list_(pa.int32()), [["1"]]),
     ],
 )
-def test_what_does_not_fit_names_the_column(have, wanted, values):
+def test_a_value_that_does_not_fit_names_the_column(have, wanted, values):
     with pytest.raises(UnsupportedError, match=r"^f.parquet, column c"):
         convert_column(pa.array(values, have), wanted, "f.parquet, column c")

@@ -1,4 +1,4 @@
-"""The ranges of columns while rows are written."""
+"""Collect the ranges of columns while rows are written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_bounds_are_those_of_all_rows(kind, values, least, greatest, together):
     assert (len(values), values.count(None)) == (one.values, one.nulls)
 
 
-def test_values_of_a_dictionary_that_no_row_has_do_not_count():
+def test_unused_dictionary_values_do_not_count():
     column = pa.DictionaryArray.from_arrays(pa.array([1, 1]), pa.array(["a", "b", "c"]))
 
     assert ("b", "b") == (found(column).least, found(column).greatest)
@@ -96,7 +96,7 @@ def test_sizes_are_those_of_all_row_groups():
     assert sum(chunk.total_uncompressed_size for chunk in chunks) == one.plain_size
 
 
-def test_a_column_that_is_not_there_is_named():
+def test_a_missing_column_is_named():
     with pytest.raises(FormatError, match=r"^f.parquet: .*no column z"):
         found(pa.array([1]), asked="z")
 

@@ -1,4 +1,4 @@
-"""Which columns get a dictionary."""
+"""Choose the columns that get a dictionary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plain(values):
     return bool(choose_plain_columns(pa.table({"x": values})))
 
 
-def test_values_of_which_none_comes_twice_get_none():
+def test_distinct_values_get_no_dictionary():
     assert plain(EVERY)
     assert plain(SHUFFLED / 7)
     assert plain(pa.array(SHUFFLED).cast(pa.string()))
@@ -37,7 +37,7 @@ def test_values_of_which_none_comes_twice_get_none():
     assert plain(pa.array(SHUFFLED).cast(pa.decimal128(38, 2)))
 
 
-def test_few_values_get_one_in_whatever_order_they_come():
+def test_few_values_get_a_dictionary_in_any_order():
     assert not plain(EVERY % 10)
     assert not plain(EVERY // 100)
     assert not plain(np.sort(EVERY % 10_000))
@@ -52,7 +52,7 @@ def test_few_values_get_one_in_whatever_order_they_come():
         *((values, pa.string()) for values in (5_000, 30_000, 600_000)),
     ],
 )
-def test_a_column_has_one_where_it_is_smaller_so(values, kind):
+def test_a_column_gets_a_dictionary_where_that_is_smaller(values, kind):
     drawn = pa.array(np.random.default_rng(1).integers(0, values, ROWS) + 10**6).cast(kind)
     table = pa.table({"x": drawn})
     sizes = {}
@@ -64,7 +64,7 @@ def test_a_column_has_one_where_it_is_smaller_so(values, kind):
     assert plain(drawn) == (sizes[False] < sizes[True])
 
 
-def test_few_rows_and_columns_mostly_null_say_nothing():
+def test_small_samples_keep_the_dictionary():
     mostly_null = pa.array([n if n % 10 == 0 else None for n in range(2000)])
 
     assert not plain(np.arange(200))
@@ -92,7 +92,7 @@ def test_nested_columns_are_named_by_their_leaves():
     assert ["y"] == list_dictionary_paths(schema.remove(1), frozenset({"x"}))
 
 
-def test_a_file_has_dictionaries_where_they_save_something():
+def test_a_file_has_dictionaries_where_they_save_space():
     fields = [{"name": "id", "type": "string"}, {"name": "kind", "type": "int"}]
     schema = FileSchema.from_avro(
         json.dumps({"type": "record", "name": "t", "fields": fields}), "t"

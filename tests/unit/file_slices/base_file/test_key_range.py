@@ -1,4 +1,4 @@
-"""The least and the greatest record key."""
+"""Find the smallest and the largest record key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.file_slices.base_file.key_range import KeyRange
         (["b"], ("b", "b")),
         (["b", "a", "", "c"], ("", "c")),
         (["b", "é", "a", "漢"], ("a", "漢")),
-        # UTF-8 puts the smile last, Java the half-wide letter
+        # the smiley is last in UTF-8, the half-width letter is last in Java
         (["ｱ", "a", "😀", "b"], ("a", "ｱ")),
         (["😀", "ｱ"], ("😀", "ｱ")),
         (["😀", "😁"], ("😀", "😁")),

@@ -1,4 +1,4 @@
-"""Files say that their floats hold no NaN, where they do not."""
+"""Prove in the footer that float columns hold no NaN."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAN = float("nan")
 
 
 def proven(*batches):
-    """Of a file of batches of (y, x), for both columns whether they are proven to hold no NaN."""
+    """Return whether each column of a file of (y, x) batches is proven to hold no NaN."""
     made = []
     for values in batches:
         ys, xs = zip(*values, strict=True)

@@ -1,4 +1,4 @@
-"""The columns of base files, of a table's Avro schema."""
+"""Derive the columns of base files from a table's Avro schema."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def timed(kind, logical):
         ),
     ],
 )
-def test_types_keep_their_units_and_say_what_may_be_null(avro, expected):
+def test_types_keep_their_units_and_nullability(avro, expected):
     found = FileSchema.from_avro(text(("c", avro)), "t").columns.field("c")
 
     assert expected.equals(found)
@@ -99,6 +99,6 @@ def test_types_that_no_file_holds_are_refused(kind, problem):
         FileSchema.from_avro(text(("c", kind)), "t")
 
 
-def test_what_is_no_schema_names_where_it_stood():
+def test_a_text_that_is_not_a_schema_is_named():
     with pytest.raises(FormatError, match=r"00\.commit"):
         FileSchema.from_avro('{"type": "string"}', "00.commit")

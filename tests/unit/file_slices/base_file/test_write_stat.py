@@ -1,4 +1,4 @@
-"""What commits say of new base files."""
+"""Build the write statistics of new base files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.file_slices.base_file.write_stat import build_created_stat
 from reconciler.file_slices.base_file.writer import WrittenFile
 
 NAME = "6f7b3a71-31e5-4c46-b329-a84dbac6e0aa-0_0-221-339_20261121045646282.parquet"
-#: of a clustering of Hudi 1.2.0, without what is null or says how long it took
+#: statistic of a clustering by Hudi 1.2.0, without null fields and durations
 HUDIS = {
     "fileId": "6f7b3a71-31e5-4c46-b329-a84dbac6e0aa-0",
     "path": f"p0/{NAME}",
@@ -38,7 +38,7 @@ def written(name):
     )
 
 
-def test_a_new_file_is_told_as_hudi_tells_it():
+def test_the_statistic_of_a_new_file_equals_that_of_hudi():
     assert build_created_stat(written(NAME), "p0") == HUDIS
 
 

@@ -1,4 +1,4 @@
-"""Base files of batches."""
+"""Write base files from batches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SCHEMA = FileSchema.from_avro(json.dumps(AVRO), "t")
 
 
 def rows(ids, numbers=None):
-    """Rows as a slice of a table has them."""
+    """Return rows with meta columns, as in a slice of a table."""
     values = list(ids)
     count = len(values)
     meta = [["2023"] * count, [f"2023_0_{n}" for n in range(count)], values, ["p"] * count]
@@ -80,7 +80,7 @@ def test_new_rows_get_a_commit_and_numbers_through_all_batches():
     assert ["2024_7_0", "2024_7_1", "2024_7_2"] == found["_hoodie_commit_seqno"]
 
 
-def test_the_footer_says_what_hudi_looks_for():
+def test_the_footer_has_the_metadata_that_hudi_reads():
     made, file = written([rows(["b", "a"]), rows(["c"])])
     said = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
     bloom = BloomFilter.parse(said.pop("org.apache.hudi.bloomfilter"), "DYNAMIC_V0", NAME)
@@ -98,7 +98,7 @@ def test_the_footer_says_what_hudi_looks_for():
     assert 3 == bloom.last_row_count
 
 
-def test_a_simple_filter_has_no_type_as_hudi_names_none():
+def test_a_simple_filter_has_no_type_in_the_footer_as_in_hudi():
     _, file = written(
         [rows("a")], replace(FORM, bloom=BloomShape.from_options("SIMPLE", entries=10))
     )
@@ -126,7 +126,7 @@ def test_a_file_without_rows_is_a_file():
 
 
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "none", "lz4"])
-def test_the_form_of_a_file_is_the_form_it_was_written_in(codec):
+def test_the_settings_of_a_file_are_those_it_was_written_with(codec):
     form = replace(FORM, codec=codec, calendar=PROLEPTIC)
     _, file = written([rows("ab")], form)
 
@@ -134,12 +134,12 @@ def test_the_form_of_a_file_is_the_form_it_was_written_in(codec):
 
 
 @pytest.mark.parametrize("together", [1, 5, 10])
-def test_row_groups_end_at_so_many_rows(together):
+def test_row_groups_end_at_the_row_limit(together):
     assert [4, 4, 2] == group_rows(replace(FORM, group_rows=4), together)
 
 
 @pytest.mark.parametrize("together", [1, 300, 1000])
-def test_row_groups_end_where_memory_does(together):
+def test_row_groups_end_at_the_memory_limit(together):
     batch = rows(f"{n:05}" for n in range(1000))
     found = group_rows(replace(FORM, group_bytes=batch.nbytes // 4), together, batch)
 
@@ -148,7 +148,7 @@ def test_row_groups_end_where_memory_does(together):
     assert 1000 == sum(found)
 
 
-def test_a_row_bigger_than_a_group_is_one():
+def test_a_row_larger_than_the_limit_is_a_row_group():
     assert [1] * 10 == group_rows(replace(FORM, group_bytes=10), 10)
 
 
@@ -175,7 +175,7 @@ def test_the_size_is_known_before_the_file_ends(kind):
 
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 @pytest.mark.parametrize("kind", ["random", "repeated"])
-def test_rows_that_there_is_room_for_do_not_make_a_file_bigger_than_was_said(kind, codec):
+def test_rows_within_the_free_bytes_do_not_exceed_the_size(kind, codec):
     numbers = np.random.default_rng(7).integers(0, 2**62 if kind == "random" else 9, 40_000)
     batch = rows([f"key-{n:09}" for n in range(40_000)], numbers.tolist())
     full, width, at = 1_000_000, batch.nbytes / len(batch), 0
@@ -189,7 +189,7 @@ def test_rows_that_there_is_room_for_do_not_make_a_file_bigger_than_was_said(kin
     assert writer.close().size <= full
 
 
-def test_nothing_is_encoded_to_know_the_size_where_a_file_tells(monkeypatch):
+def test_nothing_is_encoded_where_the_encoded_size_is_known(monkeypatch):
     batch = rows(f"key-{n:09}" for n in range(4_000))
     known = write_base_file([batch], io.BytesIO(), NAME, SCHEMA, FORM)
     group = known.footer.row_group(0)
@@ -224,7 +224,7 @@ def test_a_pyarrow_stream_is_as_good_a_sink():
         ),
     ],
 )
-def test_rows_that_lack_something_are_refused(batch, problem):
+def test_rows_without_a_required_column_are_refused(batch, problem):
     with pytest.raises(FormatError, match=rf"^{NAME}: .*{problem}"):
         written([batch])
 
@@ -236,7 +236,7 @@ def test_a_column_of_another_type_is_refused():
         written([batch])
 
 
-def test_a_file_that_is_given_up_lets_go_of_its_sink():
+def test_an_abandoned_file_releases_its_sink():
     sink = io.BytesIO()
 
     with pytest.raises(FormatError):

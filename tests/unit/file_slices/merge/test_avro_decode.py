@@ -1,4 +1,4 @@
-"""Avro binary to Arrow columns, and what damage says."""
+"""Decode Avro binary to Arrow columns, and report damage."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_nested_values_keep_their_shape():
     ).to_pylist()
 
 
-def test_blocks_of_lists_may_say_their_size():
+def test_blocks_of_lists_may_have_their_size():
     schema = record_schema(("a", [{"type": "array", "items": "int"}]))
     body = b"\x00" + b"\x03\x04\x02\x04" + b"\x02\x06" + b"\x00"  # -2 items in 2 bytes, then 1
     content = struct.pack(">iii", 3, 1, len(body)) + body
@@ -183,7 +183,7 @@ def test_columns_that_no_table_has_are_refused_by_name(kind, said):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"int"', '{"type": "record"}'])
-def test_what_is_no_schema_of_a_record_is_damage(text):
+def test_a_text_that_is_not_a_record_schema_is_damage(text):
     with pytest.raises(FormatError, match=r"^t: "):
         parse_avro_schema(text, "t")
 

@@ -1,4 +1,4 @@
-"""Dates of the hybrid and of the proleptic calendar."""
+"""Convert dates of the hybrid and the proleptic calendar."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPARK, LEGACY, ZONE = (
     f"org.apache.spark.{name}".encode() for name in ("version", "legacyDateTime", "timeZone")
 )
 HYBRID = Calendar("hybrid", "UTC")
-#: RebaseDateTime's own table: from which day on (of the hybrid calendar) so many are added
+#: RebaseDateTime's table: first day in the hybrid calendar -> days to add
 STEPS = [
     (-719164, 2), (-682945, 1), (-646420, 0), (-609895, -1), (-536845, -2), (-500320, -3),
     (-463795, -4), (-390745, -5), (-354220, -6), (-317695, -7), (-244645, -8), (-208120, -9),
@@ -40,12 +40,12 @@ STEPS = [
         ({SPARK: b"3.5.9", LEGACY: b"", ZONE: b"UTC"}, HYBRID),
     ],
 )
-def test_the_footer_says_which_calendar_it_is(footer, expected):
+def test_the_calendar_is_read_from_the_footer(footer, expected):
     assert expected == Calendar.from_footer(footer)
 
 
 @pytest.mark.parametrize("calendar", [UNSPECIFIED, PROLEPTIC, HYBRID, Calendar("hybrid")])
-def test_what_is_written_is_what_is_read(calendar):
+def test_a_written_calendar_is_read_back(calendar):
     footer = {key.encode(): value.encode() for key, value in calendar.footer_metadata.items()}
 
     assert calendar == Calendar.from_footer(footer)
@@ -65,7 +65,7 @@ def of(dates, times):
 
 
 NEW = of([date(1582, 10, 15), None], [datetime(1900, 1, 1, tzinfo=UTC), None])
-#: 1000-02-20 in the hybrid calendar is the day whose number is that of 1000-02-25
+#: 1000-02-20 in the hybrid calendar has the day number of 1000-02-25
 OLD = of([date(1000, 2, 25), None], [datetime(1000, 2, 25, 13, tzinfo=UTC), None])
 
 
@@ -90,7 +90,7 @@ def test_newer_dates_are_the_same_in_every_calendar(have, wanted):
         (HYBRID, UNSPECIFIED, "hybrid calendar cannot be written in the unspecified one"),
     ],
 )
-def test_old_dates_of_which_the_day_is_not_known_are_refused(have, wanted, problem):
+def test_old_dates_in_an_unknown_calendar_are_refused(have, wanted, problem):
     with pytest.raises(UnsupportedError, match=rf"^p/f.parquet, column d: .*{problem}"):
         convert_calendar(OLD, have, wanted, "p/f.parquet")
 
@@ -110,7 +110,7 @@ def test_old_times_of_another_zone_are_refused():
         (pa.map_(pa.string(), pa.date32()), [("a", date(1500, 1, 1))]),
     ],
 )
-def test_old_dates_inside_of_others_are_found(kind, value):
+def test_old_dates_in_nested_columns_are_found(kind, value):
     rows = pa.RecordBatch.from_arrays([pa.array([value], kind)], ["c"])
 
     with pytest.raises(UnsupportedError, match="column c"):

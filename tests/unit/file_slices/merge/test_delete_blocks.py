@@ -1,4 +1,4 @@
-"""What delete blocks delete, and by which event times."""
+"""Decode delete blocks: keys and event times."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_several_event_times_come_together():
         ([pa.int32(), pa.int32()], ("k", "IntWrapper", {"value": 1})),
     ],
 )
-def test_event_times_of_another_shape_are_refused(types, record):
+def test_event_times_that_do_not_match_the_fields_are_refused(types, record):
     with pytest.raises(UnsupportedError, match=r"a\.log: a deletion's event time does not match"):
         read(types, record)
 

@@ -1,4 +1,4 @@
-"""Log records among each other as Hudi 0.x merges them."""
+"""Merge log records with each other as Hudi 0.x does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.file_slices.merge.precombine import pick_precombined
 
 
 def winner(kind, *times):
-    """Which of the records of one key, written in this order, wins."""
+    """Return the index of the winning record of one key, in written order."""
     none = np.zeros(len(times), np.bool_)
     codes = np.zeros(len(times), np.int64)
     ordering = [pa.array(times, kind)]
@@ -31,13 +31,13 @@ def winner(kind, *times):
         ((None, "-1.5", "0.0"), 1),
     ],
 )
-def test_decimals_below_zero_come_after_all_others(times, won):
+def test_negative_decimals_sort_last(times, won):
     values = [time and Decimal(time) for time in times]
 
     assert won == winner(pa.decimal128(20, 4), *values)
 
 
-def test_other_numbers_come_in_their_order():
+def test_other_numbers_sort_by_value():
 
     assert 1 == winner(pa.float64(), -2.5, 4.5, -1.5)
     assert 1 == winner(pa.int64(), -2, 4, -1)

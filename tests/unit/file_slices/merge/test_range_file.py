@@ -1,4 +1,4 @@
-"""What is said of parquet files that Arrow cannot read."""
+"""Report Parquet files that Arrow cannot read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reconciler.file_slices.merge.range_file import reading_parquet
 @pytest.mark.parametrize(
     "problem", [pa.ArrowInvalid("no magic bytes"), OSError("Corrupt snappy compressed data.")]
 )
-def test_whatever_arrow_calls_damage_is_damage_of_the_file(problem):
+def test_every_arrow_error_is_a_format_error_of_the_file(problem):
     said = f"^a/b.parquet: cannot be read as parquet: {problem}"
     with pytest.raises(FormatError, match=said), reading_parquet("a/b.parquet"):
         raise problem
 
 
-def test_what_arrow_says_in_several_lines_is_one_sentence():
+def test_an_arrow_message_of_several_lines_becomes_one_line():
     with pytest.raises(FormatError) as raised, reading_parquet("a/b.parquet"):
         raise OSError("Couldn't deserialize thrift:\n  no more data\n")
 

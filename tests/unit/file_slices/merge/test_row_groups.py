@@ -1,4 +1,4 @@
-"""Of a base file only the row groups and columns that are wanted are read, one group at a time."""
+"""Read only the wanted row groups and columns of a base file, one group at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BASE = "f1-0_0-1-1_1.parquet"
 RANDOM = np.random.default_rng(7)
 TABLE = pa.table({"id": np.arange(GROUPS * ROWS), "x": RANDOM.random(GROUPS * ROWS)})
 FILE = parquet_bytes(TABLE, row_group_size=ROWS, use_dictionary=False, compression="none")
-#: of a column in a row group, and of a footer at most, in bytes
+#: bytes of a column in a row group, and at most of a footer
 CHUNK, FOOTER = 8 * ROWS, 65_536
 
 
@@ -27,7 +27,7 @@ class Counting(MemoryFiles):
 
 
 def read(*kept, columns=None):
-    """The ids or else values that come, the bytes that are read, and the most that Arrow holds."""
+    """Return the ids or else the values, the bytes read, and the peak of Arrow memory."""
     source = Counting({BASE: FILE})
     reading = SliceReadOptions(
         rules=MergeRules(key_columns=("id",)), schema=TABLE.schema, columns=columns
@@ -41,14 +41,14 @@ def read(*kept, columns=None):
     return found, source.bytes_read, most
 
 
-def test_only_what_is_kept_is_read():
+def test_only_kept_row_groups_are_read():
     ids, size, _ = read(2, 3, 9)
 
     assert [*range(2 * ROWS, 4 * ROWS), *range(9 * ROWS, 10 * ROWS)] == ids
     assert 6 * CHUNK < size < 6.5 * CHUNK + FOOTER
 
 
-def test_of_what_is_kept_only_the_wanted_columns_are_read():
+def test_of_kept_row_groups_only_the_wanted_columns_are_read():
     values, size, _ = read(5, 11, columns=("x",))
 
     expected = TABLE["x"].to_pylist()
@@ -56,7 +56,7 @@ def test_of_what_is_kept_only_the_wanted_columns_are_read():
     assert 2 * CHUNK < size < 2.5 * CHUNK + FOOTER
 
 
-def test_where_no_row_group_is_kept_the_footer_is_all_that_is_read():
+def test_without_kept_row_groups_only_the_footer_is_read():
     ids, size, _ = read()
 
     assert [] == ids

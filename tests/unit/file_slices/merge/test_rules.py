@@ -1,4 +1,4 @@
-"""How tables of each version say what wins."""
+"""Find the merge rules of tables of each version."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_without_an_ordering_field_the_later_write_wins():
         ),
     ],
 )
-def test_what_cannot_be_merged_without_its_code_says_its_name(version, raw, said):
+def test_an_unsupported_merge_rule_is_named(version, raw, said):
     assert re.match(f"table t: .*{said}", rules(version, **raw).refusal)
 
 

@@ -1,4 +1,4 @@
-"""Columns of an older schema as columns of a newer one."""
+"""Convert columns of an older schema to a newer one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging base files and log blocks: what wins, what goes, what is refused."""
+"""Merge base files and log blocks: what wins, what is dropped, what is refused."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_deletions_inside_data_blocks_go_by_flag_operation_and_marker():
 @pytest.mark.parametrize(
     ("kind", "left"), [("int", []), ("long", ["a"]), (["null", "int"], []), (["null", "long"], [])]
 )
-def test_a_flagged_deletion_of_event_time_0_is_final_for_ints_and_of_none_always(kind, left):
+def test_a_flagged_deletion_is_final_for_event_time_0_of_an_int_and_for_none(kind, left):
     text = record_schema((KEY, "string"), ("ts", kind), ("_hoodie_is_deleted", "boolean"))
     schema = to_arrow_schema(text, "t")
     time = None if isinstance(kind, list) else 0
@@ -176,7 +176,7 @@ def test_of_equal_keys_in_a_base_file_the_first_is_merged():
     assert [row("a", 0, "log"), row("a", 2, "second"), row("b", 1, "b")] == found
 
 
-def test_a_rollback_takes_back_the_earlier_blocks_of_its_target():
+def test_a_rollback_removes_the_earlier_blocks_of_its_target():
     found = read_rows(
         SCHEMA,
         COMMIT,
@@ -237,7 +237,7 @@ def test_corrupt_half_written_and_change_blocks_are_skipped():
     assert [row("a", 1, "kept")] == found
 
 
-def test_blocks_that_nobody_committed_are_skipped_in_version_6():
+def test_uncommitted_blocks_are_skipped_in_version_6():
     committed = CommittedInstants(
         completed=frozenset({"3", "5"}), pending=frozenset({"2", "4"}), start="3"
     )
@@ -255,7 +255,7 @@ def test_time_travel_leaves_out_later_blocks():
         assert value == [r["v"] for r in found]
 
 
-def test_columns_are_chosen_and_deciding_ones_need_not_be_among_them():
+def test_columns_that_decide_the_merge_need_not_be_returned():
     found = read_rows(
         SCHEMA,
         EVENT,
@@ -306,7 +306,7 @@ def test_timestamps_of_older_writers_are_instants():
     assert [{KEY: "a", "t": moment}] == batch.to_pylist()
 
 
-def test_how_slices_are_read_travels_to_other_processes():
+def test_read_options_can_be_pickled():
     how = SliceReadOptions(
         rules=EVENT,
         schema=SCHEMA,
@@ -364,7 +364,7 @@ def test_what_cannot_be_merged_is_refused_by_name(logs, said):
         read_rows(SCHEMA, COMMIT, [logs])
 
 
-def test_a_table_of_custom_rules_is_refused_only_where_there_is_something_to_merge():
+def test_a_table_with_custom_rules_is_refused_only_when_there_are_logs():
     rules = MergeRules(refusal="table t: payload class a.B is not known")
 
     assert [row("a", 1, "x")] == read_rows(SCHEMA, rules, [], base=base(("a", 1, "x")))

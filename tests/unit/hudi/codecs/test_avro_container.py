@@ -1,4 +1,4 @@
-"""Avro containers: strict about their frame, deaf to what a damaged schema asks for."""
+"""Decode Avro containers strictly, without following a damaged schema."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def container(*records, schema=SCHEMA, **kwargs):
 
 
 def by_hand(schema, body, count=1):
-    """A container around any bytes."""
+    """Return a container with any bytes as its record."""
     text = json.dumps(schema).encode()
     head = (
         b"Obj\x01"
@@ -76,7 +76,7 @@ def test_no_prefix_of_a_container_decodes():
             avro_container.decode_container(WHOLE[:end], NAME, "f")
 
 
-def test_no_flipped_bit_of_its_frame_goes_unseen():
+def test_every_flipped_bit_of_the_frame_is_noticed():
     body = io.BytesIO()
     fastavro.schemaless_writer(body, SCHEMA, RECORD)
     whole, inside = by_hand(SCHEMA, body.getvalue()), [json.dumps(SCHEMA).encode(), body.getvalue()]
@@ -133,8 +133,8 @@ NO_BYTES = {"type": "fixed", "name": "E", "size": 0}
     [NAME, ["null", NAME], {"type": "array", "items": NAME}, {"type": "map", "values": NAME}],
     ids=["always", "perhaps", "a list", "a map"],
 )
-def test_a_schema_that_holds_itself_is_damage(kind):
-    """The library follows it until the stack is full, and the process is gone."""
+def test_a_schema_that_contains_itself_is_damaged(kind):
+    """The library would recurse until the stack overflows and the process dies."""
 
     with pytest.raises(FormatError, match=r"^f: .*contains itself"):
         avro_container.decode_container(by_hand(of([field(kind)]), encode_long(1) * 9), NAME, "f")
@@ -142,7 +142,7 @@ def test_a_schema_that_holds_itself_is_damage(kind):
 
 @pytest.mark.parametrize("items", ["null", EMPTY, NO_BYTES], ids=["null", "empty", "no bytes"])
 def test_a_list_whose_items_take_no_bytes_is_damage(items):
-    """Its length says how much memory the library takes, however short the file is."""
+    """The library would allocate the stated length, however short the file is."""
     inline = of([field({"type": "array", "items": items})])
     by_name = of([field(items), field({"type": "array", "items": "E"}, "y")])
     for schema in (inline,) if items == "null" else (inline, by_name):
@@ -165,7 +165,7 @@ def test_a_length_beyond_the_file_is_damage(kind):
         )
 
 
-def test_what_we_write_is_the_schema_the_record_and_nothing_more():
+def test_a_written_container_holds_only_schema_and_record():
     record = {
         "savepointedBy": "me",
         "savepointedAt": 1,

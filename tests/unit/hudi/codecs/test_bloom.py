@@ -1,4 +1,4 @@
-"""Bloom filters over record keys."""
+"""Build and query bloom filters over record keys."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from reconciler.hudi.codecs.bloom import (
     infer_type_code,
 )
 
-#: bytes with the sign that Java gives them, keys of every length that the hash treats apart
+#: bytes that Java treats as signed, and keys of every length that the hash handles separately
 KEYS = ["a", "ab", "abc", "abcd", "é", "aé", "漢字", "😀", "order:17,customer:x", "k" * 37]
-#: what the bundle of Hudi 1.2.0 gives: BloomFilterFactory.createBloomFilter(4, 0.01, 8, type)
+#: filters of Hudi 1.2.0: BloomFilterFactory.createBloomFilter(4, 0.01, 8, type)
 SIMPLE = "/////wAAAAcBAAAAJ/7f33d/"
 ROWS = "/////wAAAAcBAAAAJwAAAAQAAAAGAAAAAv////8AAAAHAQAAACf+mN0zf/////8AAAAHAQAAACfSxxNFfQ=="
 
@@ -34,12 +34,12 @@ def test_the_bits_are_those_of_real_hudi(code, text):
 
 
 @pytest.mark.parametrize(("code", "text"), [("SIMPLE", SIMPLE), ("DYNAMIC_V0", ROWS)])
-def test_a_text_tells_its_type(code, text):
+def test_the_type_is_inferred_from_the_text(code, text):
 
     assert code == infer_type_code(text, "f")
 
 
-def test_a_text_of_one_row_tells_its_type():
+def test_the_type_is_inferred_from_a_text_of_one_row():
 
     assert "DYNAMIC_V0" == infer_type_code(
         build_bloom_filter(pa.array(["a"]), BloomShape.from_options()).text, "f"
@@ -55,7 +55,7 @@ def test_hudis_defaults_are_the_defaults():
 
 
 @pytest.mark.parametrize(("entries", "error"), [(0, 0.1), (1, 0.0), (1, 1.0), (10**8, 1e-9)])
-def test_what_hudi_cannot_make_is_refused(entries, error):
+def test_options_that_hudi_cannot_use_are_refused(entries, error):
     with pytest.raises(ValueError, match="bloom filter"):
         BloomShape.from_options(entries=entries, error=error)
 
@@ -82,7 +82,7 @@ def test_the_length_of_the_text_is_known_before(code, count):
     assert len(builder.build().text) == builder.text_bytes
 
 
-def test_a_filter_too_big_for_a_byte_a_bit_has_the_same_bits(monkeypatch):
+def test_a_packed_large_filter_has_the_same_bits(monkeypatch):
     shape = BloomShape.from_options("SIMPLE", entries=4, error=0.01)
     monkeypatch.setattr(bloom, "_MAX_FLAGS", 8)
 

@@ -19,7 +19,7 @@ CELL_TAIL = b"\x00\x7f" + b"\xff" * 7 + b"\x04"
 
 
 class Fetch:
-    """A file in memory that remembers what was read of it."""
+    """A file in memory that records which ranges were read."""
 
     def __init__(self, data):
         self.data, self.read = data, []
@@ -77,7 +77,9 @@ def test_a_cut_off_file_is_an_error_with_the_path(cut):
 
 
 def test_every_changed_byte_before_the_trailer_is_noticed():
-    meta_index = SMALL.find(b"IDXROOT2", SMALL.find(b"IDXROOT2") + 1)  # never read: no meta blocks
+    meta_index = SMALL.find(
+        b"IDXROOT2", SMALL.find(b"IDXROOT2") + 1
+    )  # not read, because there are no meta blocks
     for at in {*range(len(SMALL) - 4096)} - {*range(meta_index, SMALL.find(b"FILEINF2"))}:
         damaged = SMALL[:at] + bytes([SMALL[at] ^ 0x10]) + SMALL[at + 1 :]
         with pytest.raises((FormatError, UnsupportedError)):
@@ -136,12 +138,12 @@ def cell(key, value):
 
 
 def short(key):
-    """The key as indexes of Hudi's own writer hold it: without the cell's tail."""
+    """Return the key as in indexes of Hudi's own writer: without the cell's tail."""
     return struct.pack(">h", len(key)) + key
 
 
 def leveled(groups, *, checksum=1, deep=b"IDXLEAF2"):
-    """An HFile with two index levels: groups of data blocks, of cells."""
+    """Return an HFile with two index levels: groups of data blocks of cells."""
     out, root, count = bytearray(), [], 0
     for group in groups:
         entries = []
@@ -157,7 +159,7 @@ def leveled(groups, *, checksum=1, deep=b"IDXLEAF2"):
         root.append(struct.pack(">qi", len(out), len(block)) + bytes([len(key)]) + key)
         out += block
     load = len(out)
-    # HBase writes the middle key behind the root's entries
+    # HBase writes the middle key after the root's entries
     out += framed(b"IDXROOT2", b"".join(root) + bytes(16), checksum=checksum)
     out += framed(b"IDXROOT2", b"", checksum=checksum)
     info_at = len(out)
@@ -206,7 +208,7 @@ def test_a_wrong_checksum_is_an_error(checksum):
         list(hfile_reader.parse_hfile(bytes(data), PATH).scan_all())
 
 
-def test_a_block_that_swells_is_an_error_and_takes_no_memory():
+def test_a_block_larger_than_its_header_is_an_error_and_takes_no_memory():
     bomb = zlib.compressobj(wbits=31)
     payload = bomb.compress(bytes(1 << 24)) + bomb.flush()
     plain = HEADER.pack(b"DATABLK*", len(payload), 64, -1, 0, 1 << 20, HEADER.size + len(payload))
@@ -261,7 +263,7 @@ def test_samples_read_few_blocks_of_many():
     assert sum(length for _, length in fetch.read) - before < 40 * 20_000
 
 
-def test_entries_that_start_alike_are_read_without_the_others():
+def test_entries_with_a_prefix_are_read_without_the_others():
     noise = random.Random(1)
     cells = [(b"%c=%03d" % (66 + n // 40, n), noise.randbytes(20_000)) for n in range(160)]
     fetch = Fetch(hfile_writer.encode_hfile(cells, "{}"))
@@ -276,7 +278,7 @@ def test_entries_that_start_alike_are_read_without_the_others():
     assert cells == list(file.scan_prefix(b""))
 
 
-def test_a_base_file_tells_its_first_and_last_key():
+def test_a_base_file_holds_its_first_and_last_key():
     data = hfile_writer.encode_hfile(CELLS[:5], "{}", is_base_file=True)
     info = hfile_reader.parse_hfile(data, PATH).info
 

@@ -65,7 +65,7 @@ def test_a_cut_off_block_at_the_end_is_corrupt_and_the_one_before_it_stands(cut)
 
 
 def test_garbage_between_blocks_makes_the_block_before_it_corrupt():
-    # Hudi's rule: what follows a block must be the end of the file or another block
+    # Hudi's rule: the end of the file or another block must follow a block
     assert [BlockType.CORRUPT, BlockType.AVRO_DATA] == kinds(ONE + b"garbage" + TWO)
 
 
@@ -109,7 +109,7 @@ def test_an_undamaged_header_of_the_same_make_is_read():
     "wrong",
     [{"version": 2}, {"kind": 7}, {"kind": -1}, {"key": 99}, {"count": -1}, {"count": 2**31 - 1}],
 )
-def test_what_a_well_framed_block_cannot_say_is_an_error(wrong):
+def test_contradictions_in_a_well_framed_block_are_errors(wrong):
     with pytest.raises(FormatError, match="bad log block at byte 0"):
         list(read_blocks(damaged_header(**wrong), PATH))
 
@@ -141,7 +141,7 @@ def test_a_delete_block_names_keys():
     assert ["k"] == read_delete_keys(block)
 
 
-def test_the_delete_block_that_opens_a_file_group_names_none():
+def test_the_delete_block_that_starts_a_file_group_has_no_keys():
     content = struct.pack(">ii", 3, 1) + b"\0"
 
     assert [] == read_delete_keys(LogBlock(type=BlockType.DELETE, header={}, content=content))

@@ -1,4 +1,4 @@
-"""Names of data files, parsed in columns."""
+"""Parse the names of data files as columns."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_an_undecodable_name_does_not_hide_its_neighbours():
     assert [9] == files.size.tolist()
 
 
-def test_nothing_is_a_table_too():
+def test_a_table_may_have_no_files():
     files = build_files([], ".parquet")
 
     assert 0 == len(files)
     assert () == files.partitions
 
 
-def test_other_letters_survive():
+def test_non_ascii_names_are_kept():
     files = build_files([("ключ=ä", [f"gä-0_0-1-2_{T1}.parquet"], [1])], ".parquet")
 
     assert ["gä-0"] == files.group_id.to_pylist()

@@ -1,4 +1,4 @@
-"""File slices in columns: which slice a log file belongs to, and what is visible."""
+"""Assign log files to slices and decide which slices are visible."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def view_of(names, instants, *, version=9, compactions=None, replaced=None, v6=N
 
 
 def slices(view, row_slice=None):
-    """Key -> names of its files."""
+    """Return key -> names of its files."""
     names = view.files.name.to_pylist()
     found = {view.times[key]: [] for key in view.key}
     for name, index in zip(names, view.row_slice if row_slice is None else row_slice, strict=True):
@@ -142,9 +142,9 @@ def test_the_newest_slice_with_files_is_newest_beside_an_empty_phantom():
     [
         (T[0], True),  # older than the timeline: archived
         (T[2], True),
-        (T[3], False),  # of nobody, in between
+        (T[3], False),  # of no instant, in between
         (T[4], False),  # pending
-        (T[6], False),  # of nobody, after the end
+        (T[6], False),  # of no instant, after the end
     ],
 )
 def test_only_completed_and_archived_writes_are_visible(instant, is_visible):
@@ -160,7 +160,7 @@ def test_without_a_completed_write_nothing_is_visible():
     assert [False] == view.is_visible.tolist()
 
 
-def test_succession_skips_what_is_invisible():
+def test_the_next_newer_slice_is_a_visible_one():
     instants = [done(T[0]), Instant(T[1], Action.COMMIT, State.INFLIGHT), done(T[2])]
     view = view_of([base(T[0]), base(T[1]), base(T[2])], instants)
 
@@ -183,7 +183,7 @@ def test_hudi_1_reads_version_6_logs_by_completion_time():
     assert {T[0]: [base(T[0])], T[3]: [log(T[0]), base(T[3])]} == slices(view, view.row_slice_1x)
 
 
-def test_replaced_groups_know_when():
+def test_replaced_groups_have_their_time():
     view = view_of(
         [base(T[0])], [done(T[0]), done(T[1], Action.REPLACECOMMIT)], replaced={("a", "g"): T[1]}
     )

@@ -87,7 +87,7 @@ def completed_rollback_of(commit):
 
 
 class Made(MemorySource):
-    """A metadata table in memory whose ``files`` partition is made of given base and log files."""
+    """A metadata table in memory whose ``files`` partition has the given base and log files."""
 
     def __init__(self, version, *, files, own=(), data=(), other=None):
         own_folder = f"{ROOT}/.hoodie" + ("/timeline" if version >= 8 else "")
@@ -117,7 +117,7 @@ BORN = {f"files-0000-0_0-0-0_{SOLO}.hfile": base({ALL: {"p": 1}, "p": {"f": 5, "
 
 
 def nine(*logs, data=(), **more):
-    """A table of version 9 with a log file for each (instant, bytes)."""
+    """Return a table of version 9 with a log file for each (instant, bytes)."""
     files = BORN | {f".files-0000-0_{time}.log.1_0-0-0": content for time, content in logs}
     own = [f"{SOLO}_20240101000000000.deltacommit"]
     own += [f"{time}_{time}.deltacommit" for time, _content in logs]
@@ -131,14 +131,14 @@ def test_sizes_only_grow():
     assert {"f": 5, "g": 6} == names
 
 
-def test_a_deletion_cancels_what_it_meets_and_stays_where_nothing_was():
+def test_a_deletion_cancels_an_entry_and_stays_without_one():
     names = {"f": 5, "g": None}
     merge_file_sizes(names, {"f": None, "g": None, "h": None})
 
     assert {"g": None, "h": None} == names
 
 
-def test_a_file_that_comes_back_after_its_deletion_is_listed():
+def test_a_file_added_after_its_deletion_is_listed():
     names = {"f": None}
     merge_file_sizes(names, {"f": 3})
 
@@ -151,8 +151,8 @@ def test_log_blocks_are_merged_over_the_base_file():
     assert {"p": {"g": 6, "h": 7}} == table.listed()
 
 
-def test_two_log_blocks_that_cancel_each_other_leave_the_base_file_as_it_is():
-    # so Hudi merges: the log blocks first
+def test_log_blocks_that_cancel_each_other_do_not_change_the_base_file():
+    # Hudi merges the log blocks first
     table = nine(
         ("20240102000000000", block("20240102000000000", {"p": {"f": 9}})),
         ("20240103000000000", block("20240103000000000", {"p": {"f": None}})),
@@ -162,7 +162,7 @@ def test_two_log_blocks_that_cancel_each_other_leave_the_base_file_as_it_is():
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_clean_deletes_twice_what_base_file_and_log_blocks_both_list(version):
+def test_a_clean_deletes_twice_a_name_in_base_file_and_log_blocks(version):
     log = block("20240102000000000", {"p": {"f": 9}})
     table = nine(("20240102000000000", log), data=["20240104000000000.clean.inflight"])
     if version == 6:
@@ -186,7 +186,7 @@ def test_a_clean_deletes_twice_what_base_file_and_log_blocks_both_list(version):
     assert {"p": {"g": 6}} == table.listed()
 
 
-def test_a_key_that_a_delete_block_names_is_gone_from_the_base_file():
+def test_a_delete_block_removes_a_key_of_the_base_file():
     time = "20240102000000000"
     table = nine((time, delete(time, b"p") + block(time, {"p": {"h": 7}})))
 
@@ -207,7 +207,7 @@ def test_blocks_of_another_kind_are_refused():
         table.listed()
 
 
-def test_the_block_of_a_pending_write_is_not_seen():
+def test_the_block_of_a_pending_write_is_not_read():
     table = nine(
         ("20240102000000000", block("20240102000000000", {"p": {"h": 7}})),
         data=["20240102000000000.inflight"],
@@ -220,12 +220,12 @@ SIX = [f"{SOLO}.deltacommit", "20240102000000000.deltacommit", "2024010300000000
 
 
 def six(*blocks, data=(), own=SIX, **more):
-    """A table of version 6 with one log file for each."""
+    """Return a table of version 6 with one log file for each."""
     names = [f".files-0000-0_{SOLO}.log.{n}_0-0-0" for n in range(1, len(blocks) + 1)]
     return Made(6, files=BORN | dict(zip(names, blocks, strict=True)), own=own, data=data, **more)
 
 
-def test_version_6_sees_the_blocks_of_instants_that_are_completed_on_both_timelines():
+def test_version_6_reads_blocks_of_instants_completed_on_both_timelines():
     blocks = [
         block("20240102000000000", {"p": {"h": 7}}),
         block("20240103000000000", {"p": {"i": 8}}),
@@ -236,7 +236,7 @@ def test_version_6_sees_the_blocks_of_instants_that_are_completed_on_both_timeli
     assert {"p": {"f": 5, "g": 6, "h": 7}} == six(*blocks, data=data).listed()
 
 
-def test_what_a_rollback_undid_counts_because_its_own_block_takes_it_back():
+def test_blocks_of_a_rolled_back_instant_count_because_the_rollback_cancels_them():
     blocks = [
         block("20240102000000000", {"p": {"h": 7}}),
         block("20240103000000000", {"p": {"h": None}}),
@@ -247,7 +247,7 @@ def test_what_a_rollback_undid_counts_because_its_own_block_takes_it_back():
     assert {"p": {"f": 5, "g": 6}} == six(*blocks, data=data, other=other).listed()
 
 
-def test_what_a_restore_undid_counts_too():
+def test_blocks_of_restored_instants_count_too():
     restore = {
         "startRestoreTime": "1",
         "timeTakenInMillis": 1,
@@ -302,7 +302,7 @@ def test_a_rollback_block_drops_the_earlier_blocks_of_its_target():
     assert {"p": {"f": 5, "g": 6, "i": 8}} == table.listed()
 
 
-def test_a_block_that_a_log_compaction_took_in_is_not_counted_twice():
+def test_a_block_in_a_log_compaction_is_not_counted_twice():
     compacted = (HeaderKey.COMPACTED_BLOCK_TIMES, "20240102000000000,20240103000000000")
     blocks = [
         block("20240102000000000", {"p": {"h": 7}}),
@@ -327,7 +327,7 @@ def test_a_base_file_of_a_compaction_that_is_not_completed_is_not_read():
     assert {"p": {"f": 5, "g": 6, "h": 7}} == table.listed()
 
 
-def test_logs_before_the_newest_base_file_are_in_it_already():
+def test_logs_older_than_the_newest_base_file_are_ignored():
     table = nine(
         ("20240102000000000", block("20240102000000000", {"p": {"h": 7}})),
         ("20240104000000000", block("20240104000000000", {"p": {"i": 8}})),
@@ -450,11 +450,11 @@ def test_a_metadata_table_that_lists_no_files_is_refused():
         decide_sync(Action.CLEAN, ["column_stats"])
 
 
-def test_nothing_is_done_while_an_index_is_being_built():
+def test_a_clean_waits_for_an_index_build():
     with pytest.raises(BusyError, match="record_index are being built"):
         decide_sync(Action.CLEAN, ["files"], ["record_index"])
 
 
-def test_a_clustering_is_not_judged_without_what_it_moves():
+def test_a_clustering_needs_the_facts_of_its_files():
     with pytest.raises(UnsupportedError, match="after a clustering"):
         decide_sync(Action.CLUSTERING, ["files"])

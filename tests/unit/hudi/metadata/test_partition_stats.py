@@ -1,4 +1,4 @@
-"""What partition_stats says of a partition, whatever lies over what."""
+"""Merge records of partition_stats over each other."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Table:
 
 
 def record(least, greatest, *, tight=True, deleted=False, values=2, nulls=0, wrapper="LongWrapper"):
-    """A record of the column c in the partition p."""
+    """Return a record of the column c in the partition p."""
     parsed = parse_schema(SCHEMA, "")
     said = {
         "fileName": "p",
@@ -93,12 +93,12 @@ def record(least, greatest, *, tight=True, deleted=False, values=2, nulls=0, wra
 
 
 def known(table):
-    """Least, greatest, values and nulls of what is known of c in p; None where it was deleted."""
+    """Return least, greatest, values and nulls of c in p; None where they were deleted."""
     (found,) = read_partition_ranges(table, ["c", "d"], ["p", "q"]).values()
     return found and (found.least, found.greatest, found.values, found.nulls)
 
 
-def test_what_is_not_there_is_not_known():
+def test_a_missing_record_gives_no_range():
     assert {} == read_partition_ranges(Table(), ["c"], ["p"])
     assert {} == read_partition_ranges(Table(record(1, 2)), ["d"], ["p"])
 
@@ -108,23 +108,23 @@ def test_what_is_not_there_is_not_known():
     [
         (Table(record(1, 2)), (1, 2, 2, 0)),
         (Table(base=record(1, 2)), (1, 2, 2, 0)),
-        # a tight one takes the place of all before, another one widens them
+        # a tight record replaces all earlier ones, another one widens them
         (Table(record(1, 9), record(3, 4), base=record(0, 99)), (3, 4, 2, 0)),
         (Table(record(1, 9), record(5, 12, tight=False), base=record(0, 99)), (1, 12, 4, 0)),
         (Table(record(5, 12, tight=False), base=record(0, 9, nulls=1)), (0, 12, 4, 1)),
         (Table(record(5, 6, tight=False), record(7, 8, tight=False)), (5, 8, 4, 0)),
-        # what is deleted is no more, and nothing below it counts
+        # a deletion hides everything below it
         (Table(record(1, 2), record(None, None, deleted=True)), None),
         (Table(record(1, 2, deleted=True), record(5, 6, tight=False)), (5, 6, 2, 0)),
         (Table(record(None, None, deleted=True), base=record(0, 99)), None),
         (Table(None, record(5, 6, tight=False), base=record(0, 99)), (5, 6, 2, 0)),
     ],
 )
-def test_newer_records_count_as_hudi_joins_them(table, said):
+def test_newer_records_are_merged_as_in_hudi(table, said):
     assert said == known(table)
 
 
-def test_a_record_that_is_deleted_by_key_is_not_there():
+def test_a_record_deleted_by_key_is_ignored():
     assert {} == read_partition_ranges(Table(record(1, 2), None, base=record(0, 99)), ["c"], ["p"])
 
 
@@ -144,7 +144,7 @@ def one(least, greatest):
     )
 
 
-def test_bounds_of_two_types_are_not_joined():
+def test_bounds_of_two_types_are_not_merged():
     assert 1 == merge_ranges(one(1, 2), one(None, None), "p").least
     with pytest.raises(UnsupportedError, match="p, column c: the new bounds have another type"):
         merge_ranges(one(1, 2), one("a", "b"), "p")

@@ -1,4 +1,4 @@
-"""Records of the metadata table's indexes; those of real tables are in tests/tables."""
+"""Encode records of the metadata table's indexes; those of real tables are in tests/tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def stats(found, wrappings, text=None):
     return decode_record(value, parse_schema(records.schema, ""), "")["ColumnStatsMetadata"]
 
 
-def test_a_schema_without_newer_fields_gets_none():
+def test_fields_missing_in_the_schema_are_left_out():
     expected = {
         "fileName": NAME,
         "columnName": "c",
@@ -73,7 +73,7 @@ def test_bounds_of_nulls_are_null():
     assert (None, None) == (found["minValue"], found["maxValue"])
 
 
-def test_infinity_stands_for_nan_which_hudi_cannot_compare():
+def test_nan_is_stored_as_infinity():
     some = stats(one(least=0.0, greatest=math.nan), {"c": DOUBLE})
     all_of_them = stats(one(least=math.nan, greatest=math.nan), {"c": DOUBLE})
 
@@ -107,7 +107,7 @@ def test_infinity_stands_for_nan_which_hudi_cannot_compare():
         ),
     ],
 )
-def test_what_the_index_cannot_say_is_refused(found, wrappings, problem):
+def test_bounds_that_the_index_cannot_hold_are_refused(found, wrappings, problem):
     with pytest.raises(UnsupportedError, match=problem):
         stats(found, wrappings)
 
@@ -120,7 +120,7 @@ def typed(said):
 @pytest.mark.parametrize(
     ("bound", "digits"), [("3.25", 325), ("3.250", 325), ("-3", -300), ("0.5", 50), ("1E2", 10000)]
 )
-def test_the_digits_of_a_decimal_are_those_of_the_scale_that_the_index_keeps(bound, digits):
+def test_a_decimal_is_stored_with_the_scale_of_the_index(bound, digits):
     _name, said = typed("7,2").wrap(Decimal(bound), "f")
 
     assert digits == int.from_bytes(said["value"], "big", signed=True)
@@ -131,7 +131,7 @@ def test_a_decimal_of_more_digits_than_the_index_keeps_is_refused():
         typed("7,2").wrap(Decimal("3.255"), "f")
 
 
-def test_a_field_that_must_be_filled_and_is_not_known_is_refused():
+def test_an_unknown_required_field_is_refused():
     with pytest.raises(UnsupportedError, match="metadata: its records have a field 'newer'"):
         stats(one(), {"c": INT}, schema(("newer", "long")))
 
@@ -144,7 +144,7 @@ def test_an_index_that_the_schema_does_not_have_is_refused():
 
 
 @pytest.mark.parametrize("name", ["files-0000-0_0-1-2_2024.parquet", "part.parquet"])
-def test_a_file_id_that_is_no_uuid_is_refused(name):
+def test_a_file_id_that_is_not_a_uuid_is_refused(name):
     with pytest.raises(UnsupportedError, match="its file id is not a UUID with a number"):
         RecordEncoder(schema=schema(), path="metadata").encode_record_location("p", name, 1)
 

@@ -56,7 +56,7 @@ def value(partition="p=a", uid=UID, number=0, **more):
 
 
 class Counted(MemorySource):
-    """What is read of the only file group's base file."""
+    """The ranges read of the only file group's base file."""
 
     def __init__(self, cells):
         data = hfile_writer.encode_hfile(sorted(cells.items()), SCHEMA, is_base_file=True)
@@ -100,7 +100,7 @@ class Counted(MemorySource):
         (value(fileIdEncoding=1, fileId="00000003-any text"), ("p=a", "00000003-any text")),
     ],
 )  # fmt: skip
-def test_a_place_is_a_partition_and_a_file_id(cell, place):
+def test_a_location_is_a_partition_and_a_file_id(cell, place):
     assert {"k": place} == Counted({b"k": cell}).places("k")
 
 
@@ -118,7 +118,7 @@ def test_keys_of_any_order_and_letters_are_found_and_others_not():
     }
 
 
-def test_of_a_big_index_only_what_may_hold_a_key_is_read():
+def test_only_blocks_that_may_hold_a_key_are_read():
     cells = {b"k%06d" % n: value(number=n % 7) for n in range(100_000)}
     table = Counted(cells)
     size = len(table.files[table.path])
@@ -131,7 +131,7 @@ def test_of_a_big_index_only_what_may_hold_a_key_is_read():
     assert len(table.reads) <= 2 + size / (8 << 20)
 
 
-def test_an_entry_that_says_nothing_of_a_row_is_damage():
+def test_an_entry_without_a_location_is_damaged():
     nothing = encode_record({"recordIndexMetadata": None}, parse_schema(SCHEMA, "f"))
     with pytest.raises(FormatError, match=NAME):
         Counted({b"k": nothing}).places("k")

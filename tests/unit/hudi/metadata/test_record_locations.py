@@ -14,7 +14,7 @@ from tests.memory_source import MemorySource
 
 
 class Table:
-    """A record index of so many file groups, and the keys of files by path."""
+    """A record index with a number of file groups, and the keys of files by path."""
 
     def __init__(self, groups, keys, definition=None):
         self.source = MemorySource()
@@ -39,7 +39,7 @@ class Table:
         )
 
     def blocks(self):
-        """File group -> key -> value."""
+        """Return file group -> key -> value."""
         places = [(path, len(path), path.encode()) for path in self.keys]
         found = {}
         for told in build_location_blocks(self, places, self.read, "{}"):
@@ -52,7 +52,7 @@ class Table:
         return found
 
     def deleted(self, *gone):
-        """File group -> the keys that are written, None where there is no block; those deleted."""
+        """Return file group -> (written keys, None without a block; deleted keys)."""
         places = [(path, len(path), path.encode()) for path in self.keys]
         arrays = [pa.array(some, pa.string()) for some in gone]
         return {
@@ -84,7 +84,7 @@ def test_every_key_is_in_the_file_group_of_its_hash():
     } == table.blocks()
 
 
-def test_of_rows_with_one_key_the_last_one_counts():
+def test_the_last_row_of_a_key_counts():
     table = Table(1, {"f": [["k", "a"], ["k"]], "g": [["k"]], "h": [["z"]]})
 
     assert {"record-index-0000-0": {b"a": b"f", b"k": b"g", b"z": b"h"}} == table.blocks()
@@ -108,21 +108,21 @@ def test_keys_that_no_index_holds_are_refused(keys, said):
         Table(1, {"f": [keys]}).blocks()
 
 
-def test_a_key_of_the_greatest_length_is_held():
+def test_a_key_of_maximum_length_is_indexed():
     (found,) = Table(1, {"f": [["a" * 32_767]]}).blocks().values()
 
     assert {b"a" * 32_767: b"f"} == found
 
 
 @pytest.mark.parametrize("said", ["true", "TRUE", "perhaps"])
-def test_an_index_that_says_that_it_is_partitioned_is_refused(said):
+def test_a_partitioned_index_is_refused(said):
     table = Table(1, {"f": [["a"]]}, {"indexOptions": {"isPartitioned": said}})
     with pytest.raises(UnsupportedError, match="keeps keys per partition"):
         table.blocks()
 
 
 @pytest.mark.parametrize("definition", [{}, {"indexOptions": {"isPartitioned": "false"}}])
-def test_one_that_says_that_it_is_not_is_written(definition):
+def test_an_index_marked_as_not_partitioned_is_written(definition):
     table = Table(1, {"f": [["a"]]}, definition)
 
     assert {"record-index-0000-0": {b"a": b"f"}} == table.blocks()
@@ -135,7 +135,7 @@ def test_file_groups_with_a_gap_are_refused():
         table.blocks()
 
 
-def test_a_key_that_is_gone_is_deleted_in_the_file_group_of_its_hash():
+def test_a_removed_key_is_deleted_in_the_file_group_of_its_hash():
     table = Table(2, {"f": [["aa"]]})
 
     assert {
@@ -144,7 +144,7 @@ def test_a_key_that_is_gone_is_deleted_in_the_file_group_of_its_hash():
     } == table.deleted(["é😀", "ab"], ["b", "ab"], [])
 
 
-def test_a_key_that_went_elsewhere_is_written_and_not_deleted():
+def test_a_moved_key_is_written_and_not_deleted():
     assert {"record-index-0000-0": ([b"a", b"k"], ["z"])} == Table(
         1, {"f": [["k"]], "g": [["a"]]}
     ).deleted(["k", "z", "a"])

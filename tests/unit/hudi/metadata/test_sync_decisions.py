@@ -23,7 +23,7 @@ def decisions(live=EVERYTHING, *, rows=1, version=9, action=Action.CLUSTERING, *
 
 
 @pytest.mark.parametrize("action", [Action.CLUSTERING, Action.REPLACECOMMIT])
-def test_a_rewrite_tells_everything_but_the_bounds_of_partitions_which_stay(action):
+def test_a_rewrite_syncs_everything_except_partition_stats(action):
     assert {
         "bloom_filters": SYNC,
         "column_stats": SYNC,
@@ -33,7 +33,7 @@ def test_a_rewrite_tells_everything_but_the_bounds_of_partitions_which_stay(acti
     } == decisions(action=action)
 
 
-def test_partition_stats_go_with_column_stats():
+def test_partition_stats_are_dropped_with_column_stats():
     verdicts = decide_sync(
         Action.CLUSTERING,
         EVERYTHING,
@@ -54,24 +54,24 @@ def test_partition_stats_go_with_column_stats():
     }
 
 
-def test_partition_stats_alone_go():
-    # the next write would compute them anew from statistics that the new files don't have
+def test_partition_stats_without_column_stats_are_dropped():
+    # the next write would recompute them from statistics that the new files lack
     assert {"files": SYNC, "partition_stats": DROP} == decisions(("files", "partition_stats"))
 
 
 @pytest.mark.parametrize("name", ["bloom_filters", "record_index"])
-def test_what_cannot_be_told_goes_alone(name):
+def test_only_the_partition_with_an_obstacle_is_dropped(name):
     found = decisions(**{name: "why"})
 
     assert [name] == [one for one, decision in found.items() if decision is DROP]
 
 
-def test_the_record_index_goes_from_one_row_too_many():
+def test_the_record_index_is_dropped_above_the_row_limit():
     assert SYNC is decisions(rows=MAX_RECORDS)["record_index"]
     assert DROP is decisions(rows=MAX_RECORDS + 1)["record_index"]
 
 
-def test_the_planner_sees_what_will_go_before_a_file_is_written():
+def test_the_planner_knows_drops_before_a_file_is_written():
     verdicts = decide_rewrite_sync(EVERYTHING, table_version=9, rows=5_000_000)
 
     assert "5000000 rows move, more than the 4000000 that are written" == (
@@ -80,7 +80,7 @@ def test_the_planner_sees_what_will_go_before_a_file_is_written():
     assert {"record_index"} == {n for n, v in verdicts.items() if v.decision is DROP}
 
 
-def test_without_a_metadata_table_nothing_is_judged_whatever_the_version():
+def test_without_a_metadata_table_there_are_no_decisions():
     assert {} == decide_rewrite_sync((), table_version=7, rows=1)
 
 
@@ -92,7 +92,7 @@ def test_without_a_metadata_table_nothing_is_judged_whatever_the_version():
         ("vector_index_v", "partition 'vector_index_v' is unknown"),
     ],
 )
-def test_an_index_that_nobody_builds_anew_stops_the_rewrite(name, said):
+def test_an_index_that_no_writer_rebuilds_stops_the_rewrite(name, said):
     with pytest.raises(UnsupportedError, match=said) as problem:
         decide_rewrite_sync(("files", name), table_version=9, rows=1)
 
@@ -104,12 +104,12 @@ def test_a_metadata_table_of_an_unknown_version_stops_the_rewrite():
         decide_rewrite_sync(EVERYTHING, table_version=7, rows=1)
 
 
-def test_nothing_is_judged_while_an_index_is_being_built():
+def test_a_rewrite_waits_for_an_index_build():
     with pytest.raises(BusyError, match="record_index are being built"):
         decide_rewrite_sync(("files",), table_version=9, rows=1, inflight=["record_index"])
 
 
-def test_a_write_tells_everything_and_the_bounds_of_its_partitions_too():
+def test_a_write_syncs_everything_with_partition_stats():
     verdicts = decide_write_sync(EVERYTHING, table_version=9)
 
     assert dict.fromkeys(EVERYTHING, SYNC) == {n: v.decision for n, v in verdicts.items()}
@@ -128,20 +128,20 @@ def test_a_write_tells_everything_and_the_bounds_of_its_partitions_too():
         ),
     ],
 )
-def test_bounds_that_cannot_be_told_after_a_write_go(obstacles, gone):
+def test_partition_stats_with_an_obstacle_are_dropped_by_a_write(obstacles, gone):
     facts = NewFilesFacts(table_version=9, rows=1, obstacles=obstacles, adds_values=True)
     verdicts = decide_sync(Action.COMMIT, EVERYTHING, (), facts)
 
     assert gone == {n: v.because for n, v in verdicts.items() if v.decision is DROP}
 
 
-def test_a_write_stops_at_an_index_that_nobody_builds_anew():
+def test_a_write_stops_at_an_index_that_no_writer_rebuilds():
     with pytest.raises(UnsupportedError, match=r"secondary index i, .*let Hudi write the rows"):
         decide_write_sync(("files", "secondary_index_i"), table_version=9)
     with pytest.raises(UnsupportedError, match="a write cannot update it; let Hudi write"):
         decide_write_sync(("files", "vector_index_v"), table_version=9)
 
 
-def test_other_actions_are_not_known():
+def test_other_actions_are_refused():
     with pytest.raises(UnsupportedError, match="after a restore"):
         decisions(action=Action.RESTORE)

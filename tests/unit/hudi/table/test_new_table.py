@@ -1,4 +1,4 @@
-"""What a new table says of itself, beside what real Hudi's writers said of theirs."""
+"""Compare the properties of a new table with those that real Hudi writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.storage.open import open_storage
 from tests.rewrite_jobs import TABLES
 
 PATH = ".hoodie/hoodie.properties"
-#: what writers leave out or write down by their own options, and no reader needs
+#: properties that depend on writer options and that no reader needs
 VARIES = {
     "hoodie.compaction.payload.class",
     "hoodie.compaction.record.merger.strategy",
@@ -90,7 +90,7 @@ LIKE_REAL = {
         hive_style=False,
     ),
 }
-#: a table of each version whose metadata table is in the archive
+#: for each version, a table whose metadata table is in the test archive
 WITH_METADATA = {6: "v6_cow_part", 8: "v8_mor_part", 9: "v9_cow_part"}
 
 
@@ -104,7 +104,7 @@ def parsed(new):
 
 
 @pytest.mark.parametrize("name", LIKE_REAL)
-def test_a_new_table_says_what_real_hudi_says_of_one_like_it(name):
+def test_properties_of_a_new_table_equal_those_of_real_hudi(name):
     ours, real = (
         parse_java_properties(LIKE_REAL[name].properties_bytes, PATH),
         parse_java_properties(packed(name, PATH), PATH),
@@ -127,7 +127,7 @@ def test_records_of_a_new_table_merge_by_event_time_only_where_it_has_one(versio
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_instants_of_a_new_table_are_in_utc_unless_its_writers_count_elsewhere(version):
+def test_instants_of_a_new_table_are_in_utc_unless_its_writers_use_another_zone(version):
     assert parsed(NewHudiTable(name="t", version=version, record_keys=("id",))).timezone == "UTC"
     local = NewHudiTable(name="t", version=version, record_keys=("id",), is_utc=False)
     assert parsed(local).timezone is None
@@ -138,14 +138,14 @@ def test_the_checksum_is_of_database_and_name():
 
 
 @pytest.mark.parametrize(("version", "name"), WITH_METADATA.items())
-def test_the_metadata_table_of_a_new_table_says_what_real_hudi_s_says(version, name):
+def test_properties_of_a_new_metadata_table_equal_those_of_real_hudi(version, name):
     real = parse_java_properties(packed(name, PROPERTIES), PROPERTIES)
 
     assert real == parse_java_properties(build_metadata_properties(name, version), PROPERTIES)
 
 
 @pytest.mark.parametrize(("version", "name"), WITH_METADATA.items())
-def test_its_records_have_the_schema_of_real_ones_to_the_letter(version, name):
+def test_the_record_schema_equals_that_of_real_hudi(version, name):
     with zipfile.ZipFile(TABLES / f"{name}.zip") as file:
         first = next(n for n in file.namelist() if "/files/files-0000-0_" in n and "000000" in n)
         data = file.read(first)
@@ -158,7 +158,7 @@ def test_its_records_have_the_schema_of_real_ones_to_the_letter(version, name):
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("partitions", [{}, {"": {"a.parquet": 3}}, {"p=1": {}, "p=2": {"b": 7}}])
-def test_the_first_listing_lists_what_is_there(tmp_path, version, partitions):
+def test_the_first_listing_has_the_existing_files(tmp_path, version, partitions):
     storage, data = open_storage(str(tmp_path)), Timeline.from_files([])
     for write in build_first_listing(
         storage,

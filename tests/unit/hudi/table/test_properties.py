@@ -1,4 +1,4 @@
-"""``hoodie.properties``: what is read from it, what is refused by name, and what is damage."""
+"""Read ``hoodie.properties``: values, unsupported settings and damage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATH = ".hoodie/hoodie.properties"
 
 
 def text(changes=None):
-    """The minimal properties with changes; None takes a key out."""
+    """Return the minimal properties with changes; None removes a key."""
     wanted = {k: v for k, v in (MINIMAL | (changes or {})).items() if v is not None}
     return format_java_properties(wanted)
 
@@ -63,7 +63,7 @@ def test_java_properties_are_read_as_java_reads_them(line, expected):
 
 
 @pytest.mark.parametrize("line", [b"a=\\u12", b"a=\\u12g4", b"a=\\u 123", b"a=b\\"])
-def test_an_escape_that_is_none_is_damage(line):
+def test_an_invalid_escape_is_damage(line):
 
     with pytest.raises(FormatError, match=r"hoodie\.properties: an escape"):
         parse_java_properties(line, PATH)
@@ -131,7 +131,7 @@ def test_the_first_layout_keeps_its_timeline_in_the_root_of_its_folder():
     )
 
 
-def test_lists_lose_blanks_and_key_generators():
+def test_lists_are_stripped_of_blanks_and_key_generators():
     found = parsed(
         hoodie_table_partition_fields="dt:SIMPLE, ts:TIMESTAMP,,p",
         hoodie_table_metadata_partitions="files, column_stats",
@@ -145,7 +145,7 @@ def test_lists_lose_blanks_and_key_generators():
 
 
 @pytest.mark.parametrize(("written", "expected"), [("UTC", "UTC"), ("utc", "UTC"), ("LOCAL", None)])
-def test_only_a_utc_timeline_tells_its_zone(written, expected):
+def test_only_a_utc_timeline_has_a_known_zone(written, expected):
 
     assert expected == parsed(hoodie_table_timeline_timezone=written).timezone
 
@@ -181,7 +181,7 @@ def test_what_is_not_supported_is_refused_by_name(key, value, said):
         ("hoodie.table.format", "native"),
     ],
 )
-def test_what_is_usual_may_be_written_out(key, value):
+def test_default_values_may_be_explicit(key, value):
 
     assert value == TableProperties.parse(text({key: value}), PATH).raw[key]
 
@@ -209,7 +209,7 @@ def test_damage_names_the_file_and_what_to_do(key, value, said):
 
 
 class Shelf:
-    """A store that answers each read from a list of answers; None: not there."""
+    """A store that answers each read from a list; None means a missing file."""
 
     location = "/t"
 
@@ -279,6 +279,6 @@ def test_a_changed_value_leaves_every_other_byte_as_it_is():
 
 
 @pytest.mark.parametrize("text", [b"b=1\n", b"a=1\\\n2\n", b"b=\\\na=1\n", b"#a=1\n"])
-def test_a_value_that_has_no_line_of_its_own_is_not_changed(text):
+def test_a_value_without_a_line_of_its_own_is_not_changed(text):
     with pytest.raises(FormatError, match=r"p: a has no line of its own"):
         replace_value(text, "a", "2", "p")

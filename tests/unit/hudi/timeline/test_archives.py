@@ -1,4 +1,4 @@
-"""Archived timelines of both layouts: which files count, and what they may not be."""
+"""Read the archived timelines of both layouts, and report damage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.storage.api import StorageEntry
 
 
 class Shelf:
-    """Files of one folder in memory; remembers what was read."""
+    """Files of one folder in memory; records which were read."""
 
     def __init__(self, files):
         self.files, self.read_names = dict(files), []
@@ -41,7 +41,7 @@ class Shelf:
 
 
 def history(*rows):
-    """A history file of (requested, completed, action) rows, with columns nobody asks for."""
+    """Return a history file of (requested, completed, action) rows, with extra columns."""
     columns = dict(
         zip(("instantTime", "completionTime", "action"), zip(*rows, strict=True), strict=True)
     )
@@ -97,7 +97,7 @@ def test_without_a_manifest_nothing_is_archived(files):
     assert None is find_newest_time(Shelf(files), "h")
 
 
-def test_what_archived_files_held_comes_newest_first_and_a_file_at_a_time():
+def test_archived_files_are_read_newest_first_one_at_a_time():
     more = history(("21", "22", "commit"), ("23", "24", "clean"))
     files = LSM | {"manifest_2": manifest("10_10_0.parquet", "21_23_0.parquet")}
     shelf = Shelf(files | {"21_23_0.parquet": more})
@@ -154,7 +154,7 @@ def test_damage_of_the_history_names_the_file(name, data, said):
         archived(LSM | {name: data})
 
 
-def test_an_archived_action_that_nobody_knows_is_refused():
+def test_an_unknown_archived_action_is_refused():
 
     with pytest.raises(UnsupportedError, match=r"20_20_1\.parquet: unknown timeline action 'jump'"):
         archived(LSM | {"20_20_1.parquet": history(("20", "21", "jump"))})
@@ -170,7 +170,7 @@ def test_an_instant_of_an_upgraded_table_may_have_no_completion_time():
     )
 
 
-def test_every_cut_of_a_history_file_is_an_error_of_ours():
+def test_every_truncated_history_file_is_a_format_error():
     whole = LSM["20_20_1.parquet"]
     for end in range(0, len(whole), 7):
         with pytest.raises(ReconcilerError, match="20_20_1"):
@@ -256,7 +256,7 @@ def test_only_a_completed_state_has_a_completion_time():
     assert [None, "5"] == [a.completed for a in found]
 
 
-def test_what_archived_writes_held_comes_newest_first_and_a_file_at_a_time():
+def test_archived_writes_are_read_newest_first_one_file_at_a_time():
     said = {"operationType": "UPSERT"}
     late = block(entry("3", content=said), entry("4", "clean"), entry("5", content=said))
     shelf = Shelf(
@@ -276,7 +276,7 @@ def test_what_archived_writes_held_comes_newest_first_and_a_file_at_a_time():
 FIRST, SECOND, BOTH = (f".commits_.archive.{n}_1-0-1" for n in (1, 2, 3))
 
 
-def test_what_stands_in_a_merged_file_too_is_read_once():
+def test_records_of_a_merged_file_are_read_once():
     files = {
         FIRST: block(entry("1")),
         SECOND: block(entry("2")),
@@ -289,7 +289,7 @@ def test_what_stands_in_a_merged_file_too_is_read_once():
 
 
 @pytest.mark.parametrize("plan", [b"", merge_plan(BOTH, FIRST, SECOND), merge_plan(None)])
-def test_a_merge_that_has_not_written_its_file_counts_for_nothing(plan):
+def test_an_unfinished_merge_is_ignored(plan):
     files = {FIRST: block(entry("1")), SECOND: block(entry("2")), "mergeArchivePlan": plan}
 
     assert ["1", "2"] == logs(files)

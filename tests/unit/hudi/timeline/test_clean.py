@@ -1,4 +1,4 @@
-"""Cleaner plans and clean metadata: what is taken from them and what is damage."""
+"""Read cleaner plans and clean metadata, and report damage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ METADATA = CleanMetadata(
 
 
 def record_of(data):
-    """What fastavro reads, and the schema in the file."""
+    """Return the record that fastavro reads, and the schema in the file."""
     reader = fastavro.reader(io.BytesIO(data))
     return next(reader), json.loads(reader.metadata["avro.schema"])
 
@@ -54,7 +54,7 @@ def plan_record(**changes):
 
 
 def written_by_an_older_hudi(schema_file, data, without):
-    """The same record under a schema that lacks some fields, as fastavro writes it."""
+    """Return the record with a schema that lacks some fields, as fastavro writes it."""
     schema = json.loads(load_schema_text(schema_file))
     schema["fields"] = [f for f in schema["fields"] if f["name"] not in without]
     record, _ = record_of(data)
@@ -68,7 +68,7 @@ def test_a_plan_is_read_as_it_was_written():
     assert PLAN == CleanerPlan.parse(PLAN.encode("/tables/t"), PATH)
 
 
-def test_a_plan_without_a_boundary_is_read_as_it_was_written():
+def test_a_plan_without_an_earliest_instant_is_read_as_it_was_written():
     plan = replace(PLAN, policy="KEEP_LATEST_FILE_VERSIONS", earliest_instant=None)
 
     assert plan == CleanerPlan.parse(plan.encode("s3://b/t"), PATH)
@@ -168,7 +168,7 @@ def test_metadata_of_version_1_names_full_paths():
 
 
 def test_files_of_older_hudi_lack_fields_which_take_their_defaults():
-    """Hudi 0.14 has no extra metadata; before that there was no last completed commit."""
+    """Hudi 0.14 has no extra metadata; older versions have no last completed commit."""
     plan = written_by_an_older_hudi(
         PLAN_SCHEMA,
         PLAN.encode("/t"),
@@ -185,7 +185,7 @@ def test_files_of_older_hudi_lack_fields_which_take_their_defaults():
     )
 
 
-def test_files_of_newer_hudi_may_have_fields_that_nobody_knows_yet():
+def test_unknown_fields_of_newer_hudi_are_ignored():
     schema = json.loads(load_schema_text(METADATA_SCHEMA))
     schema["fields"].append({"name": "novelty", "type": "long", "default": 0})
     record, _ = record_of(METADATA.encode())
@@ -195,7 +195,7 @@ def test_files_of_newer_hudi_may_have_fields_that_nobody_knows_yet():
     assert METADATA == CleanMetadata.parse(out.getvalue(), PATH)
 
 
-def test_a_field_whose_name_lost_a_bit_is_no_older_version():
+def test_a_damaged_field_name_is_not_taken_for_an_older_version():
     data = METADATA.encode().replace(b'"extraMetadata"', b'"extraMetadatq"')
 
     with pytest.raises(FormatError, match="not a HoodieCleanMetadata schema"):
@@ -203,7 +203,7 @@ def test_a_field_whose_name_lost_a_bit_is_no_older_version():
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2026-01-01", "\u0663"])
-def test_a_boundary_that_is_no_time_is_damage(time):
+def test_an_earliest_instant_that_is_not_a_time_is_damaged(time):
 
     with pytest.raises(FormatError, match="not an instant time"):
         CleanMetadata.parse(replace(METADATA, earliest_instant=time).encode(), PATH)

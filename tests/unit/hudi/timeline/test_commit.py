@@ -1,4 +1,4 @@
-"""Commit metadata in both encodings: what is taken from it and what is damage."""
+"""Read commit metadata in both encodings, and report damage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_json(record):
 
 
 def as_replace(record):
-    """The Avro form of a replacecommit: the commit's with one field more."""
+    """Return the Avro form of a replacecommit: a commit with one more field."""
     schema = json.loads(load_schema_text(SCHEMA))
     ids = {"type": "map", "values": {"type": "array", "items": "string"}}
     field = {"name": "partitionToReplaceFileIds", "type": ["null", ids], "default": None}
@@ -47,7 +47,7 @@ def as_replace(record):
     [as_json(RECORD), avro_container.encode_container(SCHEMA, RECORD)],
     ids=["json", "avro"],
 )
-def test_a_commit_says_where_it_wrote_and_whether_it_updated(data):
+def test_a_commit_names_its_partitions_and_whether_it_updated(data):
     found = CommitMetadata.parse(data, PATH)
 
     assert {"p=1": True, "p=2": False, "p=3": False} == found.has_updates
@@ -57,7 +57,7 @@ def test_a_commit_says_where_it_wrote_and_whether_it_updated(data):
 
 
 @pytest.mark.parametrize("encode", [as_json, as_replace])
-def test_a_replacecommit_says_what_it_took_out(encode):
+def test_a_replacecommit_names_the_groups_it_replaced(encode):
     data = encode(RECORD | {"partitionToReplaceFileIds": REPLACED})
     found = CommitMetadata.parse(data, PATH, replaces=True)
 
@@ -69,7 +69,7 @@ def test_a_replacecommit_says_what_it_took_out(encode):
     [as_json(RECORD), avro_container.encode_container(SCHEMA, RECORD), as_replace(RECORD)],
     ids=len,
 )
-def test_a_replacecommit_that_does_not_say_so_is_damage(data):
+def test_a_replacecommit_without_replaced_groups_is_damaged(data):
 
     with pytest.raises(FormatError, match="does not name the file groups it replaced"):
         CommitMetadata.parse(data, PATH, replaces=True)
@@ -100,7 +100,7 @@ def test_a_replacecommit_that_does_not_say_so_is_damage(data):
     ],
     ids=lambda data: data[:60].decode("latin-1"),
 )
-def test_what_is_no_commit_is_one_clear_error(data):
+def test_a_file_that_is_not_a_commit_is_one_clear_error(data):
 
     with pytest.raises(FormatError) as caught:
         CommitMetadata.parse(data, PATH)

@@ -1,4 +1,4 @@
-"""Savepoints, compaction plans and clustering plans: names out of absolute paths, damage named."""
+"""Read savepoints, compaction plans and clustering plans: file names, damage."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_compaction_plan_may_be_empty():
     )
 
 
-def test_a_clustering_plan_names_its_inputs_without_their_place():
+def test_a_clustering_plan_names_its_inputs_without_folders():
     found = RequestedReplace.parse(clustering_of(), PATH)
     given = InputSlice(
         partition="p=1", file_id="a-0", base_file="a.parquet", log_files=(".a.log.1",)
@@ -116,7 +116,7 @@ def test_a_clustering_plan_names_its_inputs_without_their_place():
     assert (True, "CLUSTER", (given,)) == (found.is_clustering, found.operation, found.slices)
 
 
-def test_a_clustering_plan_tells_its_strategy_where_it_has_one():
+def test_a_clustering_plan_has_its_strategy_if_any():
     told = {"hoodie.clustering.plan.strategy.sort.columns": "a,b"}
     params = field("strategyParams", ["null", {"type": "map", "values": "string"}])
     strategy = recorded("Strategy", params)
@@ -160,7 +160,7 @@ def test_a_savepoint_names_what_it_pins():
 
 
 @pytest.mark.parametrize("name", ["fileId", "partitionPath"])
-def test_a_slice_of_no_group_or_partition_is_damage(name):
+def test_a_slice_without_group_or_partition_is_damaged(name):
     for parse, data in (
         (CompactionPlan.parse, compaction_of(**{name: None})),
         (RequestedReplace.parse, clustering_of(**{name: None})),

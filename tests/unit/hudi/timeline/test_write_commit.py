@@ -1,4 +1,4 @@
-"""What a write of ours says of itself, beside what real Hudi says of the same write."""
+"""Compare our commit files with those that real Hudi writes for the same write."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def by_id(found):
 
 @pytest.mark.parametrize("version", WRITES)
 @pytest.mark.parametrize("number", [0, 1], ids=["insert", "upsert"])
-def test_a_profile_says_what_real_hudi_says_before_it_writes(version, number):
+def test_an_inflight_file_equals_that_of_real_hudi(version, number):
     said = real(version, number, f"{WRITES[version][2 + number]}.inflight")
     updates = {
         path: {s["fileId"]: (s["prevCommit"], s["numUpdateWrites"]) for s in some if s["fileId"]}
@@ -68,7 +68,7 @@ def test_a_profile_says_what_real_hudi_says_before_it_writes(version, number):
 
 @pytest.mark.parametrize("version", WRITES)
 @pytest.mark.parametrize("number", [0, 1], ids=["insert", "upsert"])
-def test_a_completed_write_says_what_real_hudi_says(version, number):
+def test_a_completed_file_equals_that_of_real_hudi(version, number):
     said = real(version, number, ".commit")
 
     ours = WriteCommit(
@@ -108,7 +108,7 @@ def ours_of(stat, partition):
 
 
 def untimed(record):
-    """The record without how long it took."""
+    """Return the record without durations."""
     kept = {
         path: [{k: v for k, v in s.items() if k != "runtimeStats"} for s in some]
         for path, some in stats(record).items()

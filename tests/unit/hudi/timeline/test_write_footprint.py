@@ -1,4 +1,4 @@
-"""Which file groups a write says it goes to."""
+"""Find the file groups that a write touches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def json_of(record):
 
 
 @pytest.mark.parametrize("encoded", [avro_of, json_of])
-def test_a_profile_says_groups_and_partitions_with_new_records(encoded):
+def test_a_profile_names_groups_and_partitions_with_new_records(encoded):
     data = encoded(profile(p_1=[INSERTS, UPDATE], p_2=[NO_INSERTS, UPDATE]))
 
     assert WriteFootprint(
@@ -44,7 +44,7 @@ def test_a_profile_says_groups_and_partitions_with_new_records(encoded):
 
 
 @pytest.mark.parametrize("encoded", [avro_of, json_of])
-def test_a_completed_write_says_its_files(encoded):
+def test_a_completed_write_names_its_files(encoded):
     found = WriteFootprint.parse(encoded(profile(p_1=[WRITTEN])), PATH)
 
     assert frozenset({("p=1", "f-0_1-0-1_7.parquet")}) == found.files
@@ -52,7 +52,7 @@ def test_a_completed_write_says_its_files(encoded):
 
 
 @pytest.mark.parametrize("encoded", [avro_of, json_of])
-def test_a_write_says_what_it_does(encoded):
+def test_a_write_has_its_operation(encoded):
     record = profile(p_1=[WRITTEN])
 
     assert (
@@ -64,7 +64,7 @@ def test_a_write_says_what_it_does(encoded):
         WriteFootprint.parse(json_of(record | {"operationType": 7}), PATH)
 
 
-def test_what_is_replaced_is_touched():
+def test_replaced_groups_are_in_the_footprint():
     record = profile(p_1=[WRITTEN]) | {"partitionToReplaceFileIds": {"p=1": ["a"], "p=2": ["b"]}}
     found = WriteFootprint.parse(
         avro_container.encode_container("HoodieReplaceCommitMetadata.avsc", record), PATH
@@ -74,7 +74,7 @@ def test_what_is_replaced_is_touched():
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"Obj\x01", b"[]", b"{}"])
-def test_what_says_nothing_is_an_error_that_names_the_file(data):
+def test_an_empty_file_is_an_error_that_names_it(data):
 
     with pytest.raises(FormatError, match=r"^\.hoodie/1\.inflight: "):
         WriteFootprint.parse(data, PATH)

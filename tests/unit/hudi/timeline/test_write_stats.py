@@ -1,4 +1,4 @@
-"""Write statistics of commits as Hudi writes them."""
+"""Read the write statistics of commits of real Hudi."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_commit_that_wrote_nothing_has_no_new_rows():
     assert {} == parsed(commit(partitionToWriteStats={})).count_new_rows()
 
 
-def test_statistics_without_a_path_are_of_no_base_file():
+def test_statistics_without_a_path_are_not_of_base_files():
     assert [False] == parsed(commit({"numWrites": 1})).is_base.tolist()
 
 
@@ -58,11 +58,11 @@ def test_an_empty_file_is_refused():
 
 
 @pytest.mark.parametrize("count", [-1, 2**63, "7", 1.5, True])
-def test_a_count_that_is_none_is_refused(count):
+def test_a_value_that_is_not_a_count_is_refused(count):
     with pytest.raises(FormatError, match="a numWrites is not a count"):
         parsed(commit({"path": "p/f_0_1.parquet", "numWrites": count}))
 
 
-def test_a_file_of_something_else_is_refused():
+def test_a_file_with_another_record_is_refused():
     with pytest.raises(FormatError, match="neither Avro nor JSON"):
         parsed(b"PAR1")
