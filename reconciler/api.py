@@ -297,25 +297,28 @@ def apply(
     ``digest``: refuse any plan but this one (StaleError). ``parallelism``: tables at a time.
     What goes wrong with a table is in its result, and ``ApplyResult.plan_exit_code`` is the command's.
     """
+    from reconciler.executor.gate import admit_plan, get_waiver_time  # noqa: PLC0415
     from reconciler.executor.run import apply_plan  # noqa: PLC0415
+    from reconciler.executor.session import ApplyContext  # noqa: PLC0415
     from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415
     from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
-    return apply_plan(
-        plan,
+    clock = runtime.SystemClock()
+    admitted = admit_plan(
+        plan, specs=specs, expected_digest=digest, now=get_waiver_time(now, clock)
+    )
+    context = ApplyContext(
         open_storage=runtime.open_storage,
         deleter=SparkFileDeleter(spark),
         rewriter=SparkRewriter(spark),
         builder=SparkIndexBuilder(spark),
-        clock=runtime.SystemClock(),
+        clock=clock,
         new_token=runtime.new_token,
         process=runtime.current_process(),
-        specs=specs,
-        parallelism=parallelism,
-        expected_digest=digest,
         now=now,
     )
+    return apply_plan(admitted, context, parallelism=parallelism)
 
 
 def write(  # noqa: PLR0913 (the options of a write)

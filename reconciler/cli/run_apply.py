@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
@@ -15,23 +15,21 @@ from reconciler.cli.error_reports import report_crash
 from reconciler.cli.options import Format
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import log_message, show_progress, terminal_width, wants_color
-from reconciler.errors import ReconcilerError, StaleError
+from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import AuditLog
 from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, FileDeleter, LocalDeleter
+from reconciler.executor.gate import AdmittedPlan, admit_plan, get_waiver_time
 from reconciler.executor.origin import Origin
 from reconciler.executor.progress import Phase
 from reconciler.executor.result import ApplyResult
 from reconciler.executor.run import apply_plan
-from reconciler.executor.spec_match import explain_mismatch
+from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
-from reconciler.plans.document import compute_spec_digest
-from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render import words
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Rewriter, RewrittenGroup
-from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageRef
 
@@ -68,9 +66,9 @@ def run_apply(  # noqa: PLR0913 (the options of apply)
     audit: AuditFile | None = None,
     by_hudi: bool = False,
 ) -> ApplyResult:
-    """Apply a plan. Spark starts before anything is written, and only where there are steps.
+    """Apply a plan. Spark starts before anything is written, and only where there is work for it.
 
-    ``cluster_by_hudi``: what is requested is executed by the Hudi on Spark's class path.
+    ``by_hudi``: what is requested is executed by the Hudi on Spark's class path.
 
     Raises StaleError when the plan has not the given digest or is of other specs, SpecError for
     variables that are not set, ReconcilerError when Spark does not start; everything else is in the
@@ -88,29 +86,34 @@ def run_apply(  # noqa: PLR0913 (the options of apply)
         )
     interruption.set_advice("run the same apply again: it finishes or undoes the work")
     settings = settings or {}
-    with (
-        _record_refusals(journal),
-        _open_checked_executors(plan, specs, digest, master, settings, by_hudi=by_hudi) as hands,
-    ):
-        return apply_plan(
-            plan,
-            open_storage=runtime.open_storage,
-            deleter=hands.executor,
-            rewriter=hands.rewriter,
-            builder=hands.builder,
-            hudi=hands.hudi,
-            clock=runtime.SystemClock(),
-            new_token=runtime.new_token,
-            process=runtime.current_process(),
-            specs=specs,
-            progress=TerminalProgress(),
-            parallelism=parallelism,
-            now=now,
-            on_crash=_report_table_crash,
-            on_stop=lambda under_way: _stop_tables(hands.executor, under_way),
-            origin=origin,
-            journal=journal,
+    clock = runtime.SystemClock()
+    with _record_refusals(journal):
+        check_plan_variables(plan.tables)
+        admitted = admit_plan(
+            plan, specs=specs, expected_digest=digest, now=get_waiver_time(now, clock)
         )
+        with _open_executors(admitted, master, settings, by_hudi=by_hudi) as executors:
+            context = ApplyContext(
+                open_storage=runtime.open_storage,
+                deleter=executors.executor,
+                rewriter=executors.rewriter,
+                builder=executors.builder,
+                hudi=executors.hudi,
+                clock=clock,
+                new_token=runtime.new_token,
+                process=runtime.current_process(),
+                progress=TerminalProgress(),
+                now=now,
+                origin=origin or Origin(),
+            )
+            return apply_plan(
+                admitted,
+                context,
+                parallelism=parallelism,
+                on_crash=_report_table_crash,
+                on_stop=lambda under_way: _stop_tables(executors.executor, under_way),
+                journal=journal,
+            )
 
 
 @contextmanager
@@ -126,27 +129,6 @@ def _record_refusals(journal: AuditLog | None) -> Iterator[None]:
                 said = f"warning: this refusal is not in the audit record: {unwritten}"
                 log_message(words.escape_text(said), level="warning")
         raise
-
-
-@contextmanager
-def _open_checked_executors(
-    plan: Plan,
-    specs: Sequence[TableSpec] | None,
-    digest: str | None,
-    master: str | None,
-    settings: Mapping[str, str],
-    *,
-    by_hudi: bool,
-) -> Iterator[Executors]:
-    """What does the work, once nothing speaks against the plan as a whole."""
-    if digest is not None and digest != (found := plan.digest):
-        raise StaleError(
-            f"this is not the approved plan: its digest is {found}, and {digest} was approved; "
-            "apply the approved one, or review the plan again"
-        )
-    check_plan_variables(plan.tables)
-    with _open_executors(plan, master, settings, specs, by_hudi=by_hudi) as hands:
-        yield hands
 
 
 def _report_table_crash(table: TablePlan, error: Exception) -> None:
@@ -237,15 +219,14 @@ class Executors:
 
 @contextmanager
 def _open_executors(
-    plan: Plan,
+    admitted: AdmittedPlan,
     master: str | None,
     settings: Mapping[str, str],
-    specs: Sequence[TableSpec] | None,
     *,
     by_hudi: bool,
 ) -> Iterator[Executors]:
-    running = [table for table in plan.tables if _may_run(table, specs)]
-    if not any(_needs_workers(table) for table in running):
+    """Start what does the work of the tables that may run."""
+    if not any(_needs_workers(table) for table in admitted.working_tables):
         yield Executors(LocalDeleter(runtime.open_storage))
         return
     from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415 (heavy)
@@ -282,26 +263,6 @@ def _connect_hudi(session: Any) -> HudiExecutor:
     hudi = SparkHudiExecutor(session)
     log_message(f"executing with Hudi {hudi.read_version()}")
     return hudi
-
-
-def _may_run(table: TablePlan, specs: Sequence[TableSpec] | None) -> bool:
-    """Whether an apply may find work: what the plan and the specs forbid alone needs no Spark."""
-    if not table.has_changes or table.refusals or table.error is not None:
-        return False
-    try:
-        spec = spec_from_document(table.spec, table.name, table.path)
-    except ReconcilerError:
-        return False  # apply says what is wrong with it
-    if spec.concurrency is None or spec.concurrency.lock is None:
-        return False
-    if specs is None:
-        return True
-    digests = {today.name: compute_spec_digest(today.document) for today in specs}
-    if explain_mismatch(table, {today.name: today for today in specs}, digests) is not None:
-        return False
-    today = next(today for today in specs if today.name == table.name)
-    guarded = replace(spec, guarded_by=today.guarded_by)
-    return not evaluate_policies(table, guarded, runtime.now()).refusals
 
 
 class TerminalProgress:

@@ -1,49 +1,30 @@
-"""What stops an apply before it touches anything."""
+"""Decide once which tables of a plan may run, before anything of a table is read.
+
+The command line and the API ask here, and start no workers for a table that may not run. What only
+a look at the table can tell is checked in ``fresh_plan``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from datetime import UTC, datetime
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
-from reconciler.arrays import to_string_array
-from reconciler.errors import BlockedError, BusyError, StaleError
-from reconciler.executor.freshness import (
-    is_in,
-    make_keys,
-    take_files,
-    update_sizes,
-)
-from reconciler.hudi.files.table_files import make_present_keys
-from reconciler.hudi.table.properties import TableProperties
+from reconciler.errors import BlockedError, ReconcilerError, StaleError
+from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
+from reconciler.plans.document import compute_spec_digest
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (
-    INDEX_TARGETS,
-    CleanStep,
-    ClusterStep,
     Impact,
-    IndexStep,
     Note,
-    Removal,
-    ResumeStep,
-    RollbackStep,
-    Step,
     TablePlan,
     removal_steps,
     rewritten_groups,
 )
-from reconciler.plans.refusals import refuse_apply
+from reconciler.plans.plan import Plan
+from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
-from reconciler.state.model import TableState
-from reconciler.transaction.metadata import clean_sync
-
-_ZINDEX: Final = INDEX_TARGETS[0]
+from reconciler.transaction.process import Clock
 
 
 class RefusedError(BlockedError):
@@ -55,73 +36,95 @@ class RefusedError(BlockedError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FreshPlan:
-    """The table as it is now and the plan that follows from it, by the planner of the review."""
+class AdmittedTable:
+    """A table of a plan that may run.
 
-    state: TableState
-    plan: TablePlan
-
-
-def check_refusals(
-    fresh: FreshPlan,
-    spec: TableSpec,
-    properties: TableProperties,
-    now: datetime,
-    reviewed: Sequence[Step],
-) -> None:
-    """Raises RefusedError for what forbids the work, BusyError for what only delays it.
-
-    ``reviewed``: the steps that are to run.
+    ``spec``: the reviewed one, with the store options of today's. ``guarded``: the same under
+    today's policies; ``warnings``: theirs.
     """
-    unlocked = _find_unlocked_writes(fresh, spec, reviewed) if _needs_lock(fresh, reviewed) else ()
-    notes = (*fresh.plan.refusals, *refuse_apply(spec, fresh.state, now), *unlocked)
-    if notes:
-        raise RefusedError(tuple(dict.fromkeys(notes)))
-    clean_sync.check_syncable(properties)
+
+    plan: TablePlan
+    spec: TableSpec
+    guarded: TableSpec
+    warnings: tuple[Note, ...] = ()
+
+    @property
+    def may_work(self) -> bool:
+        """Whether an apply may find anything to do; without a declared lock it does nothing."""
+        has_lock = self.spec.concurrency is not None and self.spec.concurrency.lock is not None
+        return self.plan.has_changes and has_lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RefusedTable:
+    """A table of a plan that may not run, and why."""
+
+    plan: TablePlan
+    error: ReconcilerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdmittedPlan:
+    """A plan that may be applied, with its digest; ``tables``: in its order."""
+
+    plan: Plan
+    digest: str
+    tables: tuple[AdmittedTable | RefusedTable, ...]
+
+    @property
+    def working_tables(self) -> Iterator[TablePlan]:
+        """The tables for which an apply may find anything to do."""
+        for table in self.tables:
+            if isinstance(table, AdmittedTable) and table.may_work:
+                yield table.plan
+
+
+def admit_plan(
+    plan: Plan,
+    *,
+    specs: Iterable[TableSpec] | None = None,
+    expected_digest: str | None = None,
+    now: datetime,
+) -> AdmittedPlan:
+    """Decide which tables of a plan may run.
+
+    ``specs``: today's, None where nobody has named any. A table whose path or effective spec has
+    changed since the review is refused, and one that today's policies forbid. ``now``: what waivers
+    of policies count from, see ``get_waiver_time``. Raises StaleError when the plan does not have
+    the expected digest, or is of other specs than these.
+    """
+    digest = plan.digest
+    if expected_digest is not None and expected_digest != digest:
+        raise StaleError(
+            f"the plan's digest is {digest}, and {expected_digest} was approved; apply the "
+            "approved plan, or review this one"
+        )
+    today = None if specs is None else {spec.name: spec for spec in specs}
+    if today is not None and (other := explain_other_specs(plan, today)):
+        raise StaleError(other)
+    spec_digests = {
+        name: compute_spec_digest(spec.document) for name, spec in (today or {}).items()
+    }
+    tables = tuple(_admit_table(table, today, spec_digests, now) for table in plan.tables)
+    return AdmittedPlan(plan=plan, digest=digest, tables=tables)
+
+
+def get_waiver_time(now: datetime | None, clock: Clock) -> datetime:
+    """Return what waivers of policies count from: no time of the past that somebody names."""
+    actual = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
+    return actual if now is None else max(now, actual)
 
 
 def check_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> tuple[Note, ...]:
-    """What policies only warn of; raises RefusedError for what they forbid."""
+    """Return what policies only warn of; raises RefusedError for what they forbid."""
     found = evaluate_policies(plan, spec, now)
     if found.refusals:
         raise RefusedError(found.refusals)
     return found.warnings
 
 
-def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
-    """The reviewed plan with the pending cleans that are finished first, named in it or not.
-
-    Of a clean that it names only what it names of it, and every file once. Files count as large as
-    they are, whatever the plan says of them.
-    """
-    named = {step.instant: step for step in reviewed.steps if isinstance(step, ResumeStep)}
-    cleans = [step for step in reviewed.steps if isinstance(step, CleanStep)]
-    resumed: list[ResumeStep] = []
-    for step in fresh.plan.steps:
-        if isinstance(step, ResumeStep):
-            known = named.get(step.instant)
-            rows = (
-                np.ones(len(step.files), np.bool_) if known is None else _match_files(step, known)
-            )
-            resumed.append(replace(step, files=take_files(step.files, rows)))
-    rest = [
-        replace(
-            step,
-            files=take_files(
-                step.files, ~_match_files(step, *resumed) & _match_present(step, fresh)
-            ),
-        )
-        for step in cleans
-    ]
-    left = [step for step in rest if len(step.files) or step.delete_partitions]
-    sized = (replace(step, files=update_sizes(step.files, fresh.state.files)) for step in left)
-    kinds = RollbackStep | ClusterStep | IndexStep
-    others = [step for step in reviewed.steps if isinstance(step, kinds)]
-    return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
-
-
 def recount(plan: TablePlan) -> TablePlan:
-    """The plan with the sums of its own steps, which an edited plan may tell wrong."""
+    """Return the plan with the sums of its own steps, which may be wrong in an edited plan."""
     impact = Impact(
         files_removed=sum(len(step.files) for step in removal_steps(plan.steps)),
         bytes_removed=sum(int(step.files.bytes.sum()) for step in removal_steps(plan.steps)),
@@ -130,74 +133,35 @@ def recount(plan: TablePlan) -> TablePlan:
     return replace(plan, impact=impact)
 
 
-def _match_files(step: Removal, *others: Removal) -> NDArray[np.bool_]:
-    """Per file of a step whether it is one of others'."""
-    found = np.zeros(len(step.files), np.bool_)
-    for other in others:
-        found |= is_in(make_keys(step.files), make_keys(other.files))
-    return found
+def _admit_table(
+    plan: TablePlan,
+    today: Mapping[str, TableSpec] | None,
+    spec_digests: Mapping[str, str],
+    now: datetime,
+) -> AdmittedTable | RefusedTable:
+    try:
+        return _check_table(plan, today, spec_digests, now)
+    except ReconcilerError as error:
+        return RefusedTable(plan=plan, error=error)
 
 
-def _match_present(step: Removal, fresh: FreshPlan) -> NDArray[np.bool_]:
-    return is_in(make_keys(step.files), make_present_keys(fresh.state.files))
-
-
-def check_identity(reviewed: TablePlan, state: TableState) -> None:
-    """Raises StaleError when another table has come to the path since the review.
-
-    It does not know the newest write that the review saw, nor any file group of the plan's files. A
-    table that was only rolled back, cleaned or archived since knows one of the two.
-    """
-    last = reviewed.observed.last_completed if reviewed.observed else None
-    if last is None or last in {instant.requested for instant in state.timeline.instants}:
-        return
-    names = [step.files.name for step in removal_steps(reviewed.steps)]
-    ids = [groups.file_id for groups in rewritten_groups(reviewed.steps)]
-    named = pc.extract_regex(
-        pa.concat_arrays([to_string_array([]), *names]), r"^\.?(?P<id>[^_./]+)_"
-    ).field("id")
-    groups = pa.concat_arrays([named, *ids])
-    if len(groups) and not pc.any(pc.is_in(groups, value_set=state.files.group_id)).as_py():
-        raise StaleError(
-            f"{state.location} is not the table that was reviewed: its timeline does not know "
-            f"{last}, the newest write that the review saw; plan again"
-        )
-
-
-def _needs_lock(fresh: FreshPlan, reviewed: Sequence[Step]) -> bool:
-    """Whether an apply has more to do than to build an index of ours, of which nobody else knows.
-
-    What was left pending is finished first.
-    """
-    state = fresh.state
-    if state.pending_cleans or any(one.is_ours for one in state.pending_clusterings):
-        return True
-    return any(not isinstance(step, IndexStep) or step.targets != (_ZINDEX,) for step in reviewed)
-
-
-def _find_unlocked_writes(
-    fresh: FreshPlan, spec: TableSpec, reviewed: Sequence[Step]
-) -> Iterator[Note]:
-    """Without a lock a pending write and we could write the metadata table at once.
-
-    A write that is rolled back first does not: else the apply ends there.
-    """
-    state = fresh.state
-    lock = spec.concurrency.lock if spec.concurrency else None
-    undone = {step.instant for step in reviewed if isinstance(step, RollbackStep)}
-    writes = [one for one in state.foreign_writes if one.requested not in undone]
-    if lock is not None and lock.provider == "none" and state.metadata_partitions and writes:
-        yield Note(
-            "lock",
-            f"{writes[0].action} {writes[0].requested} is pending, the metadata table is live, and "
-            "without a lock both would write it; configure concurrency.lock or wait",
-        )
-
-
-def check_pending_cleans(fresh: FreshPlan) -> None:
-    """Raises BusyError while another clean is on its way: it was not there when we began."""
-    for clean in fresh.state.pending_cleans:
-        raise BusyError(
-            f"{fresh.plan.name}: clean {clean.instant} is {clean.state.lower()}; two cleans must "
-            "not run at once, apply again when it is done"
-        )
+def _check_table(
+    plan: TablePlan,
+    today: Mapping[str, TableSpec] | None,
+    spec_digests: Mapping[str, str],
+    now: datetime,
+) -> AdmittedTable:
+    """Return a table that may run; raises ReconcilerError for any other."""
+    if plan.error is not None:
+        raise ReconcilerError(plan.error)
+    if plan.refusals:
+        raise RefusedError(plan.refusals)
+    if today is not None and (why := explain_mismatch(plan, today, spec_digests)) is not None:
+        raise StaleError(why)
+    spec = guarded = spec_from_document(plan.spec, plan.name, plan.path)
+    if today is not None:
+        current = today[plan.name]
+        spec = replace(spec, storage_options=current.storage_options)
+        guarded = replace(spec, guarded_by=current.guarded_by)
+    warnings = check_policies(recount(plan), guarded, now)
+    return AdmittedTable(plan=plan, spec=spec, guarded=guarded, warnings=warnings)

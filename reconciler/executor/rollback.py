@@ -13,8 +13,8 @@ import numpy as np
 
 from reconciler.arrays import to_string_array
 from reconciler.errors import BusyError, UnsupportedError
+from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
-from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.files.table_files import make_present_keys

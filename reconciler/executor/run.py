@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
-from reconciler.errors import ReconcilerError, StaleError
+from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import Journal, NoJournal
 from reconciler.executor.clean.hudi_execution import check_delegation
 from reconciler.executor.clean.resume import report_finished_clean, resume_cleans
 from reconciler.executor.clean.run import run_clean
 from reconciler.executor.cluster.resume import resume_clusterings
 from reconciler.executor.cluster.run import run_cluster
-from reconciler.executor.deletion import FileDeleter
+from reconciler.executor.fresh_plan import FreshPlan, check_identity, effective_plan
 from reconciler.executor.gate import (
-    FreshPlan,
+    AdmittedPlan,
+    AdmittedTable,
     RefusedError,
-    check_identity,
+    RefusedTable,
     check_policies,
-    effective_plan,
-    recount,
+    get_waiver_time,
 )
 from reconciler.executor.index.run import HUDI_TARGET, run_index
-from reconciler.executor.origin import Origin
-from reconciler.executor.progress import NoProgress, Progress
 from reconciler.executor.result import ApplyResult, StepOutcome, TableResult
 from reconciler.executor.rollback import run_rollback
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
-from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
 from reconciler.hudi.load import load_properties
-from reconciler.hudi_engine.executor import HudiExecutor
-from reconciler.plans.document import compute_spec_digest
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -43,107 +37,59 @@ from reconciler.plans.model import (
     RollbackStep,
     TablePlan,
 )
-from reconciler.plans.plan import Plan
-from reconciler.rewrite.model import Rewriter
-from reconciler.spec.document import spec_from_document
 from reconciler.spec.locations import location_identity
 from reconciler.spec.model import TableSpec
 from reconciler.storage.parallel import group_by_key, run_parallel
-from reconciler.transaction.process import Clock, Process
+from reconciler.transaction.process import Clock
 from reconciler.transaction.recovery.finished_runs import remove_finished_runs
-from reconciler.transaction.session import StorageOpener
-
-if TYPE_CHECKING:
-    from reconciler.index.build import IndexBuilder
 
 OnCrash = Callable[[TablePlan, Exception], None]
 
 
-def apply_plan(  # noqa: PLR0913 (everything the outside world gives to an apply)
-    plan: Plan,
+def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
+    admitted: AdmittedPlan,
+    context: ApplyContext,
     *,
-    open_storage: StorageOpener,
-    deleter: FileDeleter,
-    clock: Clock,
-    new_token: Callable[[], str],
-    process: Process,
-    specs: Iterable[TableSpec] | None = None,
-    progress: Progress | None = None,
     parallelism: int = 1,
-    expected_digest: str | None = None,
-    now: datetime | None = None,
-    lock_wait_s: float = 60,
+    journal: Journal | None = None,
     on_table: Callable[[TableResult], None] | None = None,
     on_crash: OnCrash | None = None,
-    origin: Origin | None = None,
-    journal: Journal | None = None,
     on_stop: Callable[[int], None] | None = None,
-    rewriter: Rewriter | None = None,
-    hudi: HudiExecutor | None = None,
-    builder: IndexBuilder | None = None,
 ) -> ApplyResult:
-    """Do what was reviewed as far as it still holds; what falls out is reported.
+    """Do what was reviewed as far as it still holds, and report the rest.
 
-    ``specs``: today's; a table whose path or effective spec is no longer the reviewed one is left
-    out, and the policies over the others are asked once more. ``now``: what retention counts from,
-    by default the clock's time. ``lock_wait_s`` bounds the wait for a lock, and for writes
-    to say where they go. ``on_table`` hears of every table as soon as it is done, ``on_crash`` of
-    errors that are this program's own.
-    ``origin`` goes into the instants; ``journal`` hears of a table before anything is done to it
-    and when its work ends. ``rewriter`` writes the files of clusterings, ``builder`` reads footers
-    for an index; ``hudi`` executes what is requested, instead of us.
-    Raises StaleError when the plan has not the expected digest or is of
-    other specs; everything else that goes wrong is in the result of its table.
-
-    ``parallelism``: tables at a time, never two at one place. With several, an interruption ends
-    each at its next phase, and is raised when all have ended; ``on_stop`` hears how many those are.
+    What goes wrong with a table is in its result. ``parallelism``: tables at a time, never two at
+    one place. ``journal`` is told of a table before anything is done to it and when its work ends,
+    ``on_table`` of its result, ``on_crash`` of errors that are this program's own. An interruption
+    ends each table at its next phase and is raised when all have ended; ``on_stop`` is told how
+    many those are.
     """
-    digest = plan.digest
-    if expected_digest is not None and expected_digest != digest:
-        raise StaleError(f"the plan's digest is {digest}, not the approved {expected_digest}")
-    by_name = None if specs is None else {spec.name: spec for spec in specs}
-    if by_name is not None and (other := explain_other_specs(plan, by_name)):
-        raise StaleError(other)
-    tools = ApplyContext(
-        open_storage=open_storage,
-        deleter=deleter,
-        clock=clock,
-        process=process,
-        new_token=new_token,
-        progress=progress or NoProgress(),
-        rewriter=rewriter,
-        builder=builder,
-        hudi=hudi,
-        now=now,
-        lock_wait_s=lock_wait_s,
-        origin=origin or Origin(),
-    )
-    run = _ApplyRun(tools, digest, by_name, on_crash, journal or NoJournal())
-    started = clock.now_ms()
-    results = _apply_tables(run, plan.tables, parallelism, on_table, on_stop)
+    run = _ApplyRun(context, admitted.digest, on_crash, journal or NoJournal())
+    started = context.clock.now_ms()
+    results = _apply_tables(run, admitted.tables, parallelism, on_table, on_stop)
     return ApplyResult(
-        plan_digest=digest,
-        selection=plan.selection,
+        plan_digest=admitted.digest,
+        selection=admitted.plan.selection,
         tables=results,
-        seconds=_seconds_since(started, clock),
+        seconds=_seconds_since(started, context.clock),
     )
 
 
 def _apply_tables(
     run: _ApplyRun,
-    tables: Sequence[TablePlan],
+    tables: Sequence[AdmittedTable | RefusedTable],
     parallelism: int,
     on_table: Callable[[TableResult], None] | None,
     on_stop: Callable[[int], None] | None,
 ) -> tuple[TableResult, ...]:
     """The results in the plan's order."""
 
-    def told(results: Mapping[int, TableResult]) -> None:
+    def report(results: Mapping[int, TableResult]) -> None:
         for result in results.values():
             if on_table is not None:
                 on_table(result)
 
-    def stopped(under_way: int) -> None:
+    def stop(under_way: int) -> None:
         run.context.stop.request()
         if on_stop is not None:
             on_stop(under_way)
@@ -153,11 +99,11 @@ def _apply_tables(
         lambda numbers: {number: run.apply_table(tables[number]) for number in numbers},
         group_by_key(
             range(len(tables)),
-            lambda n: n if parallelism == 1 else location_identity(tables[n].path),
+            lambda n: n if parallelism == 1 else location_identity(tables[n].plan.path),
         ),
         parallelism=parallelism,
-        on_done=told,
-        on_stop=stopped,
+        on_done=report,
+        on_stop=stop,
     ):
         found |= results
     return tuple(found[number] for number in range(len(tables)))
@@ -167,17 +113,17 @@ def _apply_tables(
 class _ApplyRun:
     context: ApplyContext
     digest: str
-    specs: Mapping[str, TableSpec] | None
     on_crash: OnCrash | None
     journal: Journal
 
-    def apply_table(self, plan: TablePlan) -> TableResult:
-        """One table's result; raises nothing but KeyboardInterrupt."""
+    def apply_table(self, table: AdmittedTable | RefusedTable) -> TableResult:
+        """Apply one table and return its result; raises nothing but KeyboardInterrupt."""
+        plan = table.plan
         self.context.stop.check()
         started = self.context.clock.now_ms()
         done = _TableProgress()
         try:
-            result = self._apply(plan, done)
+            result = self._apply(table, done)
         except RefusedError as error:
             result = _make_failed_result(plan, done, error, error.notes)
         except ReconcilerError as error:
@@ -218,55 +164,30 @@ class _ApplyRun:
             return replace(result, error=unknown, code=1, unchanged=False)
         return result
 
-    def _apply(self, plan: TablePlan, done: _TableProgress) -> TableResult:
+    def _apply(self, table: AdmittedTable | RefusedTable, done: _TableProgress) -> TableResult:
+        if isinstance(table, RefusedTable):
+            raise table.error
+        plan, spec, context = table.plan, table.spec, self.context
         result = TableResult(name=plan.name, path=plan.path)
-        if plan.error is not None:
-            return replace(result, error=plan.error, code=1)
-        if plan.refusals:
-            raise RefusedError(plan.refusals)
-        if (stale := self._explain_mismatch(plan)) is not None:
-            return replace(result, error=stale, code=StaleError.exit_code)
-        spec = self._load_spec(plan)
-        guarded = self._add_policies(plan, spec)
-        done.warnings += check_policies(recount(plan), guarded, self._get_today())
+        done.warnings += table.warnings
         self.journal.started(plan)
         done.has_begun = True
-        storage = self.context.open_storage(plan.path, spec.storage_options)
-        owner = self.context.process.make_owner(self.context.new_token())
-        remove_finished_runs(storage, spec, self.context.run_context, owner)
+        storage = context.open_storage(plan.path, spec.storage_options)
+        owner = context.process.make_owner(context.new_token())
+        remove_finished_runs(storage, spec, context.run_context, owner)
         if not plan.steps and not _waits_for_clean(plan, spec):
             return replace(result, unchanged=True, warnings=tuple(done.warnings))
-        with self.context.phase(plan.name, "observe"):
-            table, look = open_apply_session(plan, spec, storage, self.digest, self.context)
-            check_identity(plan, look.state)
-            if self.context.hudi is not None:
-                check_delegation(table, self.context.hudi)
-        done.warnings[:] = check_policies(effective_plan(plan, look), guarded, self._get_today())
-        with table.heartbeats.run():
-            _run_steps(table, look, done)
+        with context.phase(plan.name, "observe"):
+            session, fresh = open_apply_session(plan, spec, storage, self.digest, context)
+            check_identity(plan, fresh.state)
+            if context.hudi is not None:
+                check_delegation(session, context.hudi)
+        # once more, for the files that are there now and the time that it is
+        now = get_waiver_time(context.now, context.clock)
+        done.warnings[:] = check_policies(effective_plan(plan, fresh), table.guarded, now)
+        with session.heartbeats.run():
+            _run_steps(session, fresh, done)
         return replace(result, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
-
-    def _load_spec(self, plan: TablePlan) -> TableSpec:
-        """The reviewed spec; only how to reach the store comes from today's."""
-        spec = spec_from_document(plan.spec, plan.name, plan.path)
-        today = (self.specs or {}).get(plan.name)
-        return replace(spec, storage_options=today.storage_options) if today else spec
-
-    def _add_policies(self, plan: TablePlan, spec: TableSpec) -> TableSpec:
-        """The reviewed spec under today's policies."""
-        today = (self.specs or {}).get(plan.name)
-        return replace(spec, guarded_by=today.guarded_by) if today else spec
-
-    def _get_today(self) -> datetime:
-        """What waivers count from: no moment of the past that somebody names."""
-        clock = datetime.fromtimestamp(self.context.clock.now_ms() / 1000, UTC)
-        return max(self.context.get_policy_time(), clock)
-
-    def _explain_mismatch(self, plan: TablePlan) -> str | None:
-        if self.specs is None:
-            return None
-        digests = {name: compute_spec_digest(spec.document) for name, spec in self.specs.items()}
-        return explain_mismatch(plan, self.specs, digests)
 
 
 @dataclass(slots=True)

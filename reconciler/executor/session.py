@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from reconciler.executor.deletion import FileDeleter
-from reconciler.executor.gate import FreshPlan, check_refusals
+from reconciler.executor.fresh_plan import FreshPlan, check_refusals
 from reconciler.executor.origin import Origin
-from reconciler.executor.progress import Phase, Progress
+from reconciler.executor.progress import NoProgress, Phase, Progress
 from reconciler.executor.result import StepOutcome
 from reconciler.hudi.load import load_properties
 from reconciler.hudi_engine.executor import HudiExecutor
@@ -50,7 +50,7 @@ class ApplyContext:
     clock: Clock
     process: Process
     new_token: Callable[[], str]
-    progress: Progress
+    progress: Progress = field(default_factory=NoProgress)
     hudi: HudiExecutor | None = None
     stop: StopRequest = field(default_factory=StopRequest)
     now: datetime | None = None

@@ -10,12 +10,12 @@ import pytest
 
 import reconciler
 from reconciler.executor.deletion import LocalDeleter
-from reconciler.executor.run import apply_plan
 from reconciler.planners.compose import plan_table
 from reconciler.plans.document import dump_plan, load_plan
 from reconciler.plans.plan import Plan
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.applying import admit_and_apply
 from tests.crash.drill import Killed, process
 from tests.crash.write_drill import BATCH, die_at, find_pending_instant, make_table
 
@@ -65,7 +65,7 @@ def apply_once(it, plan, *, around=lambda storage: storage, living=frozenset(), 
             opened[location] = around(open_storage(ref))
         return opened[location]
 
-    return apply_plan(
+    return admit_and_apply(
         plan,
         open_storage=opener,
         deleter=LocalDeleter(opener),

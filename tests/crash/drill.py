@@ -15,7 +15,6 @@ import numpy as np
 import reconciler
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.result import ApplyResult
-from reconciler.executor.run import apply_plan
 from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.hudi.timeline.clean import CleanMetadata
@@ -29,6 +28,7 @@ from reconciler.state.model import TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.process import Process
+from tests.applying import admit_and_apply
 from tests.trees import Tree, unpack
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
@@ -125,7 +125,7 @@ class Drill:
                 opened[location] = around(open_storage(ref, options))
             return opened[location]
 
-        return apply_plan(
+        return admit_and_apply(
             plan,
             open_storage=opener,
             deleter=LocalDeleter(opener),

@@ -7,10 +7,10 @@ import pytest
 
 import reconciler
 from reconciler.executor.deletion import LocalDeleter
-from reconciler.executor.run import apply_plan
 from reconciler.index.version_store import list_versions, read_newest
 from reconciler.spec.load import load_specs
 from reconciler.storage.open import open_storage
+from tests.applying import admit_and_apply
 from tests.crash.drill import CASES, NOW, SPEC, TestClock, make_drill, process
 from tests.crash.index_drill import SPEC as INDEXED
 from tests.crash.index_drill import get_index_outcome, make_index_drill
@@ -32,7 +32,7 @@ def test_a_table_in_memory_is_cleaned_like_one_on_disk(case, tmp_path):
     said = SPEC.format(name="t", path=f"memory:/{home}", retention="commits: 1", lock="filesystem")
     (tmp_path / "spec.yaml").write_text(said)
     specs = load_specs([tmp_path / "spec.yaml"])
-    result = apply_plan(
+    result = admit_and_apply(
         reconciler.plan(specs, now=NOW),
         open_storage=open_storage,
         deleter=LocalDeleter(open_storage),
@@ -62,7 +62,7 @@ def test_an_index_in_memory_is_built_and_superseded(tmp_path):
         said = INDEXED.format(path=f"memory:/{home}", index=columns)
         (tmp_path / "spec.yaml").write_text(said)
         specs = load_specs([tmp_path / "spec.yaml"])
-        result = apply_plan(
+        result = admit_and_apply(
             reconciler.plan(specs, now=NOW),
             open_storage=open_storage,
             deleter=LocalDeleter(open_storage),

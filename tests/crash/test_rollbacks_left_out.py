@@ -244,7 +244,11 @@ def test_what_came_after_a_rollback_of_hudi_goes_before_nothing_tells_of_it(it):
 
     result = apply_once(it, make_plan(it))
 
-    assert (0, [], sorted(BEFORE)) == (result.exit_code, list_instant_files(it, instant), it.read_rows())
+    assert (0, [], sorted(BEFORE)) == (
+        result.exit_code,
+        list_instant_files(it, instant),
+        it.read_rows(),
+    )
     assert [] == list_leftovers(it)  # the metadata table had heard of the write
 
 

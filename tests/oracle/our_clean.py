@@ -11,13 +11,12 @@ import reconciler
 from reconciler import runtime
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.result import ApplyResult
-from reconciler.executor.run import apply_plan
-from reconciler.plans.model import CleanStep, RemovedFiles, TablePlan
-from reconciler.plans.plan import Plan
+from reconciler.plans.model import CleanStep, Plan, RemovedFiles, TablePlan
 from reconciler.spec.model import Option, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
+from tests.applying import admit_and_apply
 from tests.oracle.hudi import HudiTable
 
 _SPEC = """\
@@ -82,7 +81,7 @@ def apply_here(
         del options
         return storage(ref)
 
-    return apply_plan(
+    return admit_and_apply(
         plan,
         open_storage=opened,
         deleter=LocalDeleter(opened),

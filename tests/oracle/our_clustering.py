@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import reconciler
 from reconciler import runtime
 from reconciler.executor.deletion import LocalDeleter
-from reconciler.executor.run import apply_plan
-from reconciler.plans.model import ClusterStep
-from reconciler.plans.plan import Plan
+from reconciler.plans.model import ClusterStep, Plan
 from reconciler.rewrite import local
 from reconciler.spec.model import Option, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage
 from reconciler.transaction.process import Process
+from tests.applying import admit_and_apply
 from tests.oracle.clustered_tables import Clusterer, Shape, Subject
 from tests.oracle.hudi import HudiTable
 
@@ -92,7 +91,7 @@ def apply_here(
             stores[storage.location] = around(storage)
         return stores[storage.location]
 
-    return apply_plan(
+    return admit_and_apply(
         plan,
         open_storage=opened,
         deleter=LocalDeleter(opened),

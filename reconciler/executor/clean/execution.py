@@ -25,8 +25,8 @@ from reconciler.errors import (
 from reconciler.executor.clean.partition_folders import remove_partition_folders
 from reconciler.executor.clean.payloads import group_names, make_clean_metadata, split_batches
 from reconciler.executor.deletion import DeletionOutcome
+from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import make_keys
-from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties

@@ -20,6 +20,7 @@ from reconciler.arrays import to_boolean_array, to_string_array
 from reconciler.errors import BusyError, StaleError
 from reconciler.executor.clean.execution import CleanExecution, CleanWork
 from reconciler.executor.clean.payloads import PLACEHOLDER, list_planned_partitions
+from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import (
     choose_published_earliest,
     find_earliest_base,
@@ -30,7 +31,6 @@ from reconciler.executor.freshness import (
     select_fresh,
     take_files,
 )
-from reconciler.executor.gate import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.files.names import BaseName, LogName

@@ -9,6 +9,7 @@ from reconciler.errors import AlreadyExistsError, BusyError
 from reconciler.executor.clean import hudi_execution
 from reconciler.executor.clean.execution import CleanExecution, CleanWork
 from reconciler.executor.clean.payloads import group_names, make_clean_extra, make_cleaner_plan
+from reconciler.executor.fresh_plan import FreshPlan, check_pending_cleans
 from reconciler.executor.freshness import (
     CleanSelection,
     choose_published_earliest,
@@ -17,7 +18,6 @@ from reconciler.executor.freshness import (
     find_replacing_instants,
     select_fresh,
 )
-from reconciler.executor.gate import FreshPlan, check_pending_cleans
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline, TimelineFile

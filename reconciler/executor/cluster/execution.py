@@ -18,7 +18,8 @@ from reconciler.executor.cluster.publish import (
 from reconciler.executor.cluster.query_measurement import list_new_files, measure_queries
 from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.executor.cluster.work import ClusterWork, check_results
-from reconciler.executor.gate import FreshPlan, RefusedError
+from reconciler.executor.fresh_plan import FreshPlan
+from reconciler.executor.gate import RefusedError
 from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties

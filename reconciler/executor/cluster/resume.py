@@ -24,7 +24,7 @@ from reconciler.executor.cluster.work import (
     make_claims,
     make_requested_plan,
 )
-from reconciler.executor.gate import FreshPlan
+from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.heartbeat import heartbeat_path

@@ -29,7 +29,7 @@ from reconciler.executor.cluster.work import (
     make_layout_extra,
     make_requested_plan,
 )
-from reconciler.executor.gate import FreshPlan
+from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_properties

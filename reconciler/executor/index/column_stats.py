@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BusyError, NotFoundError, UnsupportedError
-from reconciler.executor.gate import FreshPlan
+from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.index.column_footers import FooterStatistics, list_built_columns
 from reconciler.executor.index.column_ranges import make_file_ranges, make_unknown_ranges
 from reconciler.executor.progress import Phase

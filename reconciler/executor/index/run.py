@@ -15,8 +15,8 @@ import numpy as np
 
 from reconciler.arrays import to_integer_array
 from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, ReconcilerError
+from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
-from reconciler.executor.gate import FreshPlan
 from reconciler.executor.index.column_stats import build_column_stats
 from reconciler.executor.result import IndexOutcome, StepOutcome
 from reconciler.executor.session import ApplySession

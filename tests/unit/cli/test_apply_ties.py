@@ -157,8 +157,8 @@ def test_a_plan_edited_with_care_is_not_the_approved_one(repository, capsys):
     edited(repository, resealed=True)
 
     assert refused(repository, capsys, "--digest", approved) == (
-        f"error: this is not the approved plan: its digest is {repository.digest}, and {approved} "
-        "was approved; apply the approved one, or review the plan again\n"
+        f"error: the plan's digest is {repository.digest}, and {approved} was approved; apply the "
+        "approved plan, or review this one\n"
     )
     assert [("refused", 4)] == [(line["event"], line["exitCode"]) for line in repository.lines()]
 

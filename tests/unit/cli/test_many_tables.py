@@ -23,13 +23,13 @@ from reconciler.executor import run as running
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.progress import NoProgress
 from reconciler.executor.result import WORST_FIRST
-from reconciler.executor.run import apply_plan
 from reconciler.planners import compose
 from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
 from reconciler.state.model import TableState
 from reconciler.status import lock
 from reconciler.storage.wrappers import RecordingStorage
+from tests.applying import admit_and_apply
 from tests.bench.many_tables import make_tables
 from tests.command import run
 from tests.crash.drill import TestClock, process
@@ -176,7 +176,7 @@ def test_the_status_of_one_table_is_no_matter_of_the_others(at_once, lake, monke
 
 
 def applied(plan: Plan, **options):
-    return apply_plan(
+    return admit_and_apply(
         plan,
         **{
             "open_storage": runtime.open_storage,

@@ -208,7 +208,7 @@ def test_another_plan_than_the_approved_one_is_stale(spec, table, tmp_path, caps
     before = fingerprint(table)
 
     assert run("apply", tmp_path / "plan.json", "--digest", f"sha256:{0:064}") == 4
-    assert "this is not the approved plan" in capsys.readouterr().err
+    assert "apply the approved plan" in capsys.readouterr().err
     assert fingerprint(table) == before
 
 

@@ -1,0 +1,176 @@
+"""Plan a table afresh, and check what forbids an apply once the table was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from reconciler.arrays import to_string_array
+from reconciler.errors import BusyError, StaleError
+from reconciler.executor.freshness import (
+    is_in,
+    make_keys,
+    take_files,
+    update_sizes,
+)
+from reconciler.executor.gate import RefusedError, recount
+from reconciler.hudi.files.table_files import make_present_keys
+from reconciler.hudi.table.properties import TableProperties
+from reconciler.plans.model import (
+    INDEX_TARGETS,
+    CleanStep,
+    ClusterStep,
+    IndexStep,
+    Note,
+    Removal,
+    ResumeStep,
+    RollbackStep,
+    Step,
+    TablePlan,
+    removal_steps,
+    rewritten_groups,
+)
+from reconciler.plans.refusals import refuse_apply
+from reconciler.spec.model import TableSpec
+from reconciler.state.model import TableState
+from reconciler.transaction.metadata import clean_sync
+
+_ZINDEX: Final = INDEX_TARGETS[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FreshPlan:
+    """The table as it is now, and the plan that the planners of the review make of it."""
+
+    state: TableState
+    plan: TablePlan
+
+
+def check_refusals(
+    fresh: FreshPlan,
+    spec: TableSpec,
+    properties: TableProperties,
+    now: datetime,
+    reviewed: Sequence[Step],
+) -> None:
+    """Raise RefusedError for what forbids the work, BusyError for what only delays it.
+
+    ``reviewed``: the steps that are to run.
+    """
+    unlocked = _find_unlocked_writes(fresh, spec, reviewed) if _needs_lock(fresh, reviewed) else ()
+    notes = (*fresh.plan.refusals, *refuse_apply(spec, fresh.state, now), *unlocked)
+    if notes:
+        raise RefusedError(tuple(dict.fromkeys(notes)))
+    clean_sync.check_syncable(properties)
+
+
+def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
+    """Return the reviewed plan with the pending cleans that are finished first.
+
+    Of a pending clean that the plan names, only the files that it names count; of any other, all
+    do. Every file counts once, with the size that it has now.
+    """
+    named = {step.instant: step for step in reviewed.steps if isinstance(step, ResumeStep)}
+    cleans = [step for step in reviewed.steps if isinstance(step, CleanStep)]
+    resumed: list[ResumeStep] = []
+    for step in fresh.plan.steps:
+        if isinstance(step, ResumeStep):
+            known = named.get(step.instant)
+            rows = (
+                np.ones(len(step.files), np.bool_) if known is None else _match_files(step, known)
+            )
+            resumed.append(replace(step, files=take_files(step.files, rows)))
+    rest = [
+        replace(
+            step,
+            files=take_files(
+                step.files, ~_match_files(step, *resumed) & _match_present(step, fresh)
+            ),
+        )
+        for step in cleans
+    ]
+    left = [step for step in rest if len(step.files) or step.delete_partitions]
+    sized = (replace(step, files=update_sizes(step.files, fresh.state.files)) for step in left)
+    kinds = RollbackStep | ClusterStep | IndexStep
+    others = [step for step in reviewed.steps if isinstance(step, kinds)]
+    return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
+
+
+def _match_files(step: Removal, *others: Removal) -> NDArray[np.bool_]:
+    """Return per file of a step whether it is in one of the others."""
+    found = np.zeros(len(step.files), np.bool_)
+    for other in others:
+        found |= is_in(make_keys(step.files), make_keys(other.files))
+    return found
+
+
+def _match_present(step: Removal, fresh: FreshPlan) -> NDArray[np.bool_]:
+    return is_in(make_keys(step.files), make_present_keys(fresh.state.files))
+
+
+def check_identity(reviewed: TablePlan, state: TableState) -> None:
+    """Raise StaleError when another table has come to the path since the review.
+
+    Such a table knows neither the newest write that the review saw nor a file group of the plan's
+    files. A table that was only rolled back, cleaned or archived since knows one of the two.
+    """
+    last = reviewed.observed.last_completed if reviewed.observed else None
+    if last is None or last in {instant.requested for instant in state.timeline.instants}:
+        return
+    names = [step.files.name for step in removal_steps(reviewed.steps)]
+    ids = [groups.file_id for groups in rewritten_groups(reviewed.steps)]
+    named = pc.extract_regex(
+        pa.concat_arrays([to_string_array([]), *names]), r"^\.?(?P<id>[^_./]+)_"
+    ).field("id")
+    groups = pa.concat_arrays([named, *ids])
+    if len(groups) and not pc.any(pc.is_in(groups, value_set=state.files.group_id)).as_py():
+        raise StaleError(
+            f"{state.location} is not the table that was reviewed: its timeline does not know "
+            f"{last}, the newest write that the review saw; plan again"
+        )
+
+
+def _needs_lock(fresh: FreshPlan, reviewed: Sequence[Step]) -> bool:
+    """Whether an apply has more to do than to build our own index, which no other tool writes.
+
+    What was left pending is finished first.
+    """
+    state = fresh.state
+    if state.pending_cleans or any(one.is_ours for one in state.pending_clusterings):
+        return True
+    return any(not isinstance(step, IndexStep) or step.targets != (_ZINDEX,) for step in reviewed)
+
+
+def _find_unlocked_writes(
+    fresh: FreshPlan, spec: TableSpec, reviewed: Sequence[Step]
+) -> Iterator[Note]:
+    """Note a pending write that could write the metadata table while we do, without a lock.
+
+    A write that is rolled back first could not: if its rollback fails, the apply ends there.
+    """
+    state = fresh.state
+    lock = spec.concurrency.lock if spec.concurrency else None
+    undone = {step.instant for step in reviewed if isinstance(step, RollbackStep)}
+    writes = [one for one in state.foreign_writes if one.requested not in undone]
+    if lock is not None and lock.provider == "none" and state.metadata_partitions and writes:
+        yield Note(
+            "lock",
+            f"{writes[0].action} {writes[0].requested} is pending, the metadata table is live, and "
+            "without a lock both would write it; configure concurrency.lock or wait",
+        )
+
+
+def check_pending_cleans(fresh: FreshPlan) -> None:
+    """Raise BusyError while another clean is pending: it was not there when the apply began."""
+    for clean in fresh.state.pending_cleans:
+        raise BusyError(
+            f"{fresh.plan.name}: clean {clean.instant} is {clean.state.lower()}; two cleans must "
+            "not run at once, apply again when it is done"
+        )
