@@ -11,7 +11,8 @@ import reconciler
 from reconciler import runtime
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.result import ApplyResult
-from reconciler.plans.model import CleanStep, Plan, RemovedFiles, TablePlan
+from reconciler.plans.model import CleanStep, RemovedFiles, TablePlan
+from reconciler.plans.plan import Plan
 from reconciler.spec.model import Option, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.open import open_storage

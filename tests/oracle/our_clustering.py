@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import reconciler
 from reconciler import runtime
 from reconciler.executor.deletion import LocalDeleter
-from reconciler.plans.model import ClusterStep, Plan
+from reconciler.plans.model import ClusterStep
+from reconciler.plans.plan import Plan
 from reconciler.rewrite import local
 from reconciler.spec.model import Option, TableSpec
 from reconciler.storage.api import Storage, StorageRef
