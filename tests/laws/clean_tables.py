@@ -361,7 +361,7 @@ class ExpectedSlice:
     phantom: bool = False
 
 
-def group_slices(state, completion=None):  # noqa: C901 (told in one piece)
+def group_slices(state, completion=None):  # noqa: C901 (one function on purpose)
     """Return visible slices by (partition, file id), newest first; ``completion`` None: by name."""
     writes = [i for i in state.timeline.instants if i.action.value in WRITES]
     seen = [i.requested for i in writes if i.is_completed or i.action is Action.COMPACTION]

@@ -154,7 +154,7 @@ def groups_in(decision):
     ]
 
 
-def said(decision):
+def as_plain_values(decision):
     """Return a decision as plain values."""
     return (
         groups_in(decision),
@@ -275,7 +275,7 @@ def test_order_of_the_listing_does_not_matter(sizes, clustering, shuffle):
     first = plan_clustering(spec(clustering), pile(sizes))
     again = plan_clustering(spec(clustering), pile(sizes, shuffle=shuffle))
 
-    assert said(first) == said(again)
+    assert as_plain_values(first) == as_plain_values(again)
 
 
 def applied(sizes, past, decision, record, time):

@@ -244,8 +244,8 @@ def leaves(draw):
     one, two = draw(literals), draw(literals)
     if form in ("compare", "flip"):
         sign = draw(st.sampled_from((*COMPARES, "<=>")))
-        said = FLIPPED.get(sign, sign)
-        text = f"{typed} {sign} {one}" if form == "compare" else f"{one} {said} {typed}"
+        flipped = FLIPPED.get(sign, sign)
+        text = f"{typed} {sign} {one}" if form == "compare" else f"{one} {flipped} {typed}"
         return text, lambda row, zone: compared(sign, name, one, row, zone), name
     if form == "null":
         text = f"{typed} IS {not_}NULL"
@@ -295,10 +295,10 @@ def kind_of(sql):
 
 def joined(children):
     def text(word, parts):
-        said = f" {word} ".join(f"({part[0]})" for part in parts)
+        where = f" {word} ".join(f"({part[0]})" for part in parts)
         joins = both if word == "AND" else either
         names = [name for part in parts for name in part[2:]]
-        return said, lambda row, zone: joins(*(p[1](row, zone) for p in parts)), *names
+        return where, lambda row, zone: joins(*(p[1](row, zone) for p in parts)), *names
 
     def negated(part):
         return f"NOT ({part[0]})", lambda row, zone: no(part[1](row, zone)), *part[2:]

@@ -114,14 +114,14 @@ def test_clustering_a_few_files_at_a_time_ends(  # noqa: PLR0917
     )
 
 
-def comes_to_an_end(*, seed, files, partitions, one_is_enough, **said):
+def comes_to_an_end(*, seed, files, partitions, one_is_enough, **settings):
     """Cluster a table, and again after later writes."""
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
         rng = np.random.default_rng(seed)
         write_table(root / "table", random_partitions(rng, partitions, files, None), by="p")
         it = ClusteringDrill(root, {})
-        (root / "spec.yaml").write_text(SPEC.format(path=it.table, **said))
+        (root / "spec.yaml").write_text(SPEC.format(path=it.table, **settings))
         (spec,) = reconciler.load_specs(root / "spec.yaml")
         # as if commits elsewhere opened the gate all the time
         it.spec = replace(spec, clustering=replace(spec.clustering, after_commits=0))

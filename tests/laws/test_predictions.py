@@ -165,8 +165,8 @@ def test_files_beyond_the_maximum_are_split_like_in_the_rewrite(tmp_path):
 
     assert sum(plan.steps[0].groups.outputs) * 2 == len(files)
     assert after.files == [one["filesAfter"] for one in plan.predictions]
-    for said, made in zip(plan.predictions, after.bytes, strict=True):
-        assert abs(said["bytesAfter"] - made) < 0.05 * made
+    for prediction, made in zip(plan.predictions, after.bytes, strict=True):
+        assert abs(prediction["bytesAfter"] - made) < 0.05 * made
 
 
 def test_partitions_excluded_by_a_query_are_read_neither_before_nor_after(tmp_path):

@@ -184,9 +184,9 @@ class Simulated:
         workload = make_insert_workload(counts)
         commits = bool(self.history)
         found = assign_rows(groups, workload, CopyOnWrite(), rule, has_commits=commits)
-        said = simulate_inserts(groups, counts, CopyOnWrite(), rule, has_commits=commits)
+        forecasts = simulate_inserts(groups, counts, CopyOnWrite(), rule, has_commits=commits)
         written = []
-        for code, outlook in enumerate(said):
+        for code, outlook in enumerate(forecasts):
             path, place = workload.partitions[code], found.insert_buckets(code)
             assert outlook.rows == found.inserts[place].sum() == counts[path]
             for at, rows in zip(found.group[place], found.inserts[place].tolist(), strict=True):

@@ -16,10 +16,10 @@ def write_footer(table, *, by=None, **options):
     length = int.from_bytes(data[-8:-4], "little") + 8
     footer = data[-length:]
     if by:
-        said = pq.read_metadata(pa.BufferReader(data)).created_by
-        assert footer.count(said.encode()) == 1
-        assert len(by) <= len(said)
-        footer = footer.replace(said.encode(), by.ljust(len(said)).encode())
+        writer = pq.read_metadata(pa.BufferReader(data)).created_by
+        assert footer.count(writer.encode()) == 1
+        assert len(by) <= len(writer)
+        footer = footer.replace(writer.encode(), by.ljust(len(writer)).encode())
     return footer
 
 

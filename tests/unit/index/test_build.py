@@ -1,4 +1,4 @@
-"""Reading the footers of many files: shares, what cannot be read, and memory."""
+"""Building an index from many footers: shares, unreadable files, and memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parquet(values, *, padding=0, row_group_size=None):
 
 
 class Store:
-    """Files by path; some refuse to be read. ``most``: readers at a time."""
+    """Files by path; some cannot be read. ``most``: the most concurrent readers."""
 
     def __init__(self, files, refusing=(), location="/t"):
         self.files, self.refusing = files, dict(refusing)
@@ -73,11 +73,11 @@ class Store:
 
 
 def build(store, *, at_once=4, asked=ASKED):
-    told = []
+    progress = []
     built = ThreadedIndexBuilder(lambda _: store, at_once=at_once).build(
-        REF, asked, store.keys(), progress=told.append
+        REF, asked, store.keys(), progress=progress.append
     )
-    return built, told
+    return built, progress
 
 
 @pytest.mark.parametrize("at_once", [1, 7])
@@ -85,17 +85,17 @@ def test_each_file_has_one_row_however_files_are_split(at_once):
     many = {f"p={n % 3}/f{n:03}.parquet": parquet([n, n + 1]) for n in range(150)}
     store = Store({"a.parquet": parquet([-5, 9]), **many})
 
-    built, told = build(store, at_once=at_once)
+    built, progress = build(store, at_once=at_once)
 
-    said = index_facts(built.index)
+    facts = index_facts(built.index)
     assert (151, 0, ()) == (len(built.index), built.unread_count, built.problems)
-    assert 151 == sum(told)
-    assert [64, 64, 23] == sorted(told, reverse=True)
+    assert 151 == sum(progress)
+    assert [64, 64, 23] == sorted(progress, reverse=True)
     assert sorted(store.files) == [
         f"{folder}/{name}".lstrip("/")
-        for folder, name in zip(said["partition"], said["name"], strict=True)
+        for folder, name in zip(facts["partition"], facts["name"], strict=True)
     ]
-    least = dict(zip(said["name"], built.index.columns["x"].least.to_pylist(), strict=True))
+    least = dict(zip(facts["name"], built.index.columns["x"].least.to_pylist(), strict=True))
     assert {"a.parquet": -5, **{f"f{n:03}.parquet": n for n in range(150)}} == least
     assert store.most <= at_once
 
@@ -110,11 +110,11 @@ def test_unreadable_files_are_unknown_and_the_first_few_are_reported():
     bad = parquet([5])
     broken = {"f5.parquet": bad[:-60] + b"\xff" * 52 + bad[-8:]}
 
-    built, told = build(Store({**files, **short, **broken}, refusing))
+    built, progress = build(Store({**files, **short, **broken}, refusing))
 
     rows = dict(zip(built.index.name.to_pylist(), built.index.rows.tolist(), strict=True))
     assert {f"f{n}.parquet" for n in range(6)} == {name for name in rows if rows[name] == -1}
-    assert (6, 12) == (built.unread_count, sum(told))
+    assert (6, 12) == (built.unread_count, sum(progress))
     damaged = "it has only 4 bytes, too few for a Parquet file; restore the file from a copy"
     assert (
         "/t/f0.parquet: is not there",
@@ -133,9 +133,9 @@ def test_footer_that_does_not_parse_is_reported():
 
 
 def test_no_files_give_an_empty_index_with_the_columns():
-    built, told = build(Store({}))
+    built, progress = build(Store({}))
 
-    assert (0, ["x"], []) == (len(built.index), list(built.index.columns), told)
+    assert (0, ["x"], []) == (len(built.index), list(built.index.columns), progress)
 
 
 def test_column_that_cannot_be_indexed_is_an_error():
@@ -201,7 +201,7 @@ def test_bloom_filters_are_read_only_from_remote_stores(location, calls):
 
 
 def test_footers_of_all_sizes_are_read_by_their_ends_or_as_a_whole():
-    """What one file has taught of the others' ends is only where to look."""
+    """The sizes learned from one file are only a guess for the others."""
     files = {}
     for n in range(60):
         padding = (400_000, 0, 400_000, 70_000)[n % 4]
@@ -252,7 +252,7 @@ print(built.index.rows.tolist(), 'pandas' in sys.modules)
 
 
 def test_building_an_index_imports_no_pandas(tmp_path):
-    """It takes half a second, as long as the footers of a thousand files."""
+    """Importing pandas takes half a second, as long as reading a thousand footers."""
     table = pa.table(
         {
             "i": pa.array([1, None], pa.int32()),

@@ -1,4 +1,4 @@
-"""An index as a file: the same comes back, others read it too, and damage is said."""
+"""An index file round-trips, other programs can read it, and damage is an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS = {
 }
 
 
-def of_every_type():
+def index_of_every_type():
     table = pa.table({**ROWS, "st": [{"a": 1}, None]})
     files = [
         ("p=2", "a.parquet", 10, write_footer(table)),
@@ -42,12 +42,16 @@ def of_every_type():
 
 
 def test_index_round_trips():
-    index = of_every_type()
-    found, said = decode_index(encode_index(index, FROM), "i")
+    index = index_of_every_type()
+    found, provenance = decode_index(encode_index(index, FROM), "i")
 
     assert index_facts(index) == index_facts(found)
-    assert ("sales.orders", "20260101120000000", 3) == (said.table, said.instant, said.files)
-    assert "decimal128(10, 2)" == said.columns["dec"]
+    assert ("sales.orders", "20260101120000000", 3) == (
+        provenance.table,
+        provenance.instant,
+        provenance.files,
+    )
+    assert "decimal128(10, 2)" == provenance.columns["dec"]
 
 
 def test_empty_index_round_trips():
@@ -58,11 +62,13 @@ def test_empty_index_round_trips():
 
 
 def test_equal_indexes_have_equal_bytes():
-    assert encode_index(of_every_type(), FROM).equals(encode_index(of_every_type(), FROM))
+    assert encode_index(index_of_every_type(), FROM).equals(
+        encode_index(index_of_every_type(), FROM)
+    )
 
 
 def test_only_requested_columns_are_decoded():
-    data = encode_index(of_every_type(), FROM)
+    data = encode_index(index_of_every_type(), FROM)
 
     assert ["s", "st.a"] == list(decode_index(data, "i", ["st.a", "s", "nobody"])[0].columns)
     assert [] == list(decode_index(data, "i", [])[0].columns)
@@ -85,7 +91,9 @@ def test_columns_named_like_the_index_columns_are_distinguished():
 
 
 def test_pyarrow_reads_the_file_without_this_tool():
-    (row, *_) = pq.read_table(pa.BufferReader(encode_index(of_every_type(), FROM))).to_pylist()
+    (row, *_) = pq.read_table(
+        pa.BufferReader(encode_index(index_of_every_type(), FROM))
+    ).to_pylist()
 
     assert ("p=1", "a.parquet", 30, 1) == tuple(
         row[k] for k in ("partition", "name", "size", "rows")
@@ -102,7 +110,7 @@ def test_pyarrow_reads_the_file_without_this_tool():
 
 
 def test_no_changed_byte_changes_the_decoded_index():
-    """Every byte of the file, changed: an error, or the very same index."""
+    """Changing any byte of the file gives an error or the same index."""
     index = make_index(("p=1", "a", 1, [5, None]), ("p=2", "b", 2, [7]))
     data = bytearray(encode_index(index, FROM))
     expected, wrong = index_facts(index), []
@@ -121,7 +129,7 @@ def test_no_changed_byte_changes_the_decoded_index():
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
 def test_truncated_file_is_an_error_with_its_path(share):
-    data = encode_index(of_every_type(), FROM).to_pybytes()
+    data = encode_index(index_of_every_type(), FROM).to_pybytes()
 
     with pytest.raises(FormatError, match=r"^\.hoodie/\.zindex/1_0/i: it cannot be read"):
         decode_index(data[: int(len(data) * share)], ".hoodie/.zindex/1_0/i")
@@ -143,10 +151,10 @@ def test_table_without_index_columns_is_a_readable_error():
         decode_index(sink.getvalue(), "i")
 
 
-def rewritten(change=lambda table: table, said=lambda pairs: pairs):
-    """An index that another program wrote again, with its footer's pairs."""
-    file = pq.ParquetFile(pa.BufferReader(encode_index(of_every_type(), FROM)))
-    pairs = said({b"reconciler.index": file.metadata.metadata[b"reconciler.index"]})
+def rewrite_file(change=lambda table: table, change_pairs=lambda pairs: pairs):
+    """Return an index file that another program rewrote with the same footer pairs."""
+    file = pq.ParquetFile(pa.BufferReader(encode_index(index_of_every_type(), FROM)))
+    pairs = change_pairs({b"reconciler.index": file.metadata.metadata[b"reconciler.index"]})
     sink = io.BytesIO()
     pq.write_table(
         change(file.read()).replace_schema_metadata(pairs), sink, use_dictionary=["partition"]
@@ -157,27 +165,35 @@ def rewritten(change=lambda table: table, said=lambda pairs: pairs):
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (lambda: rewritten(lambda t: t.slice(1)), "its number of rows"),
-        (lambda: rewritten(lambda t: t.take([1, 0, 2])), "its rows are not sorted"),
+        (lambda: rewrite_file(lambda t: t.slice(1)), "its number of rows"),
+        (lambda: rewrite_file(lambda t: t.take([1, 0, 2])), "its rows are not sorted"),
         (
-            lambda: rewritten(lambda t: t.drop_columns(["stats_s"])),
+            lambda: rewrite_file(lambda t: t.drop_columns(["stats_s"])),
             "differ from those that its footer",
         ),
-        (lambda: rewritten(lambda t: t.append_column("x", t["size"])), "does not hold statistics"),
-        (lambda: rewritten(lambda t: t.drop_columns(["size"])), "differ from those of an index"),
         (
-            lambda: rewritten(
-                said=lambda p: {k: v.replace(b"sales", b"other") for k, v in p.items()}
+            lambda: rewrite_file(lambda t: t.append_column("x", t["size"])),
+            "does not hold statistics",
+        ),
+        (lambda: rewrite_file(lambda t: t.drop_columns(["size"])), "differ from those of an index"),
+        (
+            lambda: rewrite_file(
+                change_pairs=lambda p: {k: v.replace(b"sales", b"other") for k, v in p.items()}
             ),
             "the digest in its footer is wrong",
         ),
         (
-            lambda: rewritten(
-                said=lambda p: {k: v.replace(b'"format":1', b'"format":2') for k, v in p.items()}
+            lambda: rewrite_file(
+                change_pairs=lambda p: {
+                    k: v.replace(b'"format":1', b'"format":2') for k, v in p.items()
+                }
             ),
             "its format is 2, and this version of reconciler knows format 1; up",
         ),
-        (lambda: rewritten(said=lambda p: dict.fromkeys(p, b"[")), "provenance in its footer"),
+        (
+            lambda: rewrite_file(change_pairs=lambda p: dict.fromkeys(p, b"[")),
+            "provenance in its footer",
+        ),
     ],
 )
 def test_modified_file_is_an_error(data, problem):

@@ -1,4 +1,4 @@
-"""Damage that pyarrow would end the process for is seen before pyarrow is asked."""
+"""Damage that would make pyarrow end the process is detected before pyarrow reads it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from reconciler.index.footer_validation import (
 from reconciler.index.footers import index_footers
 from reconciler.index.slim_footers import FooterSlimmer
 from tests.unit.index.footer_samples import read_facts, write_footer
-from tests.unit.index.test_slim_footers import parsed, written
+from tests.unit.index.test_slim_footers import draw_footer, parse_footer
 
 SCHEMA = pa.schema([("x", pa.int64())])
 TABLE = pa.table({"x": [7, None, 9]})
-#: one that is cut apart, and one that is read whole: its key is long
+#: a footer that is split, and one that is read as a whole because its key is too long
 FOOTERS = [
     write_footer(TABLE, store_schema=False),
     write_footer(TABLE.replace_schema_metadata({"k" * 130: "v"})),
 ]
 
 
-def damaged(footer, said, instead):
-    """The footer with other bytes in it, as long as it is then."""
-    assert 1 == footer.count(said)
-    found = footer[:-8].replace(said, instead)
+def replace_bytes(footer, old, new):
+    """Return the footer with some bytes replaced and its length adjusted."""
+    assert 1 == footer.count(old)
+    found = footer[:-8].replace(old, new)
     return found + len(found).to_bytes(4, "little") + b"PAR1"
 
 
 @pytest.mark.parametrize(
-    ("said", "instead"),
+    ("old", "new"),
     [
         (b"(\x08\t\x00\x00\x00\x00\x00\x00\x00", b"(\x07\t\x00\x00\x00\x00\x00\x00"),
         (b"\x1c\x18\x08\t\x00\x00\x00\x00\x00\x00\x00", b"\x1c\x18\x00"),
@@ -58,10 +58,10 @@ def damaged(footer, said, instead):
 )
 @pytest.mark.parametrize("footer", FOOTERS, ids=["apart", "whole"])
 def test_file_with_chunks_contradicting_its_schema_is_unknown_and_affects_no_other(
-    footer, said, instead
+    footer, old, new
 ):
     assert (FooterSlimmer().slim(footer) is None) == (footer is FOOTERS[1])
-    files = [("", "a", 1, footer), ("", "b", 1, damaged(footer, said, instead))]
+    files = [("", "a", 1, footer), ("", "b", 1, replace_bytes(footer, old, new))]
     found = index_footers([*files, ("", "c", 1, footer)], ["x"], SCHEMA)
 
     assert [3, -1, 3] == found.rows.tolist()
@@ -72,18 +72,18 @@ def test_file_with_chunks_contradicting_its_schema_is_unknown_and_affects_no_oth
 
 def test_damage_in_a_column_that_is_not_indexed_is_ignored():
     footer = write_footer(pa.table({"x": [1], "y": [1.5]}), store_schema=False)
-    bad = damaged(footer, b"(\x08" + b"\x00" * 6 + b"\xf8?", b"(\x07" + b"\x00" * 6 + b"?")
+    bad = replace_bytes(footer, b"(\x08" + b"\x00" * 6 + b"\xf8?", b"(\x07" + b"\x00" * 6 + b"?")
     found = index_footers([("", "f", 1, bad)], ["x"], SCHEMA)
 
     assert (1, 1, 0, 1) == read_facts(found.columns["x"])
-    assert not is_valid_footer(bad, parsed(bad).schema)
-    assert is_valid_footer(footer, parsed(footer).schema)
+    assert not is_valid_footer(bad, parse_footer(bad).schema)
+    assert is_valid_footer(footer, parse_footer(footer).schema)
 
 
 @settings(max_examples=60, deadline=None)
-@given(written(pairs=True))
+@given(draw_footer(pairs=True))
 def test_footers_written_by_pyarrow_are_valid(footer):
-    leaves = list_leaves(parsed(footer).schema)
+    leaves = list_leaves(parse_footer(footer).schema)
     for starts in find_chunk_starts(footer):
         for leaf, at in zip(leaves, starts, strict=True):
             assert leaf.are_valid([(footer, at)])

@@ -1,4 +1,4 @@
-"""What footers prove of columns: types, nulls, row groups, files older than the table."""
+"""Statistics from footers: types, nulls, row groups, files older than the table."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_struct_fields_are_columns_and_a_null_struct_has_null_fields():
 
 
 def test_dictionary_in_a_struct_hides_null_structs():
-    """pyarrow counts the nulls of the dictionary's own rows alone."""
+    """pyarrow counts only the nulls of the dictionary's own rows."""
     kind = pa.struct([("a", pa.dictionary(pa.int32(), pa.string())), ("n", pa.int64())])
     some, none = ({"a": "x", "n": 1}, {"a": None, "n": None})
 
@@ -184,7 +184,7 @@ def test_column_missing_from_an_older_file_is_null():
     ],
 )
 def test_column_in_other_case_in_an_older_file_is_unknown(inside, column, schema):
-    """Spark reads it all the same, as long as no session heeds case."""
+    """Spark reads it anyway, because it ignores case by default."""
     found = index_footers(
         [("", "f", 1, write_footer(pa.table(inside)))], [column], pa.schema(schema)
     )
@@ -230,7 +230,7 @@ def test_column_with_another_shape_in_an_older_file_is_unknown(inside, schema):
             Decimal("1.500"),
             Decimal("1.500"),
         ),
-        # the order of text is another one, and so may be what a smaller type makes of a value
+        # text has another order, and a smaller type may change a value
         (pa.array([1, 20], pa.int32()), pa.string(), None, None),
         (pa.array([1.5]), pa.float32(), None, None),
         (pa.array([Decimal("1.55")]), pa.decimal128(9, 1), None, None),
@@ -335,14 +335,14 @@ def test_files_are_sorted_and_unreadable_ones_are_unknown():
 COUNTED = write_footer(pa.table({"x": [7, None, 9]}), store_schema=False)
 
 
-def both_ways(footer):
-    """What is said of a file with a column x by its footer's bytes, and by what pyarrow reads."""
+def index_both_ways(footer):
+    """Return the index of a file with a column x, by its footer's bytes and by pyarrow."""
     for given in (footer, pq.read_metadata(pa.BufferReader(footer))):
         yield index_footers([("", "f", 1, given)], ["x"], pa.schema([("x", pa.int64())]))
 
 
 @pytest.mark.parametrize(
-    ("said", "instead"),
+    ("old", "new"),
     [
         (b"\x16\x02(", b"\x16\x06("),
         (b"\x16\x02(", b"\x16\x08("),
@@ -352,9 +352,9 @@ def both_ways(footer):
     ],
     ids=["all null, with bounds", "too many nulls", "less than none", "few values", "many values"],
 )
-def test_contradictory_counts_are_damage(said, instead):
-    assert 1 == COUNTED.count(said)
-    for found in both_ways(COUNTED.replace(said, instead)):
+def test_contradictory_counts_are_damage(old, new):
+    assert 1 == COUNTED.count(old)
+    for found in index_both_ways(COUNTED.replace(old, new)):
         again, _ = decode_index(
             encode_index(found, Provenance(table="t", instant="", tool="")), "index"
         )
@@ -368,7 +368,7 @@ def test_contradictory_counts_are_damage(said, instead):
 def test_row_count_that_differs_from_the_row_groups_is_damage():
     rows = b"\x16\x06\x19\x1c\x19"
     assert 1 == COUNTED.count(rows)
-    for found in both_ways(COUNTED.replace(rows, b"\x16\x08\x19\x1c\x19")):
+    for found in index_both_ways(COUNTED.replace(rows, b"\x16\x08\x19\x1c\x19")):
         assert [-1] == found.rows.tolist()
         assert (None, None, -1, -1) == read_facts(found.columns["x"])
 
@@ -431,18 +431,18 @@ def test_nan_free_entry_counts_only_for_the_file_it_names():
 
 
 def test_reading_a_footer_leaves_no_reference_cycle():
-    """It holds the file's bloom filter: of ten thousand, gigabytes would wait for it."""
+    """A footer holds a bloom filter: ten thousand of them would keep gigabytes in memory."""
     footer = write_footer(pa.table({"c": [1, 2]}))
     gc.collect()
     gc.disable()
     try:
-        before = footers_in_memory()
+        before = count_footers()
         index_footers([("", "f.parquet", 1, footer)], ["c"], pa.schema([("c", pa.int64())]))
-        after = footers_in_memory()
+        after = count_footers()
     finally:
         gc.enable()
     assert before == after
 
 
-def footers_in_memory():
+def count_footers():
     return sum(type(thing) is pq.FileMetaData for thing in gc.get_objects())

@@ -1,4 +1,4 @@
-"""The next version of an index: what is kept, read again, widened, dropped."""
+"""Merging index versions: what is kept, read again, widened and dropped."""
 
 from __future__ import annotations
 

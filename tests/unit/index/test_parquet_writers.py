@@ -1,4 +1,4 @@
-"""A rule for each writer of parquet files: which of its statistics are believed."""
+"""Which statistics are trusted for each writer of Parquet files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_statistics_of_pyarrow_are_right_except_for_nan(version):
 
 
 def read(chunk, kind=None, by="parquet-mr version 1.13.1"):
-    """A chunk of a file of one row group; of doubles that parquet-mr wrote."""
+    """Read a chunk as a file with one row group; by default doubles written by parquet-mr."""
     kind = kind or ParquetKind(physical="DOUBLE", logical="NONE")
     file = FooterFile(number=0, name="f", rows=2, groups=1, pairs={})
     chunks = ColumnChunks()
@@ -79,8 +79,8 @@ def read(chunk, kind=None, by="parquet-mr version 1.13.1"):
     return chunks
 
 
-def chunk_of(low, high):
-    """What pyarrow says of a chunk of two values."""
+def make_chunk(low, high):
+    """Return a stand-in for pyarrow's metadata of a chunk with two values."""
     stats = SimpleNamespace(null_count=0, has_min_max=True, min_raw=low, max_raw=high)
     physical = "DOUBLE" if isinstance(low, float) else "BYTE_ARRAY"
     return SimpleNamespace(
@@ -89,11 +89,11 @@ def chunk_of(low, high):
 
 
 def test_bound_omitted_by_older_arrow_is_not_empty_text():
-    """Arrow before 21 reads a missing bound beside one that is there as no bytes at all."""
+    """Arrow before 21 reads a missing bound as empty if the other bound exists."""
     text = ParquetKind(physical="BYTE_ARRAY", logical="STRING")
 
     def bounds(by, low, high):
-        chunks = read(chunk_of(low, high), text, by)
+        chunks = read(make_chunk(low, high), text, by)
         return chunks.low[0], chunks.high[0]
 
     assert (b"", None) == bounds("parquet-cpp-arrow version 16.1.0", b"", b"")
@@ -106,7 +106,7 @@ def test_bounds_of_bytes_compared_as_signed_are_ignored(physical):
     kind = ParquetKind(physical=physical, logical="STRING")
 
     def bounds(by):
-        chunk = chunk_of(b"a", b"b")
+        chunk = make_chunk(b"a", b"b")
         chunk.physical_type = physical
         chunks = read(chunk, kind, by)
         return chunks.low[0], chunks.high[0]
@@ -117,7 +117,7 @@ def test_bounds_of_bytes_compared_as_signed_are_ignored(physical):
 
 @pytest.mark.parametrize("low", [NAN, 1.0])
 def test_bounds_with_nan_are_ignored(low):
-    chunks = read(chunk_of(low, NAN))
+    chunks = read(make_chunk(low, NAN))
 
     assert ([None], [None], [False]) == (chunks.low, chunks.high, chunks.is_nan_free)
 

@@ -1,4 +1,4 @@
-"""Footers cut apart and put together: pyarrow says of them what it says of whole ones."""
+"""Footers that are split and merged have the same metadata as the whole ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WAYS = st.fixed_dictionaries(
 
 
 @st.composite
-def written(draw, pairs=False):
+def draw_footer(draw, pairs=False):
     table = pa.Table.from_pylist(draw(st.lists(ROW, max_size=5)), SCHEMA)
     if pairs:
         key = st.text(max_size=5)
@@ -62,15 +62,15 @@ def written(draw, pairs=False):
     return write_footer(table, **draw(WAYS))
 
 
-def parsed(tail):
+def parse_footer(tail):
     return pq.read_metadata(pa.BufferReader(tail))
 
 
-def said(*tails):
-    """What pyarrow says of footers, but of their pairs and of their length."""
-    groups = [group for tail in tails for group in parsed(tail).to_dict()["row_groups"]]
-    whole = parsed(tails[0])
-    rows = sum(parsed(tail).num_rows for tail in tails)
+def footer_metadata(*tails):
+    """Return pyarrow's metadata of footers without their pairs and lengths."""
+    groups = [group for tail in tails for group in parse_footer(tail).to_dict()["row_groups"]]
+    whole = parse_footer(tails[0])
+    rows = sum(parse_footer(tail).num_rows for tail in tails)
     return str(groups), whole.schema, whole.created_by, whole.format_version, rows
 
 
@@ -81,25 +81,25 @@ def slim(tail, *keys):
 
 
 @settings(max_examples=60, deadline=None)
-@given(written(pairs=True))
+@given(draw_footer(pairs=True))
 def test_slim_footer_equals_the_whole_one(footer):
     found = slim(footer)
 
-    assert said(merge_footers([found])) == said(footer)
-    assert set(parsed(merge_footers([found])).metadata or ()) <= {b"ARROW:schema"}
+    assert footer_metadata(merge_footers([found])) == footer_metadata(footer)
+    assert set(parse_footer(merge_footers([found])).metadata or ()) <= {b"ARROW:schema"}
 
 
 @settings(max_examples=30, deadline=None)
-@given(written(), written())
+@given(draw_footer(), draw_footer())
 def test_row_groups_of_files_with_one_form_are_merged(one, two):
     slimmer = FooterSlimmer()
     both = [slimmer.slim(tail) for tail in (one, two)]
     if both[0].form == both[1].form:
-        assert said(merge_footers(both)) == said(one, two)
+        assert footer_metadata(merge_footers(both)) == footer_metadata(one, two)
 
 
 @settings(max_examples=60, deadline=None)
-@given(written())
+@given(draw_footer())
 def test_row_group_ends_where_its_fields_end(footer):
     found = slim(footer).groups
     at = 0
@@ -125,7 +125,7 @@ def test_usual_chunks_match_the_fast_pattern(text):
 
 
 def with_bloom(size=3000, **pairs):
-    """The end of a file with a long value in the midst of its pairs, as Hudi has it."""
+    """Return the end of a file with a long value among its pairs, as in Hudi's files."""
     sink = io.BytesIO()
     table = pa.table({"s": ["k", "z"], "n": [1, 2]})
     with pq.ParquetWriter(sink, table.schema, store_schema=False) as file:
@@ -172,41 +172,41 @@ def test_gap_must_be_in_a_value_that_is_not_requested():
     assert cut > 100
 
 
-def ending(footer):
-    """The bytes of a footer from its pairs on."""
+def bytes_from_pairs(footer):
+    """Return the bytes of a footer from its pairs on."""
     at = footer.index(slim(footer).groups) + len(slim(footer).groups)
     return footer[at:-8]
 
 
 @pytest.mark.parametrize("where", [0, 1, 20])
 def test_value_that_looks_like_the_end_of_a_footer_is_only_a_value(where):
-    end = ending(with_bloom(100))
+    end = bytes_from_pairs(with_bloom(100))
     for text in (end, end[:-1], b"\x00" * 3 + end, end + end, end[:1] + b"\x1c\x18\x01a\x18"):
         value = b"x" * where + text
         table = pa.table({"s": pa.array([value, value + b"z"]), "n": [1, 2]})
         footer = write_footer(table, store_schema=False)
         found = index_footers([("", "f", 1, footer)], ["s", "n"], table.schema)
 
-        assert said(merge_footers([slim(footer)])) == said(footer)
+        assert footer_metadata(merge_footers([slim(footer)])) == footer_metadata(footer)
         assert [value] == found.columns["s"].least.to_pylist()
         assert [1] == found.columns["n"].least.to_pylist()
 
 
 def test_pair_that_looks_like_the_end_of_a_footer_is_only_a_pair():
-    end = ending(with_bloom(100)).decode("latin-1").encode("ascii", "replace")
+    end = bytes_from_pairs(with_bloom(100)).decode("latin-1").encode("ascii", "replace")
     footer = with_bloom(100, fake=end, org=end * 3)
 
-    assert said(merge_footers([slim(footer)])) == said(footer)
+    assert footer_metadata(merge_footers([slim(footer)])) == footer_metadata(footer)
 
 
 def read_by_pyarrow(tail):
     try:
-        return parsed(tail)
+        return parse_footer(tail)
     except (pa.ArrowException, OSError, ValueError, OverflowError):
         return None
 
 
-def writer_in(found):
+def find_writer(found):
     try:
         return found.created_by, found.format_version
     except UnicodeDecodeError:
@@ -214,7 +214,7 @@ def writer_in(found):
 
 
 @settings(max_examples=150, deadline=None)
-@given(written(pairs=True), st.data())
+@given(draw_footer(pairs=True), st.data())
 def test_damage_has_the_same_effect_in_a_slim_footer(footer, data):
     broken = bytearray(footer)
     for _ in range(data.draw(st.integers(1, 2))):
@@ -232,7 +232,7 @@ def test_damage_has_the_same_effect_in_a_slim_footer(footer, data):
         if whole is not None:  # and no look at row groups: of some damage there pyarrow dies
             assert found.groups in tail
             assert (whole.num_rows, whole.num_row_groups) == (again.num_rows, again.num_row_groups)
-            assert writer_in(whole) == writer_in(again)
+            assert find_writer(whole) == find_writer(again)
             assert whole.schema.equals(again.schema)
 
 
@@ -251,12 +251,12 @@ def test_unreadable_footer_affects_no_other_of_its_form():
 
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_chunk_of_another_type_than_its_column_is_unknown(is_whole):
-    """Asked for its statistics, pyarrow would end the process."""
+    """pyarrow would end the process when it reads such statistics."""
     footer = write_footer(pa.table({"x": [1, 2]}), store_schema=False)
     chunk = b"&\x00\x1c\x15\x04"
     assert footer.count(chunk) == 1
     bad = footer.replace(chunk, chunk[:-1] + b"\x0a")
-    given = parsed(bad) if is_whole else bad
+    given = parse_footer(bad) if is_whole else bad
     found = index_footers([("", "f", 1, given)], ["x"], pa.schema([("x", pa.int64())]))
 
     assert [2] == found.rows.tolist()

@@ -1,4 +1,4 @@
-"""Which version of an index counts, and which may go."""
+"""Which versions of an index are valid, and which may be removed."""
 
 from __future__ import annotations
 

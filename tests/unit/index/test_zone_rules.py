@@ -1,4 +1,4 @@
-"""Every expectation is what java.time says of the place."""
+"""Zone rules; all expected values come from java.time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_local_time_is_converted_to_an_instant(clocks, local, instant):
 
 
 def test_day_with_skipped_midnight_begins_at_the_change():
-    """They went from half past eleven to half past midnight."""
+    """Local time went from half past eleven to half past midnight."""
     begins = TORONTO.day_start((date(1919, 3, 31) - date(1970, 1, 1)).days)
 
     assert micros("1919-03-31T04:30:00") == begins
@@ -66,7 +66,7 @@ def test_day_with_skipped_midnight_begins_at_the_change():
 
 
 def test_rules_repeat_after_the_last_change():
-    """In 9999 as in 2399."""
+    """The year 9999 is like 2399."""
     last, same = (int(micros(f"{year}-07-01T00:00:00") / 1e6) for year in (9999, 2399))
 
     assert 7200 == PRAGUE.offset_at(last) == PRAGUE.offset_at(same)

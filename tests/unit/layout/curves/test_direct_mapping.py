@@ -1,4 +1,4 @@
-"""Hudi's mapping where no fixture of real Hudi reaches: single values, as its code says."""
+"""Hudi's mapping of single values that no fixture covers, taken from Hudi's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column a tree cuts, and where."""
+"""The columns and the positions at which a k-d tree is cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a predicate bounds, and that nothing is guessed."""
+"""The ranges that a predicate allows; uncertain parts allow everything."""
 
 from __future__ import annotations
 

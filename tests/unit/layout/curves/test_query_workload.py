@@ -1,4 +1,4 @@
-"""Where declared queries look, as shares of a sample's rows."""
+"""Declared queries as boxes of shares of a sample's rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reconciler.layout.curves.query_workload import build_query_boxes
 from reconciler.layout.curves.sorted_sample import sort_sample
 
 
-def seen_of(values, kind=None, name="a"):
+def sample_of(values, kind=None, name="a"):
     return sort_sample(pa.array(values, kind), name)
 
 
-def looks(where, *seen):
-    """The declared box itself: by column, from and to."""
+def declared_box(where, *seen):
+    """Return the box of the declared query: by column, from and to."""
     found = build_query_boxes([where], seen)
     return None if found is None else list(zip(found.low[:, 0], found.high[:, 0], strict=True))
 
@@ -39,7 +39,7 @@ def looks(where, *seen):
 )
 def test_range_is_converted_to_shares_of_the_rows(where, expected):
 
-    assert [expected] == looks(where, seen_of(range(10)))
+    assert [expected] == declared_box(where, sample_of(range(10)))
 
 
 @pytest.mark.parametrize(
@@ -59,26 +59,26 @@ def test_range_is_converted_to_shares_of_the_rows(where, expected):
 )
 def test_literals_are_cast_to_the_column_type(values, kind, where):
 
-    assert [(0.5, 1.0)] == looks(where, seen_of(values, kind))
+    assert [(0.5, 1.0)] == declared_box(where, sample_of(values, kind))
 
 
 def test_number_does_not_limit_a_text_column():
-    assert looks("a = 123456789012345678901", seen_of(["x", "y"])) is None
+    assert declared_box("a = 123456789012345678901", sample_of(["x", "y"])) is None
 
 
 def test_nulls_are_outside_all_ranges():
 
-    assert [(0.25, 0.5)] == looks("a >= 2", seen_of([1, 2, None, None]))
+    assert [(0.25, 0.5)] == declared_box("a >= 2", sample_of([1, 2, None, None]))
 
 
 @pytest.mark.parametrize("where", ["b = 1", "a = 'x'", "a = 1 or b = 1", "f(a) = 1"])
 def test_query_that_limits_no_column_is_ignored(where):
 
-    assert looks(where, seen_of(range(10))) is None
+    assert declared_box(where, sample_of(range(10))) is None
 
 
 def test_similar_queries_have_the_weight_of_the_declared_one():
-    seen = [seen_of(range(100)), seen_of(range(100), name="b")]
+    seen = [sample_of(range(100)), sample_of(range(100), name="b")]
 
     found = build_query_boxes(["a between 10 and 19", "b = 5"], seen)
 

@@ -1,4 +1,4 @@
-"""Lanes and ranks of values that a law seldom draws."""
+"""Lanes and ranks of values that the laws rarely draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts of small data, file by file."""
+"""Layouts of small tables, checked file by file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def grid(side=16):
 
 
 def by_file(table, layout, *names, **more):
-    """The different rows of each file."""
+    """Return the distinct rows of each file."""
     found = assign_files(layout, compute_keys(layout, table, **more), **more)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     return [{rows[i] for i in np.flatnonzero(found == f)} for f in range(layout.file_count)]

@@ -9,8 +9,8 @@ from reconciler.layout.sizing.choose_rule import compute_average_size
 from reconciler.layout.sizing.write_history import PastWrite
 
 
-def written(action, *files, logs=()):
-    """``files`` and ``logs`` are pairs of rows and bytes."""
+def past_write(action, *files, logs=()):
+    """Return a past write; ``files`` and ``logs``: pairs of rows and bytes."""
     every = [*files, *logs]
     return PastWrite(
         instant="20240101000000000",
@@ -22,11 +22,11 @@ def written(action, *files, logs=()):
 
 
 def commit(*files):
-    return written(Action.COMMIT, *files)
+    return past_write(Action.COMMIT, *files)
 
 
-def clustered(*files):
-    return written(Action.REPLACECOMMIT, *files)
+def past_clustering(*files):
+    return past_write(Action.REPLACECOMMIT, *files)
 
 
 def test_the_newest_instant_decides():
@@ -36,7 +36,7 @@ def test_the_newest_instant_decides():
 
 
 def test_a_replacecommit_counts_in_0_15_and_not_in_1_x():
-    history = [commit((300, 24_330)), commit((400, 28_814)), clustered((700, 466_994))]
+    history = [commit((300, 24_330)), commit((400, 28_814)), past_clustering((700, 466_994))]
 
     assert 73 == compute_average_size(history, small=150_000, threshold=0.0)
     assert 668 == compute_average_size(history, small=150_000, threshold=0.0, rule="0.15")
@@ -63,13 +63,13 @@ def test_1_x_ignores_instants_before_the_newest_five():
 
 
 def test_replacecommits_are_not_counted_among_the_five():
-    history = [commit((2_600, 271_724)), *[clustered((20, 11_866))] * 5]
+    history = [commit((2_600, 271_724)), *[past_clustering((20, 11_866))] * 5]
 
     assert 105 == compute_average_size(history, small=150_000)
 
 
 def test_log_files_of_a_deltacommit_are_ignored():
-    delta = written(Action.DELTACOMMIT, (100, 20_000), logs=[(900, 10_000)])
+    delta = past_write(Action.DELTACOMMIT, (100, 20_000), logs=[(900, 10_000)])
 
     assert 200 == compute_average_size([delta], small=0)
 

@@ -1,4 +1,4 @@
-"""Which file groups may take new rows, and in which order."""
+"""The file groups that may take new rows, in order."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def test_steady_order_is_by_size_then_file_id():
 
 
 def test_order_by_hudi_is_that_of_its_view():
-    """By the hashes of the ids: ``a`` and ``q`` share a slot, ``b`` is in the next one."""
+    """Hashes of ids decide: ``a`` and ``q`` share a slot, ``b`` is in the next one."""
     groups = make_groups({"p": {"b": 1, "a": 2, "q": 3}})
 
     assert ["q", "a", "b"] == small(groups, rule=HUDI)
 
 
 def test_empty_base_file_is_filled_only_by_hudi():
-    """It is a damaged one, and no reader gets through it."""
+    """An empty base file is damaged, and no reader can read it."""
     groups = make_groups({"p": {"a": 0, "b": 5}})
 
     assert ["b"] == small(groups)
@@ -117,7 +117,7 @@ def test_pending_clustering_removes_some_of_the_smallest_files():
 
 @every_rule
 def test_with_indexed_logs_slices_below_the_target_take_rows(rule):
-    """Log files count 0.35 of their bytes; the limit of small files does not count."""
+    """Log files count with 0.35 of their bytes; the small limit is ignored."""
     groups = make_groups(
         {"p": {"a": 110, "b": (50, 100), "c": (100, 58), "d": (None, 300), "e": 120}}
     )
@@ -154,7 +154,7 @@ def test_log_files_may_be_listed_before_base_files():
 
 
 def test_last_listed_id_of_a_slot_comes_first():
-    """``Aa`` and ``BB`` have one hash in Java."""
+    """``Aa`` and ``BB`` have the same hash in Java."""
     for listed in (["Aa", "BB"], ["BB", "Aa"]):
         found = sort_as_hash_set(pa.array(listed), np.zeros(2, np.bool_))
 

@@ -1,4 +1,4 @@
-"""The rule of a table, by declaration and history."""
+"""Choosing the assignment rule of a table from its spec and its past writes."""
 
 from __future__ import annotations
 

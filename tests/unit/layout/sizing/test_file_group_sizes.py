@@ -1,4 +1,4 @@
-"""File groups of a view as assignment sees them."""
+"""Measuring the file groups of a file view for the assignment of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to buckets by record key alone."""
+"""Routing rows to buckets by record key alone."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def keys(count, start=0):
     return pa.array([f"key {n}" for n in range(start, start + count)])
 
 
-def counted(*values):
+def row_counts(*values):
     return np.array(values, np.int64)
 
 
-def by_hand(key, inserts):
-    """UpsertPartitioner.getPartition, word for word."""
+def route_by_hand(key, inserts):
+    """Route like UpsertPartitioner.getPartition, line by line."""
     total = sum(inserts)
     digest = hashlib.md5(key.encode()).digest()
     share = 1.0 * (int.from_bytes(digest[:8], "little", signed=True) % total) / total
@@ -41,22 +41,22 @@ def by_hand(key, inserts):
 
 
 def test_md5_routing_equals_hudi():
-    some, inserts = keys(2_000), counted(700, 1, 699, 600)
+    some, inserts = keys(2_000), row_counts(700, 1, 699, 600)
 
-    assert [by_hand(key, inserts.tolist()) for key in some.to_pylist()] == (
+    assert [route_by_hand(key, inserts.tolist()) for key in some.to_pylist()] == (
         route_by_md5(some, inserts).tolist()
     )
 
 
 def test_md5_routing_with_one_row_and_one_bucket():
 
-    assert [0] == route_by_md5(keys(1), counted(1)).tolist()
-    assert [] == route_by_md5(keys(0), counted(1)).tolist()
+    assert [0] == route_by_md5(keys(1), row_counts(1)).tolist()
+    assert [] == route_by_md5(keys(0), row_counts(1)).tolist()
 
 
 def test_exact_boundaries_give_each_bucket_its_rows():
     hashes = hash_record_keys(keys(1_000))
-    inserts = counted(3, 700, 297)
+    inserts = row_counts(3, 700, 297)
 
     assert [3, 700, 297] == np.bincount(
         find_exact_boundaries(hashes, inserts).route(hashes)
@@ -65,7 +65,7 @@ def test_exact_boundaries_give_each_bucket_its_rows():
 
 def test_histogram_boundaries_are_exact_to_one_bin():
     hashes = hash_record_keys(keys(100_000))
-    inserts = counted(20_000, 50_000, 30_000)
+    inserts = row_counts(20_000, 50_000, 30_000)
     bits = histogram_bits(3)
 
     found = np.bincount(find_route_boundaries(count_hashes(hashes, bits), inserts).route(hashes))
@@ -83,7 +83,7 @@ def test_histograms_of_tasks_can_be_added():
 
 @pytest.mark.parametrize("routing", ["exact", "histogram", "md5"])
 def test_bucket_of_a_row_does_not_depend_on_the_order(routing):
-    some, inserts = keys(500), counted(100, 399, 1)
+    some, inserts = keys(500), row_counts(100, 399, 1)
     order = np.random.default_rng(1).permutation(500)
 
     def routed(column):
@@ -100,15 +100,15 @@ def test_rows_with_one_key_stay_together():
     hashes = hash_record_keys(pa.array(["a", "b", "a", "a"]))
 
     assert 1 == len(
-        {find_exact_boundaries(hashes, counted(2, 2)).route(hashes)[at] for at in (0, 2, 3)}
+        {find_exact_boundaries(hashes, row_counts(2, 2)).route(hashes)[at] for at in (0, 2, 3)}
     )
 
 
 def test_equal_keys_give_one_file():
     hashes = hash_record_keys(pa.array(["a"] * 100))
     for made in (
-        find_exact_boundaries(hashes, counted(40, 60)),
-        find_route_boundaries(count_hashes(hashes, 12), counted(40, 60)),
+        find_exact_boundaries(hashes, row_counts(40, 60)),
+        find_route_boundaries(count_hashes(hashes, 12), row_counts(40, 60)),
     ):
         assert 1 == len(set(made.route(hashes).tolist()))
 
@@ -116,8 +116,8 @@ def test_equal_keys_give_one_file():
 def test_one_bucket_needs_no_boundary():
     hashes = hash_record_keys(keys(10))
     for made in (
-        find_exact_boundaries(hashes, counted(10)),
-        find_route_boundaries(count_hashes(hashes, 12), counted(10)),
+        find_exact_boundaries(hashes, row_counts(10)),
+        find_route_boundaries(count_hashes(hashes, 12), row_counts(10)),
     ):
         assert {0} == set(made.route(hashes).tolist())
 

@@ -1,4 +1,4 @@
-"""Record size as a fixed cost and bytes for every row."""
+"""Estimating record size as fixed bytes and bytes per row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.layout.sizing.record_size import RecordSize, estimate_record_siz
 from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
 
 
-def written(*files, action=Action.COMMIT, is_base=True):
+def past_write(*files, action=Action.COMMIT, is_base=True):
     return PastWrite(
         instant="20240101000000000",
         action=action,
@@ -21,7 +21,7 @@ def written(*files, action=Action.COMMIT, is_base=True):
 
 
 def footers(*files):
-    """Triples of rows, bytes and bytes of row groups."""
+    """Return footer sizes from triples of rows, bytes and bytes of row groups."""
     rows, sizes, data = (np.array(column, np.int64) for column in zip(*files, strict=True))
     return FooterSizes(rows=rows, bytes=sizes, data=data)
 
@@ -35,7 +35,7 @@ def data(*values):
 
 
 def test_fixed_bytes_are_separated_from_rows():
-    history = [written(exact(1_000), exact(50_000)), written(exact(400_000))]
+    history = [past_write(exact(1_000), exact(50_000)), past_write(exact(400_000))]
 
     found = estimate_record_size(history)
 
@@ -44,8 +44,8 @@ def test_fixed_bytes_are_separated_from_rows():
 
 
 def test_small_commits_do_not_inflate_the_row_size():
-    """Hudi's rule says 540 bytes of these files; a million rows take 100 MB, not 540."""
-    history = [written(exact(1_000), exact(2_000), exact(4_000))]
+    """By Hudi's rule a record has 540 bytes; a million rows take 100 MB, not 540."""
+    history = [past_write(exact(1_000), exact(2_000), exact(4_000))]
 
     assert estimate_record_size(history).file_bytes(1_000_000) == pytest.approx(
         100_440_000, rel=0.001
@@ -53,7 +53,7 @@ def test_small_commits_do_not_inflate_the_row_size():
 
 
 def test_files_with_similar_row_counts_use_footers():
-    history = [written(exact(1_000), exact(1_001), exact(1_002))]
+    history = [past_write(exact(1_000), exact(1_001), exact(1_002))]
     found = estimate_record_size(
         history, footers((1_000, 540_000, 100_000), (3_000, 740_000, 300_000))
     )
@@ -63,7 +63,7 @@ def test_files_with_similar_row_counts_use_footers():
 
 
 def test_without_footers_similar_files_give_the_mean():
-    found = estimate_record_size([written((100, 1_000), (100, 1_200))])
+    found = estimate_record_size([past_write((100, 1_000), (100, 1_200))])
 
     assert RecordSize(fixed=0, per_row=11.0, because="the mean of 200 rows", rows=200) == found
 
@@ -75,40 +75,40 @@ def test_without_writes_the_declared_size_is_used():
 
 
 def test_fixed_bytes_are_never_negative():
-    found = estimate_record_size([written((100, 100), (1_000, 2_000), (10_000, 30_000))])
+    found = estimate_record_size([past_write((100, 100), (1_000, 2_000), (10_000, 30_000))])
 
     assert 0 == found.fixed
     assert found.per_row == pytest.approx(32_100 / 11_100)
 
 
 def test_sizes_that_decrease_with_rows_are_not_fitted():
-    found = estimate_record_size([written((100, 9_000), (1_000, 2_000), (10_000, 1_000))])
+    found = estimate_record_size([past_write((100, 9_000), (1_000, 2_000), (10_000, 1_000))])
 
     assert found.because == "the mean of 11100 rows"
 
 
 def test_log_files_and_empty_files_are_ignored():
-    logs = written((5_000, 10), action=Action.DELTACOMMIT, is_base=False)
-    found = estimate_record_size([written((0, 440_000), (100, 1_000)), logs])
+    logs = past_write((5_000, 10), action=Action.DELTACOMMIT, is_base=False)
+    found = estimate_record_size([past_write((0, 440_000), (100, 1_000)), logs])
 
     assert RecordSize(fixed=0, per_row=10.0, because="the mean of 100 rows", rows=100) == found
 
 
 def test_only_the_requested_actions_count():
-    history = [written((100, 1_000)), written((100, 9_000), action=Action.REPLACECOMMIT)]
+    history = [past_write((100, 1_000)), past_write((100, 9_000), action=Action.REPLACECOMMIT)]
 
     assert 10.0 == estimate_record_size(history).per_row
     assert 90.0 == estimate_record_size(history, actions={Action.REPLACECOMMIT}).per_row
 
 
 def test_other_actions_count_if_there_are_no_requested_ones():
-    history = [written((100, 9_000), action=Action.REPLACECOMMIT)]
+    history = [past_write((100, 9_000), action=Action.REPLACECOMMIT)]
 
     assert 90.0 == estimate_record_size(history).per_row
 
 
 def test_only_the_newest_twenty_instants_count():
-    history = [written((100, 9_000)), *[written((100, 1_000))] * 20]
+    history = [past_write((100, 9_000)), *[past_write((100, 1_000))] * 20]
 
     assert 10.0 == estimate_record_size(history).per_row
 

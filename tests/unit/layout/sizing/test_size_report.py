@@ -1,4 +1,4 @@
-"""How big files are, in words and numbers for people."""
+"""Measured file sizes, and forecasts of the next insert."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_next_rows_are_shared_among_partitions_of_the_last_writes():
 
 
 def test_next_rows_fill_small_files_and_create_new_ones():
-    """A full file has 120 rows; ``a`` has room for 78 of 200, and 122 are one more file."""
+    """A full file has 120 rows; ``a`` takes 78 of 200 rows, and 122 go to a new file."""
     groups = make_groups({"p": {"a": 500, "b": 1_100}})
 
     assert (

@@ -1,4 +1,4 @@
-"""Rows assigned as they come."""
+"""Assigning the rows of a stream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEADY = SteadyRule(sizes=SIZES, record_size=RecordSize(fixed=10, per_row=1.0, b
 
 
 class Stream:
-    """An assigner with a table's small files beside it; ids of new files are n1, n2, …"""
+    """An assigner with the small files of a table; new files have the ids n1, n2, …"""
 
     def __init__(self, per_file=10, **small):
         self.assigner = StreamAssigner(rows_per_file=per_file)
@@ -39,7 +39,7 @@ class Stream:
         self.numbers = count(1)
 
     def insert(self, rows, partition="p"):
-        """(file id, rows, begins) of each share."""
+        """Assign rows; return (file id, rows, is_new) of each share."""
 
         def look():
             self.looked.append(partition)
@@ -191,7 +191,7 @@ def test_first_owned_id_is_chosen():
 
 
 def test_murmur_hash_matches_published_values():
-    """Of the bytes 00000000, 21436587 and ffffffff with seed 0; Flink drops the sign."""
+    """Values for the bytes 00000000, 21436587 and ffffffff with seed 0; Flink drops the sign."""
     codes = pa.array([0, -0x789ABCDF, -1], pa.int32()).to_numpy()
     published = [0x2362F9DE, 0xF55B516B, 0x76293B50]
 
