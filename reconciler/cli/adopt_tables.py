@@ -1,4 +1,4 @@
-"""Live tables into specs: what ``reconciler init --from`` does."""
+"""``reconciler init --from``: write specs for existing tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from reconciler.storage.api import Storage
 from reconciler.storage.wrappers import ReadOnlyStorage
 
 _ENDINGS: Final = (".yaml", ".yml")
-#: folders between two lines about how far a search is
+#: folders between two messages about the progress of a search
 _MANY: Final = 500
 
 OpenLocation = Callable[[str], Storage]
@@ -38,7 +38,7 @@ OpenLocation = Callable[[str], Storage]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitOptions:
-    """The options of one command, as given."""
+    """The options of the command, as given."""
 
     paths: Sequence[str]
     output: Path | None
@@ -50,22 +50,32 @@ class InitOptions:
 
 
 def adopt_tables(options: InitOptions) -> tuple[str | None, int]:
-    """The spec of one table; or None and the exit code, when a folder of specs was written."""
+    """Return the spec of one table, or None and the exit code after writing a folder of specs."""
     if options.timezone is not None and (problem := find_zone_problem(options.timezone)):
         raise UsageError(f"--timezone: {problem}")
-    places = _find_environment_file(options)
-    opened = _build_opener(places)
+    environment = _find_environment_file(options)
+    open_location = _build_opener(environment)
     with _start_workers(options.parallelism) as workers:
-        search = _search_tables(options, opened, workers)
+        search = _search_tables(options, open_location, workers)
         folder = _find_output_folder(search, options)
-        wishes = _build_adoption_options(options, folder, places)
+        adoption_options = _build_adoption_options(options, folder, environment)
         if folder is None:
-            return _write_one_spec(opened(search.tables[0]), wishes), 0
+            return _write_one_spec(open_location(search.tables[0]), adoption_options), 0
         unlisted: list[str] = []
-        adoption = Adoption(folder, opened, wishes, workers, report_crash, places, unlisted.extend)
+        adoption = Adoption(
+            folder,
+            open_location,
+            adoption_options,
+            workers,
+            report_crash,
+            environment,
+            unlisted.extend,
+        )
         code = _write_all_specs(search, adoption)
-        if places is not None and unlisted:
-            log_message(f"{places.file} is not written a line a table; add under spec.tables:")
+        if environment is not None and unlisted:
+            log_message(
+                f"{environment.file}: cannot edit one-line YAML; add these lines under spec.tables:"
+            )
             for line in unlisted:
                 log_message(line)
         return None, 1 if unlisted else code
@@ -75,7 +85,7 @@ def _find_environment_file(options: InitOptions) -> EnvironmentFile | None:
     if options.environment is None:
         return None
     if options.output is None or options.output.suffix in _ENDINGS:
-        raise UsageError("--env: give a folder with -o, in which the specs are without their paths")
+        raise UsageError("--env: give a folder with -o for the specs, which get no paths")
     return open_environment_file(options.environment, options.output)
 
 
@@ -101,7 +111,7 @@ def _build_adoption_options(
 
 @contextmanager
 def _start_workers(count: int) -> Iterator[Executor]:
-    """Threads that, when interrupted, finish the table they are at and begin no other."""
+    """Start threads that finish their table when interrupted, and begin no other."""
     workers = ThreadPoolExecutor(count)
     try:
         yield workers
@@ -129,14 +139,14 @@ def _search_tables(
 def _report_search(folders: int, tables: int) -> None:
     if folders % _MANY == 0:
         found = words.format_count(tables, "table")
-        log_message(f"searching: {words.format_number(folders)} folders looked at, {found} found")
+        log_message(f"searching: {words.format_number(folders)} folders searched, {found} found")
 
 
 def _find_output_folder(search: TableSearch, options: InitOptions) -> Path | None:
-    """The folder that specs go to; None where one spec is printed or written to a file."""
+    """Return the folder to write specs to; None to print one spec or write it to a file."""
     output, count = options.output, len(search.tables)
     if not count:
-        raise StorageError("--from", "finds no table that can be read")
+        raise StorageError("--from", "no readable table found; check the path")
     if output is not None and (output.is_dir() or options.environment is not None):
         return output
     is_file = output is None or output.suffix in _ENDINGS
@@ -144,49 +154,50 @@ def _find_output_folder(search: TableSearch, options: InitOptions) -> Path | Non
         return None
     if is_file:
         raise UsageError(
-            f"{words.format_count(count, 'table')} found; -o FOLDER takes a spec for each"
+            f"{words.format_count(count, 'table')} found; give a folder with -o for their specs"
         )
     return output
 
 
 def _write_one_spec(storage: Storage, options: AdoptionOptions) -> str:
-    made = adopt_table(storage, choose_name(storage), options)
-    if made.refused is not None:
-        location = words.escape_text(made.location)
-        refused = f"its plan is refused, whatever is declared: {made.refused}"
+    adopted = adopt_table(storage, choose_name(storage), options)
+    if adopted.refused is not None:
+        location = words.escape_text(adopted.location)
+        refused = f"its plan is refused, whatever the spec declares: {adopted.refused}"
         log_message(f"{location}: {refused}", level="warning")
-    return made.text
+    return adopted.text
 
 
 def _write_all_specs(search: TableSearch, adoption: Adoption) -> int:
-    folder, places = adoption.folder, adoption.environment
-    declared = load_declared_tables(folder, places)
+    folder, environment = adoption.folder, adoption.environment
+    declared = load_declared_tables(folder, environment)
     folder.mkdir(parents=True, exist_ok=True)
-    with show_progress("adopting", len(search.tables), "tables") as tell:
-        done = adoption.adopt_all(
-            search.tables, declared, lambda each: tell(1, _format_result(each))
+    with show_progress("adopting", len(search.tables), "tables") as report:
+        results = adoption.adopt_all(
+            search.tables, declared, lambda each: report(1, _format_result(each))
         )
-    for each in done:
+    for each in results:
         if each.problem:
             level: Level = "error" if each.status == "failed" else "warning"
             log_message(
                 f"{words.escape_text(each.location)}: {words.escape_text(each.problem)}",
                 level=level,
             )
-    chosen = "" if places is None else f" --env {places.argument}"
-    _warn_about_defaults(adoption, done)
-    log_message(summarize(done, folder))
-    log_message(f"next: reconciler lint {folder}{chosen} && reconciler plan {folder}{chosen}")
-    return 1 if search.problems or any(each.status == "failed" for each in done) else 0
+    option = "" if environment is None else f" --env {environment.argument}"
+    _warn_about_defaults(adoption, results)
+    log_message(summarize(results, folder))
+    log_message(f"next: reconciler lint {folder}{option} && reconciler plan {folder}{option}")
+    return 1 if search.problems or any(each.status == "failed" for each in results) else 0
 
 
 def _warn_about_defaults(adoption: Adoption, results: Sequence[AdoptionResult]) -> None:
-    folder, places = adoption.folder, adoption.environment
-    fresh = None if places is None else open_environment_file(places.argument, folder)
-    if changed := find_overridden_retentions(folder, results, fresh):
+    folder, environment = adoption.folder, adoption.environment
+    updated = None if environment is None else open_environment_file(environment.argument, folder)
+    if changed := find_overridden_retentions(folder, results, updated):
+        tables = words.format_count(len(changed), "table")
         log_message(
-            f"the TableDefaults in {folder} give {words.format_count(len(changed), 'table')} another "
-            f"retention, so look at their plans: {', '.join(changed)}",
+            f"TableDefaults in {folder} change the retention of {tables}; check their plans: "
+            f"{', '.join(changed)}",
             level="warning",
         )
 
@@ -196,5 +207,5 @@ def _format_result(result: AdoptionResult) -> str:
         return f"{result.file}: {result.adopted.headline}"
     location = words.escape_text(result.location)
     if result.status == "declared":
-        return f"{location}: declared already in {result.file}"
+        return f"{location}: already declared in {result.file}"
     return f"{location}: {result.status}"

@@ -1,4 +1,4 @@
-"""``reconciler advise``: which clustering and which index the declared queries ask for."""
+"""``reconciler advise``: propose clustering and index columns for the declared queries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def advise(  # noqa: PLR0913 (options of a command)
         list[str],
         typer.Argument(
             metavar="SPEC_OR_DIR",
-            help="Spec files, or folders of them; with --query a table's path or URL.",
+            help="Spec files, or folders of them; with --query the path or URL of a table.",
         ),
     ],
     *,
@@ -47,7 +47,7 @@ def advise(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--query",
             metavar="SQL",
-            help='A query\'s condition, as "customer_id = 42"; repeatable. Then TABLE is a table.',
+            help='Condition of a query on one table, such as "customer_id = 42"; repeatable.',
         ),
     ] = None,
     format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
@@ -59,43 +59,43 @@ def advise(  # noqa: PLR0913 (options of a command)
     parallelism: Parallelism = TABLES_AT_ONCE,
     env: Env = None,
 ) -> int:
-    """Propose clustering and index columns for the queries of a spec, or for those of --query.
+    """Propose clustering and index columns for the queries of specs, or for those of --query.
 
-    Tries layouts on sampled rows, as plan predicts. Exits with 1 when a table cannot be read, else
-    with 0; writes nothing.
+    Tries layouts on sampled rows, with the predictions of plan. Exits with 1 if a table cannot be
+    read, else with 0. Changes no table.
     """
-    at = parse_now(now)
+    time = parse_now(now)
 
     from reconciler.cli.selection import Selectors  # noqa: PLC0415
 
-    by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    specs, selection = _select_specs(tables, query, by, env)
+    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
+    specs, selection = _select_specs(tables, query, selectors, env)
 
-    from reconciler import api  # noqa: PLC0415 (heavy)
+    from reconciler import api  # noqa: PLC0415 (slow to import)
     from reconciler.cli.environment import check_variables  # noqa: PLC0415
 
     check_variables(specs)
-    with show_progress("trying layouts", len(specs), "tables") as tell:
+    with show_progress("trying layouts", len(specs), "tables") as report:
         found = api.advise(
             specs,
-            now=at,
-            on_table=lambda spec: tell(1, spec.name, spec.name),
+            now=time,
+            on_table=lambda spec: report(1, spec.name, spec.name),
             on_crash=lambda spec, error: report_crash(spec.name, error),
             parallelism=parallelism,
         )
     print_result(_render_advice(found, format, selection))
-    return 1 if any(one.error is not None for one in found) else 0
+    return 1 if any(each.error is not None for each in found) else 0
 
 
 def _select_specs(
     tables: Sequence[str], queries: Sequence[str] | None, selectors: Selectors, env: str | None
 ) -> tuple[tuple[TableSpec, ...], Selection | None]:
-    """What the arguments name, with queries; raises UsageError where they name nothing of it."""
+    """Return the tables with queries that the arguments name; UsageError if there are none."""
     if queries:
         return (_build_table_spec(tables, queries, selectors, env),), None
     for table in tables:
         if "://" in table or (Path(table) / ".hoodie").is_dir():
-            raise UsageError(f"{table} is a table: say what it is asked, with --query")
+            raise UsageError(f"{table} is a table: give its queries with --query")
 
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
@@ -104,8 +104,8 @@ def _select_specs(
     if not asked and chosen.tables:
         names = ", ".join(spec.name for spec in chosen.tables[:3])
         raise UsageError(
-            f"no spec declares queries ({names}): say what the tables are asked under queries:, or "
-            "name one table's path and give --query"
+            f"no spec declares queries ({names}): declare them under queries:, or give the path of "
+            "one table and --query"
         )
     return asked, chosen.selection
 
@@ -113,15 +113,15 @@ def _select_specs(
 def _build_table_spec(
     tables: Sequence[str], queries: Sequence[str], selectors: Selectors, env: str | None
 ) -> TableSpec:
-    """A table that no spec says anything of."""
+    """Return a spec with nothing but a table's path and its queries."""
     if len(tables) > 1:
-        raise UsageError("--query goes with the path of one table; of specs, the queries are known")
+        raise UsageError("--query needs the path of one table; specs declare their own queries")
     if env is not None or selectors.arguments():
-        raise UsageError("--query goes with the path of a table: no spec is selected or placed")
+        raise UsageError("--query needs the path of a table; remove --env and selectors")
     if Path(tables[0]).suffix in (".yaml", ".yml"):
-        raise UsageError(f"{tables[0]} is a spec: declare the queries there, or name the table")
+        raise UsageError(f"{tables[0]} is a spec: declare its queries there, or name the table")
     if any(not where.strip() for where in queries):
-        raise UsageError('--query: a condition is empty; write it as --query "customer_id = 42"')
+        raise UsageError('--query: the condition is empty; write it as "customer_id = 42"')
 
     from reconciler.spec.locations import resolve_location  # noqa: PLC0415
     from reconciler.spec.model import Query, TableSpec  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""``reconciler apply``: do what a plan says, through Spark."""
+"""``reconciler apply``: execute a plan."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def apply(  # noqa: PLR0913 (options of a command)
         list[Path],
         typer.Argument(
             metavar="PLAN|SPEC_OR_DIR",
-            help="A reviewed plan (- for standard input), or specs to plan and apply in one go.",
+            help="Reviewed plan (- for standard input), or specs to plan and apply at once.",
         ),
     ],
     *,
@@ -60,21 +60,22 @@ def apply(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--specs",
             metavar="SPEC_OR_DIR",
-            help="Leave out tables whose spec or path is no longer the reviewed one; repeatable.",
+            help="Skip tables whose spec or path changed since the review; repeatable.",
         ),
     ] = None,
     digest: Annotated[
         str | None,
-        typer.Option("--digest", metavar="sha256:...", help="Refuse any plan but this one."),
+        typer.Option("--digest", metavar="sha256:...", help="Apply only a plan with this digest."),
     ] = None,
     auto_approve: Annotated[
-        bool, typer.Option("--auto-approve", help="With specs: apply without asking.")
+        bool, typer.Option("--auto-approve", help="With specs, apply without asking.")
     ] = False,
     now: Now = None,
     executor: Annotated[
         ExecutorName,
         typer.Option(
-            "--executor", help="Who does the work: we, or the Hudi on Spark's class path."
+            "--executor",
+            help="Execution engine: native, or hudi (the Hudi on Spark's class path).",
         ),
     ] = ExecutorName.NATIVE,
     parallelism: Annotated[
@@ -83,15 +84,17 @@ def apply(  # noqa: PLR0913 (options of a command)
             "--parallelism",
             metavar="N",
             min=1,
-            help=f"Tables at a time (default: 1, and {TABLES_AT_ONCE} while planning).",
+            help="Number of tables to apply in parallel (default: 1; with specs, "
+            f"{TABLES_AT_ONCE} while planning).",
         ),
     ] = None,
     master: Annotated[
-        str | None, typer.Option("--master", help="Spark's master (default: local[*]).")
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark's master (default: local[*])."),
     ] = None,
     spark_conf: Annotated[
         list[str] | None,
-        typer.Option("--spark-conf", metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+        typer.Option("--spark-conf", metavar="KEY=VALUE", help="Setting of Spark; repeatable."),
     ] = None,
     format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
     name: Names = None,
@@ -101,64 +104,70 @@ def apply(  # noqa: PLR0913 (options of a command)
     env: Env = None,
     audit: Annotated[
         Path | None,
-        typer.Option("--audit", metavar="FILE", help="Append a JSON line about every table."),
+        typer.Option("--audit", metavar="FILE", help="Append a JSON line per table to this file."),
     ] = None,
     actor: Annotated[
         str | None,
         typer.Option(
-            "--actor", metavar="NAME", help="Who has it applied (default: CI's user, or yours)."
+            "--actor",
+            metavar="NAME",
+            help="User recorded as running the apply (default: the user of CI, or yours).",
         ),
     ] = None,
     spec_commit: Annotated[
         str | None,
         typer.Option(
-            "--spec-commit", metavar="SHA", help="The specs' commit (default: git's, or CI's)."
+            "--spec-commit",
+            metavar="SHA",
+            help="Commit of the specs to record (default: from git or CI).",
         ),
     ] = None,
     webhook: Webhook = None,
 ) -> int:
-    """Do what a reviewed plan says, and never more.
+    """Execute a reviewed plan, and nothing beyond it.
 
-    Where a table has moved since the review, what no longer holds is left out and reported.
-    Handing over a plan file is the approval. With specs, the plan is made first and asked about.
+    If a table changed since the review, the parts that no longer hold are skipped and reported.
+    Passing a plan file is the approval. Specs are planned first, and you are asked to approve.
     """
     hook = open_webhook(webhook, "apply", env)
     _check_digest(digest)
     settings: Mapping[str, str] = parse_spark_settings(spark_conf)
-    at = None if now is None else parse_now(now)
+    time = None if now is None else parse_now(now)
     file = _find_plan_file(
         paths,
         specs,
         {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since},
     )
 
-    from reconciler.cli.audit import AuditFile, find_origin  # noqa: PLC0415 (heavy)
-    from reconciler.cli.run_apply import render_result, run_apply  # noqa: PLC0415 (heavy)
+    from reconciler.cli.audit import AuditFile, find_origin  # noqa: PLC0415 (slow to import)
+    from reconciler.cli.run_apply import render_result, run_apply  # noqa: PLC0415 (slow to import)
     from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
     origin = find_origin(actor, spec_commit, specs if file else paths, env)
     journal = None if audit is None else AuditFile(audit)
     if file is None:
-        chosen = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-        selected = select_specs(paths, chosen, env)
+        selectors = Selectors(
+            names=name, excluded=exclude, labels=label, changed_since=changed_since
+        )
+        selected = select_specs(paths, selectors, env)
         master, settings = find_spark_options(env, paths, master, settings)
         plan = make_plan(
             selected.tables,
-            at or runtime.now(),
+            time or runtime.now(),
             selection=selected.selection,
             parallelism=parallelism or TABLES_AT_ONCE,
         )
         if not _is_approved(plan, auto_approve=auto_approve):
             return 0
-        today: tuple[TableSpec, ...] | None = selected.tables
+        current: tuple[TableSpec, ...] | None = selected.tables
     else:
         plan = read_plan(file)
-        today = select_specs(specs, environment=env).tables if specs else None
+        current = select_specs(specs, environment=env).tables if specs else None
         master, settings = find_spark_options(env, specs or [Path()], master, settings)
     result = run_apply(
         plan,
-        now=at,
-        specs=today,
+        now=time,
+        specs=current,
         digest=digest,
         parallelism=parallelism or 1,
         master=master,
@@ -174,38 +183,38 @@ def apply(  # noqa: PLR0913 (options of a command)
 
 def _check_digest(digest: str | None) -> None:
     if digest is not None and not _DIGEST.fullmatch(digest):
-        raise UsageError(f"--digest {digest}: write it as plan and show say it, sha256:...")
+        raise UsageError(f"--digest {digest}: expected the full digest printed by plan or show")
 
 
 def _find_plan_file(
     paths: list[Path], specs: list[Path] | None, selectors: Mapping[str, object]
 ) -> Path | None:
-    """The plan file, None for specs; UsageError for options that do not go with what it is."""
+    """Return the plan file, None for specs; UsageError for options that do not fit."""
     file = find_plan_file(paths)
     if file is None:
-        _refuse_options({"--specs": specs}, "goes with a plan file, and these are specs")
+        _refuse_options({"--specs": specs}, "needs a plan file, but the arguments are specs")
     else:
         _refuse_options(
-            selectors, "a plan is applied as it was reviewed; select tables when planning"
+            selectors, "a plan is applied as reviewed; use selectors with `reconciler plan`"
         )
     return file
 
 
-def _refuse_options(options: Mapping[str, object], because: str) -> None:
+def _refuse_options(options: Mapping[str, object], reason: str) -> None:
     for option, value in options.items():
         if value:
-            raise UsageError(f"{option}: {because}")
+            raise UsageError(f"{option}: {reason}")
 
 
 def _is_approved(plan: Plan, *, auto_approve: bool) -> bool:
-    """Whether a plan that nobody has reviewed may run; shows it where a person is asked."""
+    """Return whether an unreviewed plan may run. If a person must be asked, show it first."""
     changing = [table.name for table in plan.tables if table.has_changes and not table.refusals]
     if auto_approve or not changing:
         return True
-    instead = "say --auto-approve, or review a plan: `reconciler plan ... -o plan.json`"
+    instead = "use --auto-approve, or review a plan: `reconciler plan ... -o plan.json`"
     require_terminal(instead)
     log_message(str(render_plan(plan, Format.TEXT, full=False)))
     if ask_yes_no(words.escape_text(f"Apply this to {', '.join(changing)}?"), instead):
         return True
-    log_message("nothing is applied")
+    log_message("nothing was applied")
     return False

@@ -1,4 +1,7 @@
-"""Which specs changed since a commit: the same paths are read out of it, and both are compared."""
+"""``--changed-since``: which specs changed since HEAD branched off from a commit.
+
+The same paths are read from that commit and from the disk, and both are compared.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ from reconciler.spec.spec_files import FileTree, PathKind, find_spec_files
 _FOLDER, _LINK, _SUBMODULE = b"40000", b"120000", b"160000"
 _MOST_LINKS: Final = 40
 _OBJECT_ID: Final = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-#: what a hook of git has set for its own repository
+#: variables that a git hook sets for its own repository
 _GIT_HOOK_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChanges:
-    """What is not as it was. ``removed`` are tables that are declared no more.
+    """Tables whose spec changed, and tables whose spec was removed.
 
-    ``unknown`` says why nobody can tell, and then every table counts as changed.
+    ``unknown`` is the reason if the comparison failed; then every table counts as changed.
     """
 
     changed: frozenset[str]
@@ -43,11 +46,11 @@ def find_changes(
     now: LoadedSpecs,
     read: Callable[[Sequence[Path], FileTree], LoadedSpecs],
 ) -> SpecChanges:
-    """How ``now`` differs from what the paths declared where HEAD and ``ref`` parted.
+    """Return how ``now`` differs from what the paths declared where HEAD and ``ref`` branched.
 
-    ``read_bytes`` loads specs from given files; those of paths that were not there yet are not asked for.
-    Only git's objects on this machine are looked at. Raises UsageError for what is no commit or no
-    repository, ReconcilerError where the clone lacks the history.
+    ``read`` loads specs from given files; it is not asked for paths that did not exist then. Only
+    git objects on this machine are read. Raises UsageError if ``ref`` is no commit or the paths are
+    in no repository, and ReconcilerError if the clone lacks the history.
     """
     everything = frozenset(spec.name for spec in now.tables)
     with _open_commit(ref, paths) as files:
@@ -68,13 +71,13 @@ def find_changes(
 
 
 def _spec_fingerprint(spec: TableSpec) -> tuple[bytes, list[GuardPolicy]]:
-    """Everything that bears on a table; its document has its path and storage options too."""
+    """Return everything that affects a table; its document has path and storage options too."""
     guards = [_narrow_policy(policy, spec.name) for policy in spec.guarded_by]
     return canonical_json.to_canonical_bytes(dict(spec.document)), guards
 
 
 def _narrow_policy(policy: GuardPolicy, name: str) -> GuardPolicy:
-    """What a policy says of one table; what it says of others does not matter."""
+    """Return the part of a policy that concerns one table."""
     return replace(
         policy,
         protected=tuple(glob for glob in policy.protected if fnmatchcase(name, glob)),
@@ -87,9 +90,9 @@ def _narrow_policy(policy: GuardPolicy, name: str) -> GuardPolicy:
 
 @contextmanager
 def _open_commit(ref: str, paths: Sequence[Path]) -> Iterator[FileTree]:
-    """The files of the commit where HEAD and ``ref`` parted."""
+    """Open the files of the commit where HEAD and ``ref`` branched."""
     if ref.startswith("-"):
-        raise UsageError(f"--changed-since {ref}: is an option, not a branch, tag or commit")
+        raise UsageError(f"--changed-since {ref}: expected a branch, tag or commit, not an option")
     top = _find_repository(ref, paths)
     base = _find_base_tree(ref, top)
     with _open_object_reader(top) as objects:
@@ -97,7 +100,7 @@ def _open_commit(ref: str, paths: Sequence[Path]) -> Iterator[FileTree]:
 
 
 def _find_repository(ref: str, paths: Sequence[Path]) -> Path:
-    """The one repository that all paths are in."""
+    """Return the repository that all paths are in."""
     tops: dict[str, Path] = {}
     for path in paths:
         folder = path if path.is_dir() else path.parent
@@ -113,14 +116,14 @@ def _find_repository(ref: str, paths: Sequence[Path]) -> Path:
     if len(tops) > 1:
         one, other, *_ = tops.values()
         raise UsageError(
-            f"--changed-since {ref}: {one} and {other} are in different git repositories; name "
-            "the paths of one"
+            f"--changed-since {ref}: {one} and {other} are in different git repositories; give "
+            "paths of one repository"
         )
     return Path(next(iter(tops)))
 
 
 def _find_base_tree(ref: str, top: Path) -> str:
-    """The tree of the commit where HEAD and ``ref`` parted."""
+    """Return the tree of the commit where HEAD and ``ref`` branched."""
     said = _run_git(top, "rev-parse", "--is-shallow-repository").stdout
     deepen = (
         "; this clone is shallow: fetch all of it (fetch-depth: 0, or git fetch --unshallow)"
@@ -131,8 +134,8 @@ def _find_base_tree(ref: str, top: Path) -> str:
     for name in (ref, "HEAD"):
         tips.append(_find_object_id(top, f"{name}^{{commit}}"))
         if not tips[-1]:
-            hint = deepen or "; is it fetched?" * (name != "HEAD")
-            raise UsageError(f"--changed-since {ref}: {name} is no commit of {top}{hint}")
+            hint = deepen or "; fetch it first" * (name != "HEAD")
+            raise UsageError(f"--changed-since {ref}: {name} is not a commit of {top}{hint}")
     parted = _run_git(top, "merge-base", *tips).stdout.decode().split()
     tree = _find_object_id(top, f"{parted[0]}^{{tree}}") if parted else ""
     if not tree:
@@ -143,14 +146,14 @@ def _find_base_tree(ref: str, top: Path) -> str:
 
 
 def _find_object_id(top: Path, name: str) -> str:
-    """The id of the one object that a name means, else nothing."""
+    """Return the id of the object that a name means, "" if there is none."""
     found = _run_git(top, "rev-parse", "--verify", "--quiet", name).stdout.decode().strip()
     return found if _OBJECT_ID.fullmatch(found) else ""
 
 
 def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(  # noqa: S603 (no shell; what others chose is no option)
+        return subprocess.run(  # noqa: S603 (no shell; no argument can become an option)
             _git_command(folder, *arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -168,7 +171,7 @@ def _git_command(folder: Path, *arguments: str) -> list[str]:
 
 
 def _git_environment() -> dict[str, str]:
-    """Ours, without another repository in it, and with nothing that could reach for a network."""
+    """Return our environment without another repository, and with network access disabled."""
     kept = {
         key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES
     }
@@ -184,12 +187,12 @@ def _git_environment() -> dict[str, str]:
 
 def _error_text(process: subprocess.CompletedProcess[bytes]) -> str:
     lines = process.stderr.decode(errors="replace").strip().splitlines()
-    return f"git says: {lines[0] if lines else f'nothing, and ends with {process.returncode}'}"
+    return f"git: {lines[0] if lines else f'exit code {process.returncode} without a message'}"
 
 
 @contextmanager
 def _open_object_reader(top: Path) -> Iterator[Callable[[str], bytes]]:
-    """What reads objects by their ids; the ids are the only thing that git is told."""
+    """Yield a function that reads an object by its id; git gets no other input."""
     with subprocess.Popen(  # noqa: S603 (no shell, no argument of others)
         _git_command(top, "cat-file", "--batch"),
         stdin=subprocess.PIPE,
@@ -197,18 +200,18 @@ def _open_object_reader(top: Path) -> Iterator[Callable[[str], bytes]]:
         stderr=subprocess.DEVNULL,
         env=_git_environment(),
     ) as process:
-        asked, answers = process.stdin, process.stdout
-        assert asked is not None
+        requests, answers = process.stdin, process.stdout
+        assert requests is not None
         assert answers is not None
         try:
-            yield lambda name: _read_object(asked, answers, name)
+            yield lambda name: _read_object(requests, answers, name)
         finally:
-            with suppress(OSError):  # git has ended before
-                asked.close()
+            with suppress(OSError):  # git has ended already
+                requests.close()
 
 
 def _read_object(requests: IO[bytes], answers: IO[bytes], name: str) -> bytes:
-    with suppress(OSError):  # git has ended, and so has what it says
+    with suppress(OSError):  # git has ended; reading its answer fails below
         requests.write(f"{name}\n".encode())
         requests.flush()
     head = answers.readline().split()
@@ -224,7 +227,7 @@ class _TreeEntry:
 
 
 class _CommittedFiles:
-    """The files of one commit at the places where they are checked out."""
+    """The files of one commit, at the paths where they are checked out."""
 
     def __init__(self, top: Path, read: Callable[[str], bytes], tree: str) -> None:
         self._top, self._read = str(top), read
@@ -255,7 +258,7 @@ class _CommittedFiles:
             return str(path)
 
     def _resolve_path(self, path: Path) -> tuple[list[str], _TreeEntry]:
-        """Where the path leads to, its links followed; those out of the repository lead nowhere."""
+        """Return the parts and entry of a path with links followed, within the repository."""
         todo = list(reversed(self._path_parts(path)))
         above = [("", self._root)]
         links = 0
@@ -280,9 +283,10 @@ class _CommittedFiles:
         return [name for name, _ in above[1:]], above[-1][1]
 
     def _path_parts(self, path: Path) -> tuple[str, ...]:
-        """The parts below the top, from the first folder on the way that is in the repository.
+        """Return the parts of a path below the top folder of the repository.
 
-        Of what is outside git knows nothing: it was not there.
+        They begin at the first folder of the path that is in the repository. Git knows nothing of
+        paths outside it.
         """
         start = Path(os.path.abspath(path))  # noqa: PTH100 (links stay)
         for folder in (*reversed(start.parents), start):
@@ -305,7 +309,7 @@ class _CommittedFiles:
 
 
 def _parse_tree(tree: bytes, id_bytes: int) -> Iterator[tuple[str, _TreeEntry]]:
-    """Names and entries of a tree object: ``mode SP name NUL id``, one after the other."""
+    """Yield names and entries of a tree object: ``mode SP name NUL id``, one after the other."""
     at = 0
     while at < len(tree):
         end = tree.index(b"\0", at)
@@ -315,4 +319,4 @@ def _parse_tree(tree: bytes, id_bytes: int) -> Iterator[tuple[str, _TreeEntry]]:
 
 
 def _not_found() -> OSError:
-    return FileNotFoundError(2, "was not there")
+    return FileNotFoundError(2, "does not exist in that commit")

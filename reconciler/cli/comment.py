@@ -1,4 +1,4 @@
-"""``reconciler comment``: the one comment on a pull request, or the one issue about drift."""
+"""``reconciler comment``: post a plan or result to its pull request, or drift as an issue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STDIN: Final = Path("-")
 _TITLE: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 _TIMEOUT_S: Final = 30
-_LONGEST_PAUSE_S: Final = 60  # what GitHub asks of who writes too fast
+_LONGEST_PAUSE_S: Final = 60  # what GitHub asks of clients that write too fast
 _TRIES: Final = 4
 _CLOSING_COMMENT: Final = "Closed by reconciler: no table differs from its spec any more."
 
@@ -38,67 +38,75 @@ def comment(  # noqa: PLR0913 (options of a command)
         Path,
         typer.Argument(
             metavar="FILE",
-            help="What `plan`, `show` or `apply` wrote with --format markdown (-: standard input).",
+            help="Markdown written by `plan`, `show` or `apply` with --format markdown (- for "
+            "standard input).",
         ),
     ],
     *,
     issue: Annotated[
         str | None,
-        typer.Option("--issue", metavar="TITLE", help="Open or edit an issue with this title."),
+        typer.Option(
+            "--issue", metavar="TITLE", help="Open or edit an issue with this title instead."
+        ),
     ] = None,
     close: Annotated[
-        bool, typer.Option("--close", help="With --issue: close it, as nothing differs any more.")
+        bool, typer.Option("--close", help="With --issue: close the issue, as there is no drift.")
     ] = False,
     pull_request: Annotated[
         int | None,
         typer.Option(
-            "--pull-request", metavar="NUMBER", min=1, help="Comment here (default: CI's own)."
+            "--pull-request",
+            metavar="NUMBER",
+            min=1,
+            help="Pull request to comment on (default: CI's).",
         ),
     ] = None,
     commit: Annotated[
         str | None,
         typer.Option(
-            "--commit", metavar="SHA", help="Comment on the pull request that brought this commit."
+            "--commit", metavar="SHA", help="Comment on the pull request that merged this commit."
         ),
     ] = None,
     repository: Annotated[
         str | None,
-        typer.Option("--repository", metavar="OWNER/NAME", help="Default: CI's own."),
+        typer.Option(
+            "--repository", metavar="OWNER/NAME", help="Repository of the post (default: CI's)."
+        ),
     ] = None,
     provider: Annotated[
-        ProviderName | None, typer.Option("--provider", help="Whose API it is (default: CI's).")
+        ProviderName | None, typer.Option("--provider", help="Code host (default: CI's).")
     ] = None,
 ) -> int:
-    """Say a plan or a result on its pull request: one comment, edited in place.
+    """Post a plan or result to its pull request, as one comment that is edited in place.
 
-    Works on GitHub and GitLab, from the variables that their CI sets. The token comes from
+    Works on GitHub and GitLab with the variables that their CI sets. The token is read from
     GITHUB_TOKEN or RECONCILER_GITLAB_TOKEN.
     """
     _check_options(issue, pull_request, commit, close=close)
-    from reconciler.cli.code_hosts import posts  # noqa: PLC0415 (heavy)
+    from reconciler.cli.code_hosts import posts  # noqa: PLC0415 (slow to import)
     from reconciler.cli.code_hosts.target import TargetOptions, find_target  # noqa: PLC0415
 
     body, name = _read_text(file)
     posts.find_marker(body, name)
-    wanted = TargetOptions(
+    options = TargetOptions(
         provider=None if provider is None else provider.value,
         repository=repository,
         pull_request=pull_request,
         commit=commit,
     )
-    where = find_target(runtime.environment(), wanted, read=lambda path: Path(path).read_bytes())
-    forge = _connect_host(where)
+    target = find_target(runtime.environment(), options, read=lambda path: Path(path).read_bytes())
+    host = _connect_host(target)
     if issue is None:
-        number = _find_pull_request(forge, where)
+        number = _find_pull_request(host, target)
         if number is None:
-            print_result(f"no merged pull request brought {where.commit}: nothing to comment on\n")
+            print_result(f"no pull request merged {target.commit}: nothing to comment on\n")
             return 0
-        done = posts.post_comment(forge, number, body, name)
+        result = posts.post_comment(host, number, body, name)
     elif close:
-        done = posts.close_issue(forge, body, _CLOSING_COMMENT, name)
+        result = posts.close_issue(host, body, _CLOSING_COMMENT, name)
     else:
-        done = posts.post_issue(forge, issue, body, name)
-    _report_result(done, "comment" if issue is None else "issue")
+        result = posts.post_issue(host, issue, body, name)
+    _report_result(result, "comment" if issue is None else "issue")
     return 0
 
 
@@ -106,35 +114,35 @@ def _check_options(
     issue: str | None, pull_request: int | None, commit: str | None, *, close: bool
 ) -> None:
     if issue is None and close:
-        raise UsageError("--close: goes with --issue")
+        raise UsageError("--close: only valid with --issue")
     if issue is not None and not _TITLE.fullmatch(issue):
-        raise UsageError("--issue: a title is one line of at most 255 characters")
+        raise UsageError("--issue: the title must be one line of at most 255 characters")
     if issue is not None and (pull_request is not None or commit is not None):
-        raise UsageError("--issue: goes without --pull-request and --commit")
+        raise UsageError("--issue: not valid with --pull-request or --commit")
     if pull_request is not None and commit is not None:
-        raise UsageError("--commit: goes without --pull-request")
+        raise UsageError("--commit: not valid with --pull-request")
 
 
 def _read_text(path: Path) -> tuple[str, str]:
-    """The text and what to call it; one that is not UTF-8 is an error."""
+    """Return the text and the name of its source; raise StorageError if it is not UTF-8."""
     name = "standard input" if path == _STDIN else str(path)
     try:
         data = sys.stdin.buffer.read() if path == _STDIN else path.read_bytes()
         return data.decode("utf-8-sig").replace("\r\n", "\n"), name
     except FileNotFoundError:
-        raise NotFoundError(name, "is not there") from None
+        raise NotFoundError(name, "does not exist") from None
     except OSError as error:
         raise StorageError(name, error.strerror or str(error)) from None
     except UnicodeDecodeError:
-        raise StorageError(name, "is not UTF-8, so it is no Markdown of ours") from None
+        raise StorageError(name, "is not UTF-8; expected Markdown written by reconciler") from None
 
 
 def _connect_host(target: CommentTarget) -> CodeHost:
-    from reconciler.cli.code_hosts.github import connect_github  # noqa: PLC0415 (heavy)
+    from reconciler.cli.code_hosts.github import connect_github  # noqa: PLC0415 (slow to import)
     from reconciler.cli.code_hosts.gitlab import connect_gitlab  # noqa: PLC0415
     from reconciler.cli.code_hosts.http import RetryPolicy  # noqa: PLC0415
 
-    patience = RetryPolicy(
+    retry_policy = RetryPolicy(
         sleep=runtime.SystemClock().sleep,
         timeout=_TIMEOUT_S,
         tries=_TRIES,
@@ -142,11 +150,13 @@ def _connect_host(target: CommentTarget) -> CodeHost:
     )
     if target.api_url.startswith("http://"):
         url = words.escape_text(target.api_url)
-        log_message(f"warning: {url} is not encrypted, and the token goes there", level="warning")
+        log_message(
+            f"warning: {url} is not encrypted, and the token is sent there", level="warning"
+        )
     return (
-        connect_github(target, patience)
+        connect_github(target, retry_policy)
         if target.provider == "github"
-        else connect_gitlab(target, patience)
+        else connect_gitlab(target, retry_policy)
     )
 
 
@@ -155,7 +165,7 @@ def _find_pull_request(host: CodeHost, target: CommentTarget) -> int | None:
         return host.find_pull_request(target.commit)
     if target.pull_request is None:
         raise UsageError(
-            "this job runs for no pull request; say --pull-request, or --commit after a merge"
+            "this job has no pull request; give --pull-request, or --commit after a merge"
         )
     return target.pull_request
 

@@ -1,4 +1,4 @@
-"""Entry point of the program. It handles Ctrl-C also while modules are imported, which takes long."""
+"""Entry point of the program, which handles Ctrl-C also while modules are imported."""
 
 from __future__ import annotations
 

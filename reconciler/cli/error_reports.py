@@ -1,4 +1,4 @@
-"""What is said when something goes wrong: one line, and the exit code that goes with it."""
+"""Error messages of commands and the exit codes that go with them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from reconciler.render import words
 
 @dataclass(slots=True)
 class _DebugFlag:
-    """Of the process: a context would not reach the threads that plan tables."""
+    """State of the process. A context variable would not reach the threads that plan tables."""
 
     is_on: bool = False
 
     def get(self) -> bool:
         return self.is_on
 
-    def set(self, is_on: bool) -> None:  # noqa: FBT001 (that is all it is)
+    def set(self, is_on: bool) -> None:  # noqa: FBT001 (a setter)
         self.is_on = is_on
 
 
-#: whether people want to see tracebacks
+#: whether tracebacks are shown
 DEBUG: Final = _DebugFlag()
 
-_CLICK_ERROR: Final = typer.BadParameter.__mro__[2]  # ClickException, wherever typer keeps it
+_CLICK_ERROR: Final = typer.BadParameter.__mro__[2]  # ClickException, which typer does not export
 
 
 def report_error(error: Exception) -> int:
-    """Say what went wrong; the exit code."""
+    """Write what went wrong to standard error and return the exit code."""
     _print_traceback(error)
     if isinstance(error, SpecError) and (count := len(str(error).splitlines())) > 1:
         for problem in str(error).splitlines():
@@ -41,7 +41,7 @@ def report_error(error: Exception) -> int:
         _print_error(f"error: {count} problems in the specs")
         return error.exit_code
     code = error.exit_code if isinstance(error, ReconcilerError) else 1
-    if isinstance(error, RowsError):  # a line a column
+    if isinstance(error, RowsError):  # it has one line per column
         first, *columns = str(error).splitlines() or [""]
         for line in (f"error: {first}", *columns):
             _print_error(line)
@@ -51,13 +51,13 @@ def report_error(error: Exception) -> int:
 
 
 def report_crash(name: str, error: Exception) -> None:
-    """Say that planning one table ended in an error of this program; the others go on."""
+    """Report an error of this program that stopped one table; other tables go on."""
     _print_traceback(error)
     _print_error(f"{name}: {describe_error(error, is_ours=True)}", table=name)
 
 
 def describe_error(error: Exception, *, is_ours: bool = False) -> str:
-    """What went wrong, for people; ``is_own_clean``: whatever it is, this program is to blame."""
+    """Return what went wrong; ``is_ours``: this program is to blame, whatever it is."""
     if isinstance(error, ReconcilerError) and not is_ours:
         return str(error)
     if isinstance(error, _CLICK_ERROR) and not is_ours:
@@ -79,7 +79,7 @@ def _print_error(line: str, *, table: str = "") -> None:
 
 def _bug_report_request() -> str:
     hint = "the traceback above" if DEBUG.get() else "what --debug shows"
-    return f"this is a mistake in reconciler, please report it to its maintainers with {hint}"
+    return f"this is a bug in reconciler; please report it to its maintainers with {hint}"
 
 
 def _describe_os_error(error: OSError) -> str:
@@ -88,7 +88,7 @@ def _describe_os_error(error: OSError) -> str:
 
 
 def _describe_usage_error(error: Any) -> str:
-    """Click's sentence, and where to read on."""
+    """Return click's sentence and where to read on."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "reconciler"
     return f"{error.format_message().rstrip('.')}; see `{path} --help`"

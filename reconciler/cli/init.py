@@ -1,4 +1,4 @@
-"""``reconciler init``: first specs, of nothing or of live tables."""
+"""``reconciler init``: write a first spec, from scratch or from existing tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def init(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--from",
             metavar="PATH",
-            help="A live table, a folder or URL below which tables are searched, or a glob "
+            help="Existing table, folder or URL to search for tables, or glob "
             "('s3://lake/*/orders*'); repeatable.",
         ),
     ] = None,
@@ -27,23 +27,24 @@ def init(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--output",
             "-o",
-            help="Write to this new file instead; of several tables: one file each in this folder.",
+            metavar="PATH",
+            help="Write to this new file; for several tables, to one file each in this folder.",
         ),
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option("--depth", min=0, help="Search at most so many folders below a PATH."),
+        typer.Option("--depth", metavar="N", min=0, help="Search at most N folders below a PATH."),
     ] = None,
     relative: Annotated[
-        bool, typer.Option("--relative", help="Write local paths relative to the spec.")
+        bool, typer.Option("--relative", help="Write local paths relative to the spec file.")
     ] = False,
     env: Annotated[
         str | None,
         typer.Option(
             "--env",
             metavar="NAME",
-            help="Say where tables are in environments/NAME.yaml beside the specs or above them "
-            "(or a file), instead of in every spec.",
+            help="Write locations to environments/NAME.yaml beside or above the specs (or to a "
+            "file), not to every spec.",
         ),
     ] = None,
     timezone: Annotated[
@@ -51,23 +52,27 @@ def init(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--timezone",
             metavar="ZONE",
-            help="The writers' zone, for tables that do not tell theirs; as Europe/Berlin.",
+            help="Time zone of the writers, such as Europe/Berlin, for tables that do not record "
+            "it.",
         ),
     ] = None,
     parallelism: Annotated[
-        int, typer.Option("--parallelism", min=1, help="How many tables are read at a time.")
+        int,
+        typer.Option(
+            "--parallelism", metavar="N", min=1, help="Number of tables to read in parallel."
+        ),
     ] = 4,
 ) -> int:
-    """Write a commented spec. With --from, of live tables, such that its plan is empty."""
+    """Write a commented spec. With --from, write specs whose plans are empty for their tables."""
     if output is not None and output.exists() and not output.is_dir():
-        raise AlreadyExistsError(str(output), "exists already and is not overwritten")
+        raise AlreadyExistsError(str(output), "already exists and is not overwritten")
     if not paths:
         from reconciler.adopt.spec_text import SKELETON  # noqa: PLC0415
 
         return _print_or_write(SKELETON, output)
     from reconciler.cli.adopt_tables import InitOptions, adopt_tables  # noqa: PLC0415
 
-    wanted = InitOptions(
+    options = InitOptions(
         paths=paths,
         output=output,
         depth=depth,
@@ -76,7 +81,7 @@ def init(  # noqa: PLR0913 (options of a command)
         timezone=timezone,
         parallelism=parallelism,
     )
-    text, code = adopt_tables(wanted)
+    text, code = adopt_tables(options)
     return code if text is None else _print_or_write(text, output)
 
 
@@ -86,13 +91,13 @@ def _print_or_write(text: str, output: Path | None) -> int:
         print_result(text)
         return 0
     if output.is_dir():
-        raise AlreadyExistsError(str(output), "is a folder; name the file to write")
+        raise AlreadyExistsError(str(output), "is a folder; name a file")
     if not output.parent.is_dir():
-        raise NotFoundError(str(output.parent), "is not there; make the folder first")
+        raise NotFoundError(str(output.parent), "does not exist; create the folder first")
     try:
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise StorageError(str(output), error.strerror or str(error)) from None
-    log_message(f"wrote {output}; read its comments, then `reconciler plan {output}`")
+    log_message(f"wrote {output}; read its comments, then run `reconciler plan {output}`")
     return 0

@@ -1,4 +1,4 @@
-"""Carrying a plan out from a command: a Spark session where there is work, and progress."""
+"""Execution of ``reconciler apply``: a Spark session where one is needed, and progress."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _PHASES: Mapping[Phase, str] = {
-    "observe": "looking at the table again",
+    "observe": "reading the table again",
     "resume": "finishing pending work",
-    "rollback": "taking a dead write back",
-    "request": "writing down what is going to be done",
+    "rollback": "rolling back a failed write",
+    "request": "recording the request",
     "rewrite": "rewriting files",
     "index": "reading footers for the index",
     "delete": "deleting files",
-    "complete": "publishing what was done",
+    "complete": "committing",
     "check": "checking the metadata table",
 }
 
@@ -70,9 +70,9 @@ def run_apply(  # noqa: PLR0913 (the options of apply)
 
     ``by_hudi``: what is requested is executed by the Hudi on Spark's class path.
 
-    Raises StaleError when the plan has not the given digest or is of other specs, SpecError for
-    variables that are not set, ReconcilerError when Spark does not start; everything else is in the
-    result of its table. What is raised is in the ``audit`` too.
+    Raises StaleError if the plan does not have the given digest or is of other specs, SpecError for
+    variables that are not set, and ReconcilerError if Spark does not start. These are recorded in
+    ``audit`` too. Other errors are in the result of their table.
     """
     journal = None
     if audit is not None:
@@ -118,16 +118,16 @@ def run_apply(  # noqa: PLR0913 (the options of apply)
 
 @contextmanager
 def _record_refusals(journal: AuditLog | None) -> Iterator[None]:
-    """Write down what stops the whole apply."""
+    """Record an error that stops the whole apply."""
     try:
         yield
     except ReconcilerError as error:
         if journal is not None:
             try:
                 journal.refused(error)
-            except ReconcilerError as unwritten:
-                said = f"warning: this refusal is not in the audit record: {unwritten}"
-                log_message(words.escape_text(said), level="warning")
+            except ReconcilerError as failure:
+                warning = f"warning: this refusal is not in the audit file: {failure}"
+                log_message(words.escape_text(warning), level="warning")
         raise
 
 
@@ -138,7 +138,7 @@ def _report_table_crash(table: TablePlan, error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _InterruptibleWorkers:
-    """What works on a cluster; its errors after an interruption are the interruption."""
+    """Workers on a cluster. An error after Ctrl-C is reported as the interrupt."""
 
     executor: FileDeleter
     cancel: Callable[[], None]
@@ -163,7 +163,7 @@ class _InterruptibleWorkers:
         progress: Callable[[int], None],
     ) -> list[RewrittenGroup]:
         rewriter = self.rewriter
-        assert rewriter is not None, "whoever has none rewrites nothing"
+        assert rewriter is not None, "without a rewriter nothing is rewritten"
         return self._run_to_end(lambda: rewriter.rewrite(ref, work, groups, progress=progress))
 
     def build(
@@ -175,7 +175,7 @@ class _InterruptibleWorkers:
         progress: Callable[[int], None],
     ) -> BuiltIndex:
         builder = self.builder
-        assert builder is not None, "whoever has none leaves it to threads"
+        assert builder is not None, "without a builder threads read the footers"
         return self._run_to_end(lambda: builder.build(ref, asked, files, progress=progress))
 
     def _run_to_end(self, work: Callable[[], _Result]) -> _Result:
@@ -190,25 +190,25 @@ class _InterruptibleWorkers:
         return done
 
     def cancel_all(self) -> None:
-        """Cancel whatever runs, for every table."""
-        with suppress(Exception):  # what would cancel the rest may be gone itself
+        """Cancel the running jobs of every table."""
+        with suppress(Exception):  # the Spark session may be gone
             self.cancel()
 
 
 def _stop_tables(executor: FileDeleter, under_way: int) -> None:
-    """Bring the tables that are under way to their end."""
+    """Let the tables in progress stop, and cancel their jobs."""
     if under_way:
         tables = words.format_count(under_way, "table")
-        log_message(f"waiting for {tables} to stop in good order; interrupt again to leave at once")
+        log_message(f"waiting for {tables} to stop cleanly; interrupt again to exit at once")
     if isinstance(executor, _InterruptibleWorkers):
         executor.cancel_all()
 
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """What deletes and rewrites files and reads footers, and the Hudi that executes plans.
+    """What deletes files, rewrites files and reads footers, and the Hudi that executes plans.
 
-    ``builder``: None where threads of this process read footers.
+    ``builder`` is None where threads of this process read footers.
     """
 
     executor: FileDeleter
@@ -229,9 +229,9 @@ def _open_executors(
     if not any(_needs_workers(table) for table in admitted.working_tables):
         yield Executors(LocalDeleter(runtime.open_storage))
         return
-    from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415 (heavy)
-    from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415 (heavy)
-    from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (heavy)
+    from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415 (slow to import)
+    from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415 (slow to import)
+    from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (slow to import)
 
     with open_spark_session(master, settings, in_python=not by_hudi) as session:
         workers = _InterruptibleWorkers(
@@ -240,14 +240,14 @@ def _open_executors(
             rewriter=SparkRewriter(session),
             builder=SparkIndexBuilder(session),
         )
-        if by_hudi:  # whose session may have no Python on its workers
+        if by_hudi:  # its session may have no Python on its workers
             yield Executors(workers, workers, _connect_hudi(session))
         else:
             yield Executors(workers, workers, builder=workers)
 
 
 def _needs_workers(table: TablePlan) -> bool:
-    """Whether a table has more to do than this process can do alone."""
+    """Return whether a table has more to do than this process can do alone."""
 
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
@@ -257,8 +257,8 @@ def _needs_workers(table: TablePlan) -> bool:
 
 
 def _connect_hudi(session: Any) -> HudiExecutor:
-    """The Hudi of a session; raises ReconcilerError where it has none."""
-    from reconciler.hudi_engine.spark import SparkHudiExecutor  # noqa: PLC0415 (heavy)
+    """Return the Hudi of a session; raise ReconcilerError if it has none."""
+    from reconciler.hudi_engine.spark import SparkHudiExecutor  # noqa: PLC0415 (slow to import)
 
     hudi = SparkHudiExecutor(session)
     log_message(f"executing with Hudi {hudi.read_version()}")
@@ -266,7 +266,7 @@ def _connect_hudi(session: Any) -> HudiExecutor:
 
 
 class TerminalProgress:
-    """Progress of an apply for people."""
+    """Shows the progress of an apply."""
 
     @contextmanager
     def phase(self, table: str, phase: Phase, total: int | None) -> Iterator[Callable[[int], None]]:
@@ -276,13 +276,13 @@ class TerminalProgress:
             yield lambda _: None
             return
         is_sized = phase == "rewrite"
-        with show_progress(what, total, "bytes" if is_sized else "files", table=table) as tell:
-            tell(0, words.format_size(total) if is_sized else words.format_count(total, "file"))
-            yield lambda done: tell(done, "")
+        with show_progress(what, total, "bytes" if is_sized else "files", table=table) as report:
+            report(0, words.format_size(total) if is_sized else words.format_count(total, "file"))
+            yield lambda done: report(done, "")
 
     def report_wait(self, table: str, what: str) -> None:
-        said = words.escape_text(f"{table}: waiting for {what}")
-        log_message(said, event="wait", table=table)
+        message = words.escape_text(f"{table}: waiting for {what}")
+        log_message(message, event="wait", table=table)
 
 
 def render_result(
@@ -290,8 +290,8 @@ def render_result(
     format: Format,  # noqa: A002
     origin: Origin | None = None,
 ) -> str | bytes:
-    """The result as standard output carries it."""
-    from reconciler.render import result as render  # noqa: PLC0415 (not while it runs)
+    """Return the result in a format."""
+    from reconciler.render import result as render  # noqa: PLC0415 (not while the plan runs)
 
     match format:
         case Format.TEXT:

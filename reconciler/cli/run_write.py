@@ -1,4 +1,4 @@
-"""Writing files into a table from a command: a Spark session, and what came of it as text."""
+"""Execution of ``reconciler write``: a Spark session, and the result as text or JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from reconciler.writer.sources.formats import SourceFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What a command writes and how."""
+    """What to write and how, as the command line gives it."""
 
     spec: TableSpec
     sources: Sequence[str]
@@ -43,7 +43,7 @@ class WriteOptions:
 
 
 def write_files(options: WriteOptions) -> None:
-    """Do it, and say what came of it; what is wrong with options is said before Spark starts."""
+    """Write the files and print the result. Options are checked before Spark starts."""
     check_request(
         parse_mode(options.operation),
         has_rows=bool(options.sources),
@@ -51,30 +51,30 @@ def write_files(options: WriteOptions) -> None:
         partitions=options.partitions,
     )
     if not options.sources:
-        done = api.write(None, options.spec, options.operation, partitions=options.partitions)
+        result = api.write(None, options.spec, options.operation, partitions=options.partitions)
     else:
-        done = _write_with_spark(options)
-    for note in done.warnings:
+        result = _write_with_spark(options)
+    for note in result.warnings:
         log_message(f"warning: {note.because}", level="warning")
-    said = write_json if options.as_json else write_text
-    print_result(said(options.spec.name, options.operation, done))
+    render = write_json if options.as_json else write_text
+    print_result(render(options.spec.name, options.operation, result))
 
 
 def _write_with_spark(options: WriteOptions) -> WriteResult:
-    from reconciler.writer.sources.spark import SourceFiles, read_source_files  # noqa: PLC0415 (heavy)
+    from reconciler.writer.sources.spark import SourceFiles, read_source_files  # noqa: PLC0415
 
     source = SourceFiles(
         paths=options.sources,
         format=None if options.format is None else SourceFormat(options.format),
         options=options.options,
     )
-    known = _read_table_schema(options.spec)
+    schema = _read_table_schema(options.spec)
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )
     with open_spark_session(options.master, options.settings, in_python=True) as session:
         try:
-            rows = read_source_files(session, source, known)
+            rows = read_source_files(session, source, schema)
             log_message(f"writing into {options.spec.name}")
             return api.write(
                 rows,
@@ -91,12 +91,12 @@ def _write_with_spark(options: WriteOptions) -> WriteResult:
 
 
 def _name_sources(paths: Sequence[str]) -> str:
-    """The sources where nobody knows of which one something is said."""
+    """Return the names of the sources, for a message about one of them."""
     return " or ".join(redact_urls(path) for path in paths)
 
 
 def _read_table_schema(spec: TableSpec) -> pa.Schema | None:
-    """The columns of the table where it is there and says them."""
+    """Return the columns of the table, None if it does not exist or does not declare them."""
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
     if storage.stat(PROPERTIES) is None:
         return None

@@ -1,4 +1,4 @@
-"""The Spark session of a command, and the Java it needs."""
+"""The Spark session of a command, and the Java that it needs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from reconciler.errors import ReconcilerError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAVAS: Final = range(8, 18)  # what Spark 3.5 runs on
+_JAVAS: Final = range(8, 18)  # versions that Spark 3.5 runs on
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
-_REMEDY: Final = 'pip install "hudi-reconciler[jre]" brings one, or point JAVA_HOME to one'
-_KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # Base64 ends with equals signs
+_REMEDY: Final = 'install one with pip install "hudi-reconciler[jre]", or set JAVA_HOME'
+_KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # not Base64, which ends with equals signs
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: compile what runs often, but do not spend seconds on how to make it faster still: half the CPU
-#: of a short job, and of no use where the work is done in Python
+#: only the fast compiler: the other one takes half the CPU of a short job, and is of no use where
+#: Python does the work
 _FAST_START: Final = "-XX:TieredStopAtLevel=1"
 _LOG_CONFIG: Final = """\
 rootLogger.level = error
@@ -59,22 +59,22 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex
 def open_spark_session(
     master: str | None, conf: Mapping[str, str], *, in_python: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for the block: the one that is active already, else one of our own.
+    """Open a session for the block: the active one if there is one, else a new one.
 
-    ``master`` is Spark's; local[*] by default where no configuration of Spark says otherwise.
-    ``in_python``: tasks leave Java little to do.
-    Raises ReconcilerError when there is no Java or Spark does not start, UsageError for a master
-    that is none.
+    ``master`` is Spark's; the default is local[*] unless Spark is configured otherwise.
+    ``in_python``: tasks leave Java little to do. Raises ReconcilerError if there is no Java or
+    Spark does not start, and UsageError for an invalid master.
     """
     if master is not None and not master.startswith(_MASTERS):
-        raise UsageError(f"--master {master}: is none of {', '.join(_MASTERS)}...")
-    from pyspark.sql import SparkSession  # noqa: PLC0415 (heavy)
+        raise UsageError(f"--master {master}: expected one of {', '.join(_MASTERS)}...")
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
 
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
     log_message("starting Spark")
+    log_message(f"Spark's master: {master or 'as configured'}", level="debug")
     use_java()
     with (
         tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder,
@@ -83,7 +83,7 @@ def open_spark_session(
         session = _start_session(
             SparkSession.builder, master, conf, Path(folder), in_python=in_python
         )
-        watch()  # Spark's own handler would talk to Java in the middle of a talk with Java
+        watch()  # Spark's own handler would call Java in the middle of another call
         try:
             yield session
         finally:
@@ -91,12 +91,12 @@ def open_spark_session(
 
 
 def _stop_session(session: SparkSession) -> None:
-    with suppress(Exception):  # a Java that is gone has stopped: the signal was for it as well
+    with suppress(Exception):  # the signal may have ended Java too
         session.stop()
 
 
 def use_java() -> None:
-    """Let Spark find a Java: the machine's own, else the one of the extra package ``jre``."""
+    """Let Spark find a Java: the machine's own, else that of the extra package ``jre``."""
     home = runtime.environment().get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
     problem = _find_java_problem(java) if java else "there is no Java on this machine"
@@ -110,16 +110,16 @@ def use_java() -> None:
 
 
 def _find_java_problem(java: str) -> str | None:
-    """What is wrong with a java command; None when Spark runs on it."""
+    """Return what is wrong with a java command; None if Spark runs on it."""
     try:
-        said = subprocess.run(  # noqa: S603 (the machine's own Java)
+        done = subprocess.run(  # noqa: S603 (the machine's own Java)
             [java, "-version"], capture_output=True, text=True, check=False, timeout=60
         )
     except (OSError, subprocess.SubprocessError):
         return f"{java} does not run"
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if found is None:
-        return f"{java} does not say its version"
+        return f"{java} does not report its version"
     return None if int(found[1]) in _JAVAS else f"{java} is Java {found[1]}"
 
 
@@ -144,18 +144,18 @@ def _start_session(
     if settings.get("spark.master", "").startswith("local"):
         settings["spark.driver.host"] = "localhost"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
-        # the workers are this machine's: the Python that has this package, not the first on PATH
+        # the workers are on this machine: use the Python with this package, not the first on PATH
         runtime.set_default_variable("PYSPARK_PYTHON", sys.executable)
         if in_python:
             settings[_JAVA_OPTIONS] += f" {_FAST_START}"
-    theirs = dict(conf)
-    if _JAVA_OPTIONS in theirs:  # theirs come last, so that they win
-        theirs[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {theirs[_JAVA_OPTIONS]}"
-    for key, value in (settings | theirs).items():
+    given = dict(conf)
+    if _JAVA_OPTIONS in given:  # given options come last, so that they win
+        given[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    for key, value in (settings | given).items():
         builder = builder.config(key, value)
     if not DEBUG.get():
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it raises what it logs
-        logging.getLogger().addFilter(_is_not_from_py4j)  # and logs some of it as nobody's
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it also raises what it logs
+        logging.getLogger().addFilter(_is_not_from_py4j)  # it uses the root logger too
     try:
         with redirect_child_output():
             return builder.getOrCreate()
@@ -170,9 +170,9 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
 
 
 def parse_spark_settings(texts: list[str] | None) -> dict[str, str]:
-    """The key and value of every ``--spark-conf``.
+    """Return the key and value of every ``--spark-conf``.
 
-    Raises UsageError for what is none. It may be a secret: nothing but a sure key is repeated.
+    Raises UsageError for invalid text. Text may be a secret: only a certain key is repeated.
 
     >>> parse_spark_settings(["spark.executor.memory=2g"])
     {'spark.executor.memory': '2g'}

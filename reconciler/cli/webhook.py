@@ -1,4 +1,4 @@
-"""Telling a webhook what needs somebody; the command ends as it would have without."""
+"""The webhook: posts a JSON summary when a table needs attention; never changes the result."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ Webhook = Annotated[
         "--webhook",
         metavar="URL",
         envvar="RECONCILER_WEBHOOK",
-        help="Post what needs somebody to this URL, as JSON; nothing when all is fine.",
+        help="POST a JSON summary to URL when a table needs attention.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookReporter:
-    """Where one run of a command reports to; nowhere without a URL."""
+    """Posts the summaries of one run of a command; posts nothing without a URL."""
 
     command: str
     url: str | None
     environment: str | None
 
     def report_plan(self, plan: Plan, exit_code: int) -> None:
-        """Post what the plan has to say, if there is anything."""
+        """Post the tables of a plan that need attention, if there are any."""
         if self.url is None:
             return
         from reconciler.render.webhook_notice import plan_notices  # noqa: PLC0415
@@ -48,7 +48,7 @@ class WebhookReporter:
             self._report_tables(found, len(plan.tables), exit_code, plan.digest)
 
     def report_status(self, tables: Sequence[TableStatus], exit_code: int) -> None:
-        """Post the tables that are not as they should be, if there are any."""
+        """Post the tables whose status needs attention, if there are any."""
         if self.url is None:
             return
         from reconciler.render.webhook_notice import status_notices  # noqa: PLC0415
@@ -82,7 +82,7 @@ class WebhookReporter:
         )
 
     def report_error(self, error: Exception) -> None:
-        """Post what stopped the command before there was a result."""
+        """Post the error that stopped the command before there was a result."""
         if self.url is None:
             return
         from reconciler.render.webhook_notice import Notice  # noqa: PLC0415
@@ -104,11 +104,11 @@ class WebhookReporter:
         try:
             request = HttpRequest(method="POST", url=self.url, body=notice_json(notice))
             send(request, RetryPolicy(sleep=runtime.SystemClock().sleep))
-        except Exception as error:  # noqa: BLE001 (whatever it is, the work is done)
-            # only our own words: others may repeat the URL, which is a secret
+        except Exception as error:  # noqa: BLE001 (the work is done, whatever the error)
+            # messages of other exceptions may contain the URL, which is a secret
             why = str(error) if isinstance(error, HttpError) else type(error).__name__
             log_message(
-                f"warning: the webhook was not told: {why}", level="warning", event="webhook"
+                f"warning: webhook delivery failed: {why}", level="warning", event="webhook"
             )
 
 
@@ -121,9 +121,9 @@ _RUN: Final = _CurrentRun()
 
 
 def open_webhook(url: str | None, command: str, env: str | None) -> WebhookReporter:
-    """The hook of this run from here on: what stops the run is told to it too.
+    """Return the reporter of this run. An error that stops the run is posted too.
 
-    Raises UsageError for a URL that none can be, without repeating it: it is a secret.
+    Raises UsageError for an invalid URL, without repeating it: it is a secret.
     """
     if url is not None:
         from reconciler.cli.code_hosts.http import HttpError, find_origin  # noqa: PLC0415
@@ -137,12 +137,12 @@ def open_webhook(url: str | None, command: str, env: str | None) -> WebhookRepor
 
 
 def reset() -> None:
-    """A command begins: it has no hook yet."""
+    """Forget the reporter of a former run."""
     _RUN.hook = None
 
 
 def report_failure(error: Exception) -> None:
-    """Tell the hook of this run, if there is one, unless it is only how the command was called."""
+    """Post an error that stopped this run, unless the command line was not valid."""
     if _RUN.hook is not None and not isinstance(error, UsageError):
         _RUN.hook.report_error(error)
 

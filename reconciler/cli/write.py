@@ -1,4 +1,4 @@
-"""``reconciler write``: the rows of files into the table of a spec."""
+"""``reconciler write``: write the rows of files into the table of a spec."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ class WriteFormat(StrEnum):
 
 def write(  # noqa: PLR0913 (options of a command)
     spec: Annotated[
-        Path, typer.Argument(metavar="SPEC", help="The spec of the table; a folder with --name.")
+        Path,
+        typer.Argument(metavar="SPEC", help="Spec of the table; with --name a folder of specs."),
     ],
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Files or folders with the rows; none to delete."),
+        typer.Argument(
+            metavar="SOURCE", help="Files or folders with rows; none for delete-partition."
+        ),
     ] = None,
     *,
     operation: Annotated[
@@ -40,14 +43,14 @@ def write(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--operation",
             metavar="NAME",
-            help="upsert, insert, delete, bulk-insert, insert-overwrite, insert-overwrite-table or "
-            "delete-partition.",
+            help="Operation: upsert, insert, delete, bulk-insert, insert-overwrite, "
+            "insert-overwrite-table or delete-partition.",
         ),
     ] = "upsert",
     source_format: Annotated[
         RowsFormat | None,
         typer.Option(
-            "--source-format", help="What the sources are (default: what their names say)."
+            "--source-format", help="Format of the sources (default: by their file names)."
         ),
     ] = None,
     source_options: Annotated[
@@ -55,53 +58,56 @@ def write(  # noqa: PLR0913 (options of a command)
         typer.Option(
             "--source-option",
             metavar="KEY=VALUE",
-            help="An option of Spark's reader of the format, as sep=';'; repeatable.",
+            help="Option of Spark's reader of the format, such as sep=';'; repeatable.",
         ),
     ] = None,
     partitions: Annotated[
         list[str] | None,
         typer.Option(
-            "--partition", metavar="PATH", help="What delete-partition deletes; repeatable."
+            "--partition", metavar="PATH", help="Partition for delete-partition; repeatable."
         ),
     ] = None,
     dedupe: Annotated[
-        bool, typer.Option("--dedupe", help="Of an insert, write one row a key.")
+        bool, typer.Option("--dedupe", help="With insert, write one row per key.")
     ] = False,
     fill_missing: Annotated[
-        bool, typer.Option("--fill-missing", help="Columns that the rows lack are null.")
+        bool,
+        typer.Option("--fill-missing", help="Write null to columns that the rows do not have."),
     ] = False,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Which of several specs.")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of the table, if there are several."),
     ] = None,
     format: Annotated[  # noqa: A002 (the option's name)
         WriteFormat,
-        typer.Option("--format", help="How to say on standard output what was written."),
+        typer.Option("--format", help="Format of standard output."),
     ] = WriteFormat.TEXT,
     env: Env = None,
     master: Annotated[
-        str | None, typer.Option("--master", help="Spark's master (default: local[*]).")
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark's master (default: local[*])."),
     ] = None,
     spark_conf: Annotated[
         list[str] | None,
-        typer.Option("--spark-conf", metavar="KEY=VALUE", help="A Spark setting; repeatable."),
+        typer.Option("--spark-conf", metavar="KEY=VALUE", help="Setting of Spark; repeatable."),
     ] = None,
 ) -> int:
-    """Write rows into a table, all of them or none; it is made where it is not there yet.
+    """Write rows into a table, all or none. The table is created if it does not exist.
 
-    Small files are filled on the way, up to files.target of the spec. Needs no Hudi jar.
+    Small files are filled up to files.target of the spec. Needs no Hudi jar.
     """
     settings: Mapping[str, str] = parse_spark_settings(spark_conf)
     options = dict(_parse_option(text) for text in source_options or ())
 
     from reconciler.cli.environment import find_spark_options  # noqa: PLC0415
-    from reconciler.cli.run_write import WriteOptions, write_files  # noqa: PLC0415 (heavy)
+    from reconciler.cli.run_write import WriteOptions, write_files  # noqa: PLC0415 (slow)
     from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
 
     selectors = Selectors(names=None if name is None else [name])
     found = select_specs([spec], selectors, environment=env).tables
     if len(found) != 1:
         raise UsageError(
-            f"{spec}: {len(found)} tables; a write goes to one of them: say which with --name"
+            f"{spec}: declares {len(found)} tables; a write takes one: choose it with --name"
         )
     master, settings = find_spark_options(env, [spec], master, settings)
     write_files(
@@ -123,7 +129,7 @@ def write(  # noqa: PLR0913 (options of a command)
 
 
 def _parse_option(text: str) -> tuple[str, str]:
-    """Key and value of a ``--source-option``.
+    """Return the key and value of a ``--source-option``.
 
     >>> _parse_option("sep=;")
     ('sep', ';')

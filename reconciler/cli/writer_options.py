@@ -1,4 +1,4 @@
-"""``reconciler options``: how Hudi's own writers are brought in line with a spec. Offline."""
+"""``reconciler options``: print options that align Hudi's own writers with a spec. Offline."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def options(  # noqa: PLR0913 (options of a command)
     specs: Specs,
     *,
     engine: Annotated[
-        WriterEngine, typer.Option("--for", help="Who writes: the form and names of the options.")
+        WriterEngine, typer.Option("--for", help="Engine of the writers, for the form of options.")
     ],
     hudi: Annotated[
         HudiRelease | None,
         typer.Option(
             "--hudi",
-            help="The writers' Hudi (default: every one; options with a newer name have both).",
+            help="Hudi release of the writers (default: all; renamed options have both names).",
         ),
     ] = None,
     format: Annotated[  # noqa: A002 (the option's name)
-        OptionsFormat, typer.Option("--format", help="What to write to standard output.")
+        OptionsFormat, typer.Option("--format", help="Format of standard output.")
     ] = OptionsFormat.TEXT,
     name: Names = None,
     exclude: Excluded = None,
@@ -44,17 +44,17 @@ def options(  # noqa: PLR0913 (options of a command)
     changed_since: ChangedSince = None,
     env: Env = None,
 ) -> int:
-    """Print the options that bring writers with Hudi itself in line with specs, with the reasons.
+    """Print the options that align Hudi's own writers with specs, with the reasons.
 
     The text can be pasted: Python for spark, a properties file for streamer, SQL for sql and flink.
-    Looks at no table. Exits with 1 where the given Hudi cannot write a declared table.
+    Reads no table. Exits with 1 if the given Hudi cannot write a declared table.
     """
     from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
     from reconciler.hudi_engine.writer_options import make_writer_options  # noqa: PLC0415
     from reconciler.render import writer_options as render  # noqa: PLC0415
 
-    by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    chosen = select_specs(specs, by, env)
+    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
+    chosen = select_specs(specs, selectors, env)
     found = [make_writer_options(spec, engine, hudi) for spec in chosen.tables]
     if format is OptionsFormat.JSON:
         from reconciler import runtime  # noqa: PLC0415
@@ -68,7 +68,7 @@ def options(  # noqa: PLR0913 (options of a command)
 
 
 def _report_missing(options: list[WriterOptions]) -> int:
-    """Say of which tables there are no options; the exit code."""
+    """Report the tables without options and return the exit code."""
     for table in options:
         if table.error is not None:
             log_message(

@@ -1,4 +1,4 @@
-"""What a code forge is to this program: posts on pull requests and issues, whoever hosts them."""
+"""Code hosts: posts on pull requests and issues, on GitHub or GitLab."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reconciler.errors import ReconcilerError
 
 
 class CodeHostError(ReconcilerError):
-    """A forge refused, or could not be asked.
+    """A code host refused a request or cannot be reached.
 
-    ``is_outcome_unknown``: the request may have been carried out all the same.
+    ``is_outcome_unknown``: the request may have been executed nevertheless.
     """
 
     def __init__(
@@ -26,8 +26,8 @@ class CodeHostError(ReconcilerError):
 class Post:
     """A comment or an issue.
 
-    ``number`` addresses it and grows with time; ``author`` is the account's name on the forge.
-    ``title`` is empty for comments.
+    ``number`` identifies it and grows with time; ``author`` is the name of its account. ``title``
+    is empty for comments.
     """
 
     number: int
@@ -38,23 +38,23 @@ class Post:
 
 
 class CodeHost(Protocol):
-    """One repository on one forge. Everything raises ForgeError."""
+    """One repository on a code host. Every method raises CodeHostError."""
 
     @property
     def max_post_length(self) -> int:
-        """How many characters, as UTF-16 counts them, a post may have."""
+        """The largest length of a post, in UTF-16 code units."""
 
     def make_postable(self, body: str) -> str:
-        """The text that may be posted: with nothing that the forge would carry out."""
+        """Return the text without anything that the code host would execute as a command."""
 
     def current_account(self) -> str:
-        """The account that the token writes as."""
+        """Return the account that the token belongs to."""
 
     def find_pull_request(self, commit: str) -> int | None:
-        """The pull request that brought a commit; None where there is none."""
+        """Return the pull request that merged a commit; None if there is none."""
 
     def list_comments(self, pull_request: int) -> Iterator[Post]:
-        """All there are, in no order."""
+        """Return all comments, in no order."""
 
     def add_comment(self, pull_request: int, body: str) -> Post: ...
 
@@ -63,11 +63,11 @@ class CodeHost(Protocol):
     def delete_comment(self, pull_request: int, comment: Post) -> None: ...
 
     def list_issues(self, label: str) -> Iterator[Post]:
-        """The open ones with the label, in no order."""
+        """Return the open issues with a label, in no order."""
 
     def open_issue(self, title: str, body: str, label: str) -> Post: ...
 
     def edit_issue(self, issue: Post, title: str, body: str) -> Post: ...
 
     def close_issue(self, issue: Post, last_comment: str) -> None:
-        """Close it, with a last word as a comment."""
+        """Close an issue with a last comment."""

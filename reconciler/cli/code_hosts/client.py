@@ -1,4 +1,4 @@
-"""JSON to and from a forge's API, page by page. The token goes to the API's own host only."""
+"""JSON client of a code host's API. The token is sent to the API's own host only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.cli.code_hosts.http import (
 )
 from reconciler.render import words
 
-#: the parts of a path, each quoted by itself
+#: the parts of a path, each quoted separately
 Path = tuple[str | int, ...]
 
 _MOST_PAGES: Final = 200
@@ -31,10 +31,10 @@ _TOKEN: Final = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiClient:
-    """One forge's API.
+    """The API of one code host.
 
-    ``base`` is its URL without a slash at the end. ``suggest_permission`` says what to do about a status, or
-    nothing. ``token`` never appears in an error, whatever the forge answers.
+    ``base`` is its URL without a slash at the end. ``suggest_permission`` returns what to do about
+    a status, or "". ``token`` never appears in an error, whatever the code host answers.
     """
 
     name: str
@@ -45,11 +45,11 @@ class ApiClient:
     suggest_permission: Callable[[int], str]
 
     def get(self, path: Path, **query: str | int) -> Any:
-        """The document at a path."""
+        """Return the document at a path."""
         return _parse_json(self._send("GET", self._build_url(path, query)), self.name)
 
     def list_objects(self, path: Path, **query: str | int) -> Iterator[Mapping[str, Any]]:
-        """Every object of a list."""
+        """Yield every object of a list, over all its pages."""
         url: str | None = self._build_url(path, {**query, "per_page": 100})
         for _ in range(_MOST_PAGES):
             if url is None:
@@ -63,9 +63,9 @@ class ApiClient:
         raise CodeHostError(f"{self.name}: a list has more than {_MOST_PAGES} pages")
 
     def send_change(self, method: str, path: Path, **document: Any) -> Mapping[str, Any]:
-        """What became of a change; an answer without a body is an empty object.
+        """Send a change and return the answer; an answer without a body is an empty object.
 
-        A POST is not repeated where it may have arrived: the error says that it is unsure then.
+        A POST that may have arrived is not repeated. Its error has ``is_outcome_unknown``.
         """
         body = json.dumps(document).encode() if document else None
         reply = self._send(method, self._build_url(path, {}), body)
@@ -75,7 +75,7 @@ class ApiClient:
         return found
 
     def query(self, url: str, **document: Any) -> Mapping[str, Any]:
-        """What a POST that changes nothing answers; ``url`` is another of the forge's."""
+        """Return the answer to a POST that changes nothing, at another URL of the code host."""
         self._check_origin(url)
         reply = self._send("POST", url, json.dumps(document).encode(), is_read_only=True)
         found = _parse_json(reply, self.name)
@@ -85,7 +85,7 @@ class ApiClient:
 
     def _unexpected_answer(self, expected: str) -> CodeHostError:
         return CodeHostError(
-            f"{self.name}: {find_origin(self.base)} answered, but not with {expected}"
+            f"{self.name}: {find_origin(self.base)} did not answer with {expected}"
         )
 
     def _build_url(self, path: Path, query: Mapping[str, str | int]) -> str:
@@ -106,31 +106,29 @@ class ApiClient:
             is_ours = False
         if not is_ours:
             raise CodeHostError(
-                f"{self.name}: {find_origin(self.base)} points to another host, to which the token must "
-                "not go; is the API's URL right?"
+                f"{self.name}: {find_origin(self.base)} points to another host, which must not get "
+                "the token; check the URL of the API"
             )
 
     def _send(
         self, method: str, url: str, body: bytes | None = None, *, is_read_only: bool = False
     ) -> HttpResponse:
         if not _TOKEN.fullmatch(self.token):
-            raise CodeHostError(
-                f"{self.name}: the token has characters that no token has, as blanks"
-            )
-        repeatable = method != "POST" or is_read_only
-        patience = replace(self.retry_policy, is_repeatable=repeatable)
+            raise CodeHostError(f"{self.name}: the token has invalid characters, such as blanks")
+        is_repeatable = method != "POST" or is_read_only
+        retry_policy = replace(self.retry_policy, is_repeatable=is_repeatable)
         request = HttpRequest(method=method, url=url, headers=self.headers, body=body)
         try:
-            return send(request, patience)
+            return send(request, retry_policy)
         except HttpError as error:
-            raise self._explain_error(error, is_outcome_unknown=not repeatable) from None
+            raise self._explain_error(error, is_outcome_unknown=not is_repeatable) from None
 
     def _explain_error(self, error: HttpError, *, is_outcome_unknown: bool) -> CodeHostError:
         status = error.status
-        said = _error_detail(error.body).replace(self.token, "***")
+        detail = _error_detail(error.body).replace(self.token, "***")
         advice = "" if status is None else self.suggest_permission(status)
         return CodeHostError(
-            f"{self.name}: {error}" + said + advice,
+            f"{self.name}: {error}" + detail + advice,
             status=status,
             is_outcome_unknown=is_outcome_unknown and (status is None or status >= 500),  # noqa: PLR2004 (HTTP's)
         )
@@ -140,11 +138,11 @@ def _parse_json(reply: HttpResponse, name: str) -> Any:
     try:
         return json.loads(reply.body)
     except (ValueError, RecursionError):
-        raise CodeHostError(f"{name}: answered with something that is not JSON") from None
+        raise CodeHostError(f"{name}: the answer is not JSON") from None
 
 
 def _error_detail(body: bytes) -> str:
-    """What an error's document says, as a part of a sentence."""
+    """Return the message of an error's document, to be appended to a sentence."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -157,7 +155,7 @@ def _error_detail(body: bytes) -> str:
 
 
 def get_text(document: Mapping[str, Any], *keys: str) -> str:
-    """The text at a path of keys; empty where there is none."""
+    """Return the text at a path of keys; "" if there is none."""
     found: Any = document
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
@@ -165,8 +163,8 @@ def get_text(document: Mapping[str, Any], *keys: str) -> str:
 
 
 def get_number(document: Mapping[str, Any], key: str, name: str) -> int:
-    """The whole number at a key; ForgeError where there is none."""
+    """Return the whole number at a key; raise CodeHostError if there is none."""
     found = document.get(key)
     if type(found) is not int:
-        raise CodeHostError(f"{name}: an answer lacks the number {key!r}")
+        raise CodeHostError(f"{name}: the answer has no number {key!r}")
     return found

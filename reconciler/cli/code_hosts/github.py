@@ -15,11 +15,11 @@ _NAME: Final = "GitHub"
 _ACTIONS_ACCOUNT: Final = "github-actions[bot]"
 _BOT_SUFFIX: Final = "[bot]"
 _FORBIDDEN: Final = 403
-_NOTHING_THERE: Final = frozenset({404, 422})  # 422: no commit of that name
+_NOT_FOUND: Final = frozenset({404, 422})  # 422: there is no such commit
 
 
 def connect_github(target: CommentTarget, retry_policy: RetryPolicy) -> GitHub:
-    """The repository at a place."""
+    """Return a client of the target's repository."""
     headers = {
         "Authorization": f"Bearer {target.token}",
         "Accept": "application/vnd.github+json",
@@ -38,7 +38,7 @@ def connect_github(target: CommentTarget, retry_policy: RetryPolicy) -> GitHub:
 
 @dataclass(slots=True)
 class GitHub:
-    """Implements ``CodeHost``. A post holds 65 536 characters here, or 262 144 bytes."""
+    """GitHub as a ``CodeHost``. A post holds 65 536 characters, or 262 144 bytes."""
 
     client: ApiClient
     target: CommentTarget
@@ -49,10 +49,10 @@ class GitHub:
         return body
 
     def current_account(self) -> str:
-        """Who the token is.
+        """Return the account of the token.
 
-        An app's token, such as a workflow's, may not ask for its user; the graph tells it who
-        looks. The account of an app ends in ``[bot]``, which no person's can.
+        An app's token, such as a workflow's, may not read its user; GraphQL tells the viewer. The
+        account of an app ends in ``[bot]``, which no person's account can.
         """
         self._account_name = self._account_name or self._read_account()
         return self._account_name
@@ -65,7 +65,7 @@ class GitHub:
                 raise
             login = self._read_app_account()
         if not login:
-            raise CodeHostError(f"{_NAME}: does not say whose the token is")
+            raise CodeHostError(f"{_NAME}: did not name the account of the token")
         return login
 
     def _read_app_account(self) -> str:
@@ -86,7 +86,7 @@ class GitHub:
                 self.client.list_objects((*self._repository_path, "commits", commit, "pulls"))
             )
         except CodeHostError as error:
-            if error.status in _NOTHING_THERE:
+            if error.status in _NOT_FOUND:
                 return None
             raise
         merged = [pull for pull in found if pull.get("merged_at")]
@@ -104,11 +104,11 @@ class GitHub:
         path = (*self._repository_path, "issues", pull_request, "comments")
         return _parse_post(self.client.send_change("POST", path, body=body), "id")
 
-    def edit_comment(self, pull_request: int, comment: Post, body: str) -> Post:  # noqa: ARG002 (a Forge's)
+    def edit_comment(self, pull_request: int, comment: Post, body: str) -> Post:  # noqa: ARG002 (a CodeHost's)
         path = (*self._repository_path, "issues", "comments", comment.number)
         return _parse_post(self.client.send_change("PATCH", path, body=body), "id")
 
-    def delete_comment(self, pull_request: int, comment: Post) -> None:  # noqa: ARG002 (a Forge's)
+    def delete_comment(self, pull_request: int, comment: Post) -> None:  # noqa: ARG002 (a CodeHost's)
         path = (*self._repository_path, "issues", "comments", comment.number)
         self.client.send_change("DELETE", path)
 
@@ -120,8 +120,8 @@ class GitHub:
 
     def open_issue(self, title: str, body: str, label: str) -> Post:
         path = (*self._repository_path, "issues")
-        made = self.client.send_change("POST", path, title=title, body=body, labels=[label])
-        return _parse_post(made, "number")
+        issue = self.client.send_change("POST", path, title=title, body=body, labels=[label])
+        return _parse_post(issue, "number")
 
     def edit_issue(self, issue: Post, title: str, body: str) -> Post:
         path = (*self._repository_path, "issues", issue.number)
@@ -148,14 +148,14 @@ def _parse_post(document: Mapping[str, Any], key: str) -> Post:
 
 
 def _suggest_permission(status: int) -> str:
-    moved = "; the repository has moved: say its new name with --repository"
+    moved = "; the repository has moved: give its new name with --repository"
     return {
-        401: "; the token is not valid (any more)",
+        401: "; the token is invalid or expired",
         403: "; the job needs `permissions: pull-requests: write` (`issues: write` for an issue), "
-        "and a pull request from a fork gets a token that may only read",
-        404: "; there is no such repository, pull request or issue, or the token may not see it",
+        "and jobs of pull requests from forks get a read-only token",
+        404: "; the repository, pull request or issue does not exist, or the token may not see it",
         301: moved,
         307: moved,
         308: moved,
-        410: "; are issues switched off in the repository?",
+        410: "; issues are disabled in the repository",
     }.get(status, "")

@@ -13,13 +13,13 @@ from reconciler.cli.code_hosts.http import RetryPolicy
 from reconciler.cli.code_hosts.target import CommentTarget
 
 _NAME: Final = "GitLab"
-_NOTHING_THERE: Final = 404
-#: the start of a line that GitLab would take for a command: /close, /merge, /approve
+_NOT_FOUND: Final = 404
+#: the start of a line that GitLab would execute as a command: /close, /merge, /approve
 _COMMAND: Final = re.compile(r"^/", re.MULTILINE)
 
 
 def connect_gitlab(target: CommentTarget, retry_policy: RetryPolicy) -> GitLab:
-    """The project at a place."""
+    """Return a client of the target's project."""
     header = "JOB-TOKEN" if target.is_job_token else "PRIVATE-TOKEN"
     client = ApiClient(
         name=_NAME,
@@ -34,7 +34,7 @@ def connect_gitlab(target: CommentTarget, retry_policy: RetryPolicy) -> GitLab:
 
 @dataclass(slots=True)
 class GitLab:
-    """Implements ``CodeHost``. A post holds a million characters here."""
+    """GitLab as a ``CodeHost``. A post holds a million characters."""
 
     client: ApiClient
     target: CommentTarget
@@ -42,11 +42,11 @@ class GitLab:
     _account_name: str = field(default="", init=False)
 
     def make_postable(self, body: str) -> str:
-        """No line begins with a slash: GitLab might carry it out."""
+        """Return the text without lines that begin with a slash: GitLab might execute them."""
         return _COMMAND.sub(" /", body)
 
     def current_account(self) -> str:
-        """Who the token is; a job's token is the user's who runs the job."""
+        """Return the account of the token; a job's token belongs to the user who runs the job."""
         if not self._account_name:
             found = (
                 self.client.get(("job",))
@@ -56,7 +56,7 @@ class GitLab:
             keys = ("user", "username") if self.target.is_job_token else ("username",)
             self._account_name = get_text(found, *keys)
         if not self._account_name:
-            raise CodeHostError(f"{_NAME}: does not say whose the token is")
+            raise CodeHostError(f"{_NAME}: did not name the account of the token")
         return self._account_name
 
     def find_pull_request(self, commit: str) -> int | None:
@@ -64,7 +64,7 @@ class GitLab:
         try:
             found = list(self.client.list_objects(path))
         except CodeHostError as error:
-            if error.status == _NOTHING_THERE:
+            if error.status == _NOT_FOUND:
                 return None
             raise
         merged = [request for request in found if request.get("state") == "merged"]
@@ -137,15 +137,15 @@ def _parse_issue(document: Mapping[str, Any]) -> Post:
 
 def _suggest_permission(status: int) -> str:
     return {
-        401: "; the token is not valid (any more); it needs the scope `api`",
-        403: "; the token needs the scope `api` and the role Reporter at least",
-        404: "; there is no such project, merge request or issue, or the token may not see it",
+        401: "; the token is invalid or expired; it needs the scope `api`",
+        403: "; the token needs the scope `api` and at least the role Reporter",
+        404: "; the project, merge request or issue does not exist, or the token may not see it",
     }.get(status, "")
 
 
 def _suggest_job_permission(status: int) -> str:
-    instead = (
-        "; a job's own token may not write to merge requests or issues: put a project access token "
-        "of scope `api` into RECONCILER_GITLAB_TOKEN"
+    hint = (
+        "; a job token cannot write to merge requests or issues: set RECONCILER_GITLAB_TOKEN to a "
+        "project access token with the scope `api`"
     )
-    return instead if status in (401, 403, 404) else ""
+    return hint if status in (401, 403, 404) else ""

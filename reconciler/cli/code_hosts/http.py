@@ -1,7 +1,7 @@
-"""HTTP for the few messages that leave this program: JSON to a code forge or a webhook.
+"""HTTP requests with JSON to a code host or a webhook.
 
-Whole URLs and header values may be secrets, so no message of this module has more of them than
-scheme and host. Redirects are not followed: they would carry the secrets elsewhere.
+URLs and header values may be secrets, so messages of this module only show scheme and host.
+Redirects are not followed: they would send the secrets elsewhere.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from urllib.error import HTTPError
     from urllib.request import OpenerDirector, Request
 
-#: what a server says when another try may go better
+#: statuses after which another try may succeed
 _TRANSIENT_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
-#: what says that it did nothing with the request
+#: statuses that say that the request was not executed
 _REFUSED_STATUSES: Final = frozenset({403, 429})
 _REDIRECTS: Final = range(300, 400)
 _MOST_BYTES: Final = 64 * 1024**2
@@ -29,10 +29,10 @@ _HEADER: Final = re.compile(r"[ -~]*")
 
 
 class HttpError(ReconcilerError):
-    """A request that came to nothing.
+    """A request failed.
 
-    ``status`` is None where nothing was answered; ``body`` is what the server said of it, to be
-    shown only where it can't repeat a secret.
+    ``status`` is None without an answer. ``body`` is the server's explanation; show it only where
+    it cannot repeat a secret.
     """
 
     def __init__(self, message: str, *, status: int | None = None, body: bytes = b"") -> None:
@@ -42,7 +42,7 @@ class HttpError(ReconcilerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """What a server answered; the names of ``headers`` are in lower case."""
+    """The answer of a server; the names of ``headers`` are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,10 +51,10 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How long to wait for an answer, seconds, how often to ask, and how to pause between.
+    """Timeout in seconds, number of tries, and the pause between tries.
 
-    ``longest_pause``: of what a server asks for. ``is_repeatable``: whether a request that may have
-    arrived already may be sent again.
+    ``longest_pause`` limits the pause that a server asks for. ``is_repeatable``: whether a request
+    that may have arrived can be sent again.
     """
 
     sleep: Callable[[float], None]
@@ -75,7 +75,7 @@ class HttpRequest:
 
 
 def find_origin(url: str) -> str:
-    """Where a URL leads without what may be secret in it; HttpError where it can't be asked.
+    """Return scheme, host and port of a URL, which are no secrets; HttpError if it is invalid.
 
     >>> find_origin("https://hooks.example.com:8443/T0/secret?key=1")
     'https://hooks.example.com:8443'
@@ -86,28 +86,28 @@ def find_origin(url: str) -> str:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in ("http", "https"):
-        raise HttpError("is not a URL as https://host/path")
-    where = f"{parts.scheme}://{host}" + (f":{port}" if port is not None else "")
+        raise HttpError("not a URL such as https://host/path")
+    origin = f"{parts.scheme}://{host}" + (f":{port}" if port is not None else "")
     if not _URL.fullmatch(url):
-        raise HttpError("has characters that no URL has, as blanks or line breaks")
+        raise HttpError("the URL has invalid characters, such as blanks or line breaks")
     if "@" in parts.netloc:
-        raise HttpError(f"{where}: a name or password in a URL is not supported")
-    return where
+        raise HttpError(f"{origin}: user names and passwords in URLs are not supported")
+    return origin
 
 
 def send(request: HttpRequest, retry_policy: RetryPolicy) -> HttpResponse:
-    """The answer to a request; HttpError where there is none, or one that is no success."""
-    where = find_origin(request.url)
-    opener, message = _build_request(request, where)
+    """Send a request and return the answer; HttpError if there is none, or if it is an error."""
+    origin = find_origin(request.url)
+    opener, message = _build_request(request, origin)
     for left in reversed(range(retry_policy.tries)):
         try:
-            return _send_once(opener, message, where, retry_policy.timeout)
+            return _send_once(opener, message, origin, retry_policy.timeout)
         except _RetryableError as error:
             if not left or not (retry_policy.is_repeatable or error.never_arrived):
                 raise error.cause from None
-            asked = min(error.pause_s, retry_policy.longest_pause)
-            retry_policy.sleep(asked or 2.0 ** (retry_policy.tries - 1 - left))
-    raise AssertionError("one try at least")
+            pause = min(error.pause_s, retry_policy.longest_pause)
+            retry_policy.sleep(pause or 2.0 ** (retry_policy.tries - 1 - left))
+    raise AssertionError("there is at least one try")
 
 
 class _RetryableError(Exception):
@@ -117,9 +117,9 @@ class _RetryableError(Exception):
 
 
 def _build_request(request: HttpRequest, origin: str) -> tuple[OpenerDirector, Request]:
-    from urllib.request import HTTPRedirectHandler, Request, build_opener  # noqa: PLC0415 (heavy)
+    from urllib.request import HTTPRedirectHandler, Request, build_opener  # noqa: PLC0415 (slow to import)
 
-    class Stay(HTTPRedirectHandler):
+    class NoRedirects(HTTPRedirectHandler):
         def redirect_request(self, *_: object) -> None:
             return None
 
@@ -128,17 +128,19 @@ def _build_request(request: HttpRequest, origin: str) -> tuple[OpenerDirector, R
         headers["Content-Type"] = "application/json"
     for name, value in headers.items():
         if not _HEADER.fullmatch(value):
-            raise HttpError(f"{origin}: header {name} has a line break or no ASCII in its value")
-    message = Request(  # noqa: S310 (place() lets only http and https through)
+            raise HttpError(
+                f"{origin}: header {name} has a line break or a character that is not ASCII"
+            )
+    message = Request(  # noqa: S310 (find_origin allows only http and https)
         request.url, data=request.body, headers=headers, method=request.method
     )
-    return build_opener(Stay), message
+    return build_opener(NoRedirects), message
 
 
 def _send_once(
     opener: OpenerDirector, message: Request, origin: str, timeout: float
 ) -> HttpResponse:
-    from http.client import HTTPException  # noqa: PLC0415 (heavy)
+    from http.client import HTTPException  # noqa: PLC0415 (slow to import)
     from urllib.error import HTTPError  # noqa: PLC0415
 
     try:
@@ -150,12 +152,12 @@ def _send_once(
             raise _error_from_status(error, _read_body(error), origin) from None
     except OSError as error:
         raise _error_from_failure(error, origin, timeout) from None
-    except (HTTPException, ValueError):  # their words may repeat the URL
+    except (HTTPException, ValueError):  # their messages may repeat the URL
         raise HttpError(f"{origin}: the answer is not HTTP") from None
 
 
 def _read_body(error: HTTPError) -> bytes:
-    from http.client import HTTPException  # noqa: PLC0415 (heavy)
+    from http.client import HTTPException  # noqa: PLC0415 (slow to import)
 
     try:
         return error.read(_MOST_BYTES)
@@ -164,11 +166,11 @@ def _read_body(error: HTTPError) -> bytes:
 
 
 def _error_from_status(error: HTTPError, body: bytes, origin: str) -> Exception:
-    hint = "; a redirect is not followed" if error.code in _REDIRECTS else ""
+    hint = "; redirects are not followed" if error.code in _REDIRECTS else ""
     cause = HttpError(f"{origin}: answered {error.code}{hint}", status=error.code, body=body)
     after = error.headers.get("Retry-After", "")
     if error.code not in _TRANSIENT_STATUSES and not (error.code in _REFUSED_STATUSES and after):
-        return cause  # GitHub says 403 to who asks too often, and how long to wait
+        return cause  # GitHub answers 403 to too many requests, with the time to wait
     pause = int(after) if after.isdecimal() and after.isascii() else 0
     return _RetryableError(cause, never_arrived=error.code in _REFUSED_STATUSES, pause_s=pause)
 
@@ -178,9 +180,9 @@ def _error_from_failure(error: OSError, origin: str, timeout: float) -> Exceptio
     if isinstance(reason, TimeoutError):
         cause = HttpError(f"{origin}: no answer within {timeout:g} s")
         return _RetryableError(cause, never_arrived=False)
-    said = getattr(reason, "verify_message", None)  # of a certificate
-    if said:
-        return HttpError(f"{origin}: its certificate is not trusted: {said}")
+    rejected = getattr(reason, "verify_message", None)  # of a certificate
+    if rejected:
+        return HttpError(f"{origin}: its certificate is not trusted: {rejected}")
     if isinstance(reason, ConnectionResetError):
         cause = HttpError(f"{origin}: closed the connection without an answer")
         return _RetryableError(cause, never_arrived=False)

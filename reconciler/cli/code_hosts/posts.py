@@ -1,4 +1,4 @@
-"""One comment, one issue: found again by its marker and its author, and edited in place."""
+"""Post one comment or one issue: found by its marker and author, and edited in place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostResult:
-    """What became of a post. ``removed_urls`` are further ones of ours, which were removed."""
+    """The result of posting. ``removed_urls``: duplicates of ours, which were removed or closed."""
 
     status: Literal["created", "edited", "unchanged", "closed", "absent"]
     url: str = ""
@@ -26,67 +26,71 @@ class PostResult:
 
 
 def find_marker(body: str, name: str) -> str:
-    """The marker that a text begins with; UsageError, naming its file, when it has none."""
+    """Return the marker that a text begins with; UsageError with the file's name if it has none."""
     found = _MARKER.match(body)
     if found is None:
         raise UsageError(
-            f"{name}: does not begin with a marker as <!-- reconciler:plan:default -->, by which "
-            "its comment is found again; write it with --format markdown"
+            f"{name}: does not begin with a marker such as <!-- reconciler:plan:default -->, which "
+            "finds the comment again; create the file with --format markdown"
         )
     return found[0]
 
 
 def post_comment(host: CodeHost, pull_request: int, body: str, name: str) -> PostResult:
-    """Make the pull request's one comment with the body's marker say the body.
+    """Create or edit the pull request's comment that has the body's marker.
 
-    Of two that runs at the same time made, the older one stays. Comments of others are left alone,
-    whatever they begin with.
+    If two runs created one at the same time, the older one stays. Comments of other accounts are
+    not touched.
     """
     marker, body = _prepare_body(host, body, name)
 
-    def ours() -> list[Post]:
+    def find_own_posts() -> list[Post]:
         return _find_own_posts(host, host.list_comments(pull_request), marker)
 
-    how: Literal["created", "edited", "unchanged"] = "unchanged"
-    found = ours()
+    status: Literal["created", "edited", "unchanged"] = "unchanged"
+    found = find_own_posts()
     if not found:
-        made = _create_once(lambda: host.add_comment(pull_request, body), ours)
-        how, found = "created", _add_post(ours(), made)
+        made = _create_once(lambda: host.add_comment(pull_request, body), find_own_posts)
+        status, found = "created", _add_post(find_own_posts(), made)
     first, *others = found
     if not _is_same_text(first.body, body):
         host.edit_comment(pull_request, first, body)
-        how = "edited"
+        status = "edited"
     for other in others:
         host.delete_comment(pull_request, other)
-    return PostResult(status=how, url=first.url, removed_urls=tuple(other.url for other in others))
+    return PostResult(
+        status=status, url=first.url, removed_urls=tuple(other.url for other in others)
+    )
 
 
 def post_issue(host: CodeHost, title: str, body: str, name: str) -> PostResult:
-    """Make the one open issue with the body's marker say the body, under the title.
+    """Create or edit the open issue that has the body's marker.
 
-    Of two that runs at the same time opened, the older one stays open.
+    If two runs opened one at the same time, the older one stays open.
     """
     marker, body = _prepare_body(host, body, name)
 
-    def ours() -> list[Post]:
+    def find_own_posts() -> list[Post]:
         return _find_own_posts(host, host.list_issues(LABEL), marker)
 
-    how: Literal["created", "edited", "unchanged"] = "unchanged"
-    found = ours()
+    status: Literal["created", "edited", "unchanged"] = "unchanged"
+    found = find_own_posts()
     if not found:
-        made = _create_once(lambda: host.open_issue(title, body, LABEL), ours)
-        how, found = "created", _add_post(ours(), made)
+        made = _create_once(lambda: host.open_issue(title, body, LABEL), find_own_posts)
+        status, found = "created", _add_post(find_own_posts(), made)
     first, *others = found
     if not _is_same_text(first.body, body) or first.title != title:
         host.edit_issue(first, title, body)
-        how = "edited"
+        status = "edited"
     for other in others:
-        host.close_issue(other, f"The same as #{first.number}, which was opened before.")
-    return PostResult(status=how, url=first.url, removed_urls=tuple(other.url for other in others))
+        host.close_issue(other, f"Duplicate of #{first.number}.")
+    return PostResult(
+        status=status, url=first.url, removed_urls=tuple(other.url for other in others)
+    )
 
 
 def close_issue(host: CodeHost, body: str, last_comment: str, name: str) -> PostResult:
-    """Close every open issue with the body's marker, each with the word as its last comment."""
+    """Close every open issue that has the body's marker, each with a last comment."""
     found = _find_own_posts(host, host.list_issues(LABEL), find_marker(body, name))
     for issue in found:
         host.close_issue(issue, last_comment)
@@ -98,21 +102,23 @@ def close_issue(host: CodeHost, body: str, last_comment: str, name: str) -> Post
 
 
 def _prepare_body(host: CodeHost, body: str, name: str) -> tuple[str, str]:
-    """The marker and the text as it may be posted."""
+    """Return the marker and the text as it can be posted."""
     marker, body = find_marker(body, name), host.make_postable(body)
     length = utf16_length(body)
     if length > host.max_post_length:
-        raise UsageError(f"{name}: has {length} characters; a post holds {host.max_post_length}")
+        raise UsageError(
+            f"{name}: has {length} characters, but a post holds {host.max_post_length}"
+        )
     return marker, body
 
 
 def _find_own_posts(host: CodeHost, posts: Iterable[Post], marker: str) -> list[Post]:
-    """The posts that we wrote and that begin with the marker, the oldest first."""
+    """Return the posts of our account that begin with the marker, the oldest first."""
     marked = [post for post in posts if _begins_with_marker(post.body, marker)]
     if not marked:
         return []
-    me = host.current_account()
-    return sorted((post for post in marked if post.author == me), key=lambda post: post.number)
+    account = host.current_account()
+    return sorted((post for post in marked if post.author == account), key=lambda post: post.number)
 
 
 def _begins_with_marker(body: str, marker: str) -> bool:
@@ -120,7 +126,7 @@ def _begins_with_marker(body: str, marker: str) -> bool:
 
 
 def _create_once(create: Callable[[], Post], find_own_posts: Callable[[], list[Post]]) -> Post:
-    """Create, and where nobody knows whether it went well, look before trying again."""
+    """Create a post. If the outcome is unknown, look for it before trying again."""
     for left in reversed(range(_TRIES)):
         try:
             return create()
@@ -132,17 +138,17 @@ def _create_once(create: Callable[[], Post], find_own_posts: Callable[[], list[P
                 return found[0]
             if not left:
                 raise
-    raise AssertionError("one try at least")
+    raise AssertionError("there is at least one try")
 
 
 def _add_post(found: Iterable[Post], made: Post) -> list[Post]:
-    """Those found and the one just made, which a list may not have yet."""
+    """Return the posts found and the new one, which the list may not have yet."""
     posts = {post.number: post for post in (made, *found)}
     return [posts[number] for number in sorted(posts)]
 
 
 def _is_same_text(found: str, wanted: str) -> bool:
-    """Whether two texts differ in ends of lines and of the text at most, which forges touch."""
+    """Return whether two texts are equal but for trailing blanks, which code hosts change."""
     return _normalize_lines(found) == _normalize_lines(wanted)
 
 

@@ -1,4 +1,4 @@
-"""Where a post goes, found in what CI says of itself in its environment variables."""
+"""The repository and pull request to post to, found in the environment variables of CI."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetOptions:
-    """What the command line says itself; the rest is looked for in the environment."""
+    """What the command line gives; the rest is found in environment variables."""
 
     provider: Provider | None = None
     repository: str | None = None
@@ -31,11 +31,11 @@ class TargetOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentTarget:
-    """A repository and, where it is known, the pull request.
+    """A repository and, if known, the pull request.
 
     ``repository``: owner/name on GitHub, number or path of a project on GitLab. ``is_workflow``:
-    this is a GitHub Actions job, so that its token may be the workflow's. ``is_job_token``: the
-    token is the GitLab job's own. ``commit`` names the pull request that brought it.
+    this is a GitHub Actions job, so the token may be the workflow's. ``is_job_token``: the token is
+    the GitLab job's own. ``commit`` stands for the pull request that merged it.
     """
 
     provider: Provider
@@ -52,13 +52,13 @@ class CommentTarget:
 def find_target(
     environ: Mapping[str, str], options: TargetOptions, *, read: Callable[[str], bytes]
 ) -> CommentTarget:
-    """Where to post. ``read`` is given the path of the file that describes GitHub's event.
+    """Return where to post. ``read`` reads the file that describes GitHub's event.
 
     Raises UsageError with what is missing.
     """
     provider = options.provider or _detect_provider(environ)
     if options.commit is not None and not _COMMIT.fullmatch(options.commit):
-        raise UsageError(f"--commit {options.commit}: is not the name of a commit")
+        raise UsageError(f"--commit {options.commit}: expected 7 to 64 hexadecimal digits")
     return (_find_github_target if provider == "github" else _find_gitlab_target)(
         environ, options, read
     )
@@ -74,8 +74,8 @@ def _detect_provider(environ: Mapping[str, str]) -> Provider:
         if len(found) == 1:
             return found[0]
     raise UsageError(
-        "the variables of neither GitHub Actions nor GitLab CI are set; say --provider, "
-        "--repository and --pull-request"
+        "no variables of GitHub Actions or GitLab CI are set; give --provider, --repository "
+        "and --pull-request"
     )
 
 
@@ -87,11 +87,11 @@ def _find_github_target(
         raise UsageError(
             f"--repository {repository}: write it as owner/name"
             if repository
-            else "no repository is known: GITHUB_REPOSITORY is not set; say --repository owner/name"
+            else "no repository: GITHUB_REPOSITORY is not set; give --repository owner/name"
         )
     token = environ.get("GITHUB_TOKEN", "").strip()
     if not token:
-        raise UsageError("GITHUB_TOKEN is not set; give the job's token as this variable")
+        raise UsageError("GITHUB_TOKEN is not set; set it to the job's token")
     api = (environ.get("GITHUB_API_URL") or _GITHUB).rstrip("/")
     is_here = repository == environ.get("GITHUB_REPOSITORY")
     number = options.pull_request
@@ -110,10 +110,12 @@ def _find_github_target(
 
 
 def _derive_graphql_url(api: str) -> str:
-    """The graph's URL of an API: https://host/api/graphql of https://host/api/v3.
+    """Return the GraphQL URL of an API.
 
-    >>> _derive_graphql_url("https://api.github.com"), _derive_graphql_url("https://ghe.example/api/v3")
-    ('https://api.github.com/graphql', 'https://ghe.example/api/graphql')
+    >>> _derive_graphql_url("https://api.github.com")
+    'https://api.github.com/graphql'
+    >>> _derive_graphql_url("https://ghe.example/api/v3")
+    'https://ghe.example/api/graphql'
     """
     return f"{api.removesuffix('/v3')}/graphql"
 
@@ -121,7 +123,7 @@ def _derive_graphql_url(api: str) -> str:
 def _find_event_pull_request(
     environ: Mapping[str, str], read: Callable[[str], bytes]
 ) -> int | None:
-    """The pull request that a workflow runs for."""
+    """Return the pull request that a workflow runs for."""
     event: Any = None
     path = environ.get("GITHUB_EVENT_PATH")
     if path:
@@ -129,7 +131,7 @@ def _find_event_pull_request(
             event = json.loads(read(path))
         except (OSError, ValueError, RecursionError):
             raise UsageError(
-                f"{path}: is not the event of a workflow (GITHUB_EVENT_PATH); say --pull-request"
+                f"{path}: not a workflow event (GITHUB_EVENT_PATH); give --pull-request"
             ) from None
     if isinstance(event, dict):
         issue = event.get("issue")  # of a comment on a pull request
@@ -152,18 +154,18 @@ def _find_gitlab_target(
     repository = options.repository or here
     if options.repository is None and options.commit is None and number is None and iid.isdecimal():
         number = int(iid)
-        repository = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or here  # here may be a fork
+        repository = (
+            environ.get("CI_MERGE_REQUEST_PROJECT_ID") or here
+        )  # CI_PROJECT_ID may be a fork
     if not repository or not all(map(str.isprintable, repository)):
-        raise UsageError(
-            "no project is known: CI_PROJECT_ID is not set; say --repository group/project"
-        )
+        raise UsageError("no project: CI_PROJECT_ID is not set; give --repository group/project")
     own, job = (
         environ.get(name, "").strip() for name in ("RECONCILER_GITLAB_TOKEN", "CI_JOB_TOKEN")
     )
     if not own and not job:
         raise UsageError(
-            "RECONCILER_GITLAB_TOKEN is not set; give a project access token of scope `api` as "
-            "this variable"
+            "RECONCILER_GITLAB_TOKEN is not set; set it to a project access token with the scope "
+            "`api`"
         )
     return CommentTarget(
         provider="gitlab",

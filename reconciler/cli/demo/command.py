@@ -1,4 +1,4 @@
-"""``reconciler demo``: a small table from its first rows to clustered, indexed and clean files."""
+"""``reconciler demo``: write a small table, then plan, apply and read it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ _WIDTH: Final = 80
 
 def demo(
     *,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the folder to look around.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the folder of the demo.")] = False,
     directory: Annotated[
-        Path | None, typer.Option("--dir", help="Work in this new folder, and keep it.")
+        Path | None,
+        typer.Option(
+            "--dir", metavar="DIR", help="Create the demo in this new folder, and keep it."
+        ),
     ] = None,
 ) -> int:
-    """Make a small table and bring it from its first rows to clustered, indexed and clean files."""
+    """Create a small table and bring it from first rows to clustered, indexed and clean files."""
     if directory is not None and directory.exists():
-        raise AlreadyExistsError(str(directory), "exists already; name a new folder")
+        raise AlreadyExistsError(str(directory), "already exists; name a new folder")
     folder = directory or Path(tempfile.mkdtemp(prefix="reconciler-demo-"))
     kept = keep or directory is not None
     try:
@@ -50,8 +53,8 @@ def demo(
     finally:
         if not kept:
             shutil.rmtree(folder)
-    print_result(f"\nThe table is yours to look at: {folder}\n" if kept else
-         "\nThe folder is gone again; `reconciler demo --keep` leaves it.\n")  # fmt: skip
+    print_result(f"\nThe table is kept in {folder}\n" if kept else
+         "\nThe folder was removed; `reconciler demo --keep` keeps it.\n")  # fmt: skip
     return code
 
 
@@ -60,29 +63,29 @@ def _run_story(folder: Path) -> int:
     from reconciler.cli.demo.orders import make_batches  # noqa: PLC0415 (Arrow)
     from reconciler.cli.spark import open_spark_session  # noqa: PLC0415
 
-    written = make_batches()
-    _write_inputs(folder, written)
+    batches = make_batches()
+    _write_inputs(folder, batches)
     (spec,) = api.load_specs(folder / _SPEC)
-    shop = _DemoTable(
+    table = _DemoTable(
         folder=folder,
         spec=spec,
         storage=runtime.open_storage(spec.path),
-        batches=written,
+        batches=batches,
         terminal=Terminal(has_color=wants_color(), width=terminal_width()),
     )
-    shop.write_batches()
-    shop.plan_table()
+    table.write_batches()
+    table.plan_table()
     with open_spark_session(None, {}, in_python=True):  # one for all commands
-        code = shop.apply_plan()
+        code = table.apply_plan()
         if code:
             return code
-        shop.read_rows()
-    shop.plan_again()
+        table.read_rows()
+    table.plan_again()
     return 0
 
 
 def _write_inputs(folder: Path, batches: Sequence[OrderBatch]) -> None:
-    """Put the spec and files of rows into the folder."""
+    """Write the spec and the files with rows to the folder."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     (folder / _ROWS).mkdir(parents=True)
@@ -90,7 +93,7 @@ def _write_inputs(folder: Path, batches: Sequence[OrderBatch]) -> None:
         pq.write_table(batch.rows, _rows_file(folder, batch))
     spec = (files("reconciler") / "cli" / "demo" / _SPEC).read_text(encoding="utf-8")
     (folder / _SPEC).write_text(spec, encoding="utf-8")
-    _print_paragraph("A shop has files of orders and no table yet. What the table is to be like:")
+    _print_paragraph("A shop has files of orders and no table yet. The spec of the table:")
     print_result("\n" + "".join(f"    {line}\n" for line in spec.splitlines()))
 
 
@@ -100,7 +103,7 @@ def _rows_file(folder: Path, batch: OrderBatch) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DemoTable:
-    """A folder with a spec, rows and a table, and those who are shown what happens to them."""
+    """The folder of the demo: a spec, batches of rows, and a table."""
 
     folder: Path
     spec: TableSpec
@@ -109,64 +112,66 @@ class _DemoTable:
     terminal: Terminal
 
     def write_batches(self) -> None:
-        """Write the batches, and show what the insert among them fills."""
+        """Write the batches, and show which files the insert fills."""
         *loads, insert, upsert, delete = self.batches
-        self._print_heading("Rows come")
+        self._print_heading("Write rows")
         _print_paragraph("""\
-            Three bulk loads come from the counter. The first one makes the table. Bulk loads fill
-            no files, so each leaves a small one behind it for every day. (The command writes on
-            Spark. Rows are few here, so this process runs the same program.)""")
+            The counter sends three bulk loads. The first one creates the table. Bulk loads fill no
+            files, so each leaves one small file per day. (The command writes with Spark. Rows are
+            few here, so this process runs the same code.)""")
         self._print_command("cd", str(self.folder))
         for batch in loads:
             self._write_batch(batch)
-        _print_paragraph("The web shop's orders come by an insert, which fills small files first:")
+        _print_paragraph(
+            "The web shop sends its orders as an insert, which fills small files first:"
+        )
         before = self._read_sizes()
         self._write_batch(insert)
         self._print_filled_files(before)
         _print_paragraph("""\
-            Some orders are shipped, and a customer asks to be forgotten. A file that has one of
-            those rows is written anew, and the old one stays for readers:""")
+            Some orders are shipped, and a customer asks for deletion. A file with such a row is
+            rewritten, and the old file stays for readers:""")
         self._write_batch(upsert)
         self._write_batch(delete)
 
     def plan_table(self) -> None:
-        """Show what the table lacks."""
+        """Show what must change in the table."""
         self._check_rows()
-        self._print_heading("What is due")
+        self._print_heading("Plan")
         _print_paragraph(f"""\
-            {self._count_data_files()} lie there by now, {len(self._read_sizes())} of them with the newest
-            rows. Each has some orders of everybody, so all are read for those of one customer.""")
+            There are {self._count_data_files()} now; {len(self._read_sizes())} of them have the
+            newest rows. Each has orders of all customers, so a query for one reads all of them.""")
         self._run_command("plan", self.folder / _SPEC, "-o", self.folder / _PLAN)
         _print_paragraph("""\
-            Nothing is written to the table yet: a plan needs neither Spark nor Java, and reading is
-            enough. plan.json is what a person reviews, and the most that apply does.""")
+            Nothing is written to the table yet. A plan needs no Spark, no Java and no write
+            permission. A person reviews plan.json, and apply does nothing beyond it.""")
 
     def apply_plan(self) -> int:
-        """Do what was planned; the exit code."""
-        self._print_heading("What was reviewed is done")
+        """Apply the plan and return the exit code."""
+        self._print_heading("Apply the reviewed plan")
         code = self._run_command("apply", self.folder / _PLAN)
         if code:
-            _print_paragraph("The plan could not be finished here; what stopped it stands above.")
+            _print_paragraph("The plan could not be finished; see the error above.")
         return code
 
     def read_rows(self) -> None:
         """Show which files a query reads."""
-        self._print_heading("What it brings")
+        self._print_heading("Read with the index")
         _print_paragraph(
-            "A read asks the index which files may hold its rows, and leaves out the others:"
+            "A read looks up in the index which files may hold its rows, and skips the others:"
         )
         self._run_command("read", self.folder / _TABLE, *_QUERY, "--explain")
 
     def plan_again(self) -> None:
-        """Show that nothing is due any more, and that the rows are what they were."""
-        self._print_heading("What is left")
+        """Show that nothing is left to do, and that the rows are unchanged."""
+        self._print_heading("Plan again")
         orders = self._check_rows()
         self._run_command("plan", self.folder / _SPEC)
         _print_paragraph(f"""\
-            All {words.format_number(orders)} orders are there, each as it was brought last, in
-            {len(self._read_sizes())} of {self._count_data_files()}; the others can be read as of the commits
-            before, and go with a later clean. The timeline says all of it in Hudi's own words: any
-            reader or writer of Hudi goes on from here.""")
+            All {words.format_number(orders)} orders are there as last written, in
+            {len(self._read_sizes())} of {self._count_data_files()}. The other files serve reads as
+            of earlier commits, until a later clean removes them. The timeline is Hudi's own, so any
+            reader or writer of Hudi can continue from here.""")
 
     def _write_batch(self, batch: OrderBatch) -> None:
         from reconciler.cli.demo.write_batch import write_batch  # noqa: PLC0415 (Arrow)
@@ -175,11 +180,12 @@ class _DemoTable:
         rows = _rows_file(self.folder, batch)
         self._print_command("reconciler", "write", *self._shorten_paths(self.folder / _SPEC, rows),
                    "--operation", batch.operation)  # fmt: skip
-        print_result(write_text(self.spec.name, batch.operation, write_batch(self.spec, batch)))
+        result = write_batch(self.spec, batch)
+        print_result(write_text(self.spec.name, batch.operation, result))
 
     def _run_command(self, command: str, *arguments: str | Path) -> int:
-        """Show a command as it is typed in the folder, and run it; its exit code."""
-        from reconciler.cli.app import build_program  # noqa: PLC0415 (it imports us by our name)
+        """Print a command as typed in the folder, run it, and return its exit code."""
+        from reconciler.cli.app import build_program  # noqa: PLC0415 (it imports this module)
 
         self._print_command("reconciler", command, *self._shorten_paths(*arguments))
         code: int = build_program([command])(
@@ -189,7 +195,8 @@ class _DemoTable:
 
     def _shorten_paths(self, *arguments: str | Path) -> list[str]:
         return [
-            str(one.relative_to(self.folder)) if isinstance(one, Path) else one for one in arguments
+            str(each.relative_to(self.folder)) if isinstance(each, Path) else each
+            for each in arguments
         ]
 
     def _print_command(self, *command: str) -> None:
@@ -198,7 +205,7 @@ class _DemoTable:
     def _print_filled_files(self, before: FileSizesById) -> None:
         from reconciler.cli.demo.file_changes import count_new_groups, format_changes  # noqa: PLC0415
 
-        assert self.spec.files is not None, "it is the demo's own"
+        assert self.spec.files is not None, "the demo's spec declares files"
         after = self._read_sizes()
         lines = format_changes(before, after, self.spec.files.target, self.terminal)
         print_result("\n" + "".join(f"{line}\n" for line in lines))
@@ -211,15 +218,15 @@ class _DemoTable:
         return read_file_sizes(self.storage)
 
     def _check_rows(self) -> int:
-        """How many orders there are; ReconcilerError unless they are those that were brought."""
+        """Return the number of orders; raise ReconcilerError unless they are those written."""
         from reconciler.cli.demo.orders import SCHEMA, remaining_orders  # noqa: PLC0415
         from reconciler.cli.demo.table_contents import read_rows  # noqa: PLC0415 (Arrow)
 
         found = read_rows(self.storage, SCHEMA).sort_by("order_id")
         if not found.equals(remaining_orders(self.batches)):
             raise ReconcilerError(
-                f"{self.storage.location}: its rows are not those that were written (an error of "
-                "this program, please report it)"
+                f"{self.storage.location}: the rows differ from those written; this is a bug in "
+                "reconciler, please report it"
             )
         return len(found)
 
@@ -232,6 +239,6 @@ class _DemoTable:
 
 
 def _print_paragraph(text: str) -> None:
-    """A paragraph, wrapped."""
-    said = " ".join(line.strip() for line in text.splitlines())
-    print_result("\n" + textwrap.fill(said, _WIDTH) + "\n")
+    """Print a paragraph, wrapped."""
+    line = " ".join(line.strip() for line in text.splitlines())
+    print_result("\n" + textwrap.fill(line, _WIDTH) + "\n")

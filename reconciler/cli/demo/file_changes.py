@@ -1,4 +1,4 @@
-"""What became of the files of a table, for a terminal: lines and no I/O."""
+"""How the files of a table changed, as lines for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.cli.demo.table_contents import FileSizesById
 from reconciler.render import words
 from reconciler.render.terminal import Terminal, draw_bar
 
-#: characters of a file group's id that tell it from others here
+#: characters of a file group's id that are enough to tell groups apart here
 _ID: Final = 8
 _NEW: Final = "new"
 _ADDED: Final = "░"
@@ -18,22 +18,23 @@ _ADDED: Final = "░"
 def format_changes(
     before: FileSizesById, after: FileSizesById, full: int, terminal: Terminal
 ) -> Iterator[str]:
-    """A line a file: how big it was and is, with a bar as long as its share of ``full``.
+    """Yield a line per file: its size before and after, and a bar of its share of ``full``.
 
-    What was added is drawn lighter.
+    The added part of the bar is lighter.
     """
-    above = None
+    last = None
     for (partition, file_id), size in after.items():
-        was = before.get((partition, file_id), 0)
-        label = "" if partition == above else partition
-        old = words.format_size(was) if was else _NEW
-        bar = draw_bar(min(was, full), full)
+        old_size = before.get((partition, file_id), 0)
+        label = "" if partition == last else partition
+        old = words.format_size(old_size) if old_size else _NEW
+        bar = draw_bar(min(old_size, full), full)
         added = _ADDED * (len(draw_bar(min(size, full), full)) - len(bar))
         sizes = f"{old:>10} → {words.format_size(size):>10}"
-        yield f"  {label:<14}  {file_id[:_ID]}  {sizes}  {bar}{terminal.good(added) if added else ''}"
-        above = partition
+        bar += terminal.good(added) if added else ""
+        yield f"  {label:<14}  {file_id[:_ID]}  {sizes}  {bar}"
+        last = partition
 
 
 def count_new_groups(before: FileSizesById, after: FileSizesById) -> int:
-    """File groups that were not there before."""
+    """Return the number of file groups that did not exist before."""
     return len(after.keys() - before.keys())

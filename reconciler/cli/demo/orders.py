@@ -1,4 +1,4 @@
-"""The orders of a small shop, in the batches in which they come: the same every time; pure."""
+"""The orders of a small shop, in batches: the same at every run. Pure."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SCHEMA: Final = pa.schema(
         ("updated_at", pa.timestamp("us", tz="UTC")),
     ]
 )
-#: what a deletion has to know of a row
+#: the columns of a row to delete
 _KEY: Final = ["order_id", "day"]
-#: orders of a day that the shifts at the counter bring, and that the web shop does
+#: orders per day from each shift at the counter, and from the web shop
 _COUNTER: Final = {"morning": 1_000, "noon": 500, "evening": 1_500}
 _WEB: Final = 19_500
 _CUSTOMERS: Final = 2_000
-#: every so many orders one is shipped, and this customer asks to be forgotten
+#: one of so many orders is shipped; this customer asks for deletion
 _SHIPPED: Final = 150
 _DELETED_CUSTOMER: Final = 7
 _SECOND: Final = 1_000_000
@@ -40,9 +40,9 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OrderBatch:
-    """Rows that one write brings: of ``SCHEMA``, of a deletion keys and partitions alone.
+    """The rows of one write, of ``SCHEMA``; those of a deletion have only keys and partitions.
 
-    ``name``: what a file with them is called.
+    ``name`` is the name of the file with the rows.
     """
 
     name: str
@@ -51,38 +51,36 @@ class OrderBatch:
 
 
 def make_batches() -> tuple[OrderBatch, ...]:
-    """What is written, one after the other."""
+    """Return the batches in the order in which they are written."""
     firsts = accumulate(_COUNTER.values(), initial=0)
     counter = [
         OrderBatch(name=shift, operation="bulk-insert", rows=_new_orders(first, count))
         for first, (shift, count) in zip(firsts, _COUNTER.items(), strict=False)
     ]
     web = OrderBatch(name="web", operation="insert", rows=_new_orders(sum(_COUNTER.values()), _WEB))
-    brought = pa.concat_tables([batch.rows for batch in (*counter, web)])
-    forgotten = brought.filter(pc.equal(brought.column("customer_id"), _DELETED_CUSTOMER)).select(
-        _KEY
-    )
+    orders = pa.concat_tables([batch.rows for batch in (*counter, web)])
+    deleted = orders.filter(pc.equal(orders.column("customer_id"), _DELETED_CUSTOMER)).select(_KEY)
     return (
         *counter,
         web,
-        OrderBatch(name="shipped", operation="upsert", rows=_ship_orders(brought)),
-        OrderBatch(name="forgotten", operation="delete", rows=forgotten),
+        OrderBatch(name="shipped", operation="upsert", rows=_ship_orders(orders)),
+        OrderBatch(name="forgotten", operation="delete", rows=deleted),
     )
 
 
 def remaining_orders(written: Sequence[OrderBatch]) -> pa.Table:
-    """The orders that there are after these writes, by their ids."""
+    """Return the orders that exist after these writes, sorted by id."""
     rows = SCHEMA.empty_table()
     for batch in written:
-        brought = batch.rows.column("order_id")
-        rows = rows.filter(pc.invert(pc.is_in(rows.column("order_id"), value_set=brought)))
+        ids = batch.rows.column("order_id")
+        rows = rows.filter(pc.invert(pc.is_in(rows.column("order_id"), value_set=ids)))
         if batch.operation != "delete":
             rows = pa.concat_tables([rows, batch.rows])
     return rows.sort_by("order_id")
 
 
 def _new_orders(first: int, count: int) -> pa.Table:
-    """New orders, so many a day, of which the day has ``first`` already."""
+    """Return ``count`` new orders for each day, which has ``first`` orders already."""
     numbers = first + np.arange(count)
     return pa.concat_tables([_day_orders(at, numbers) for at in range(len(DAYS))])
 
@@ -94,10 +92,10 @@ def _day_orders(at: int, numbers: NDArray[np.int64]) -> pa.Table:
     return pa.table(
         [
             pa.array(ids),
-            # some come every day
+            # some customers order every day
             pa.array(1 + (_CUSTOMERS * _uniform_numbers(ids, 2) ** 2).astype(np.int64)),
             pa.repeat(DAYS[at], len(ids)),
-            # most are small
+            # most amounts are small
             pa.array(np.floor(500 + 50_000 * _uniform_numbers(ids, 3) ** 3) / 100),
             _payment_references(ids),
             pa.repeat("paid", len(ids)),
@@ -108,7 +106,7 @@ def _day_orders(at: int, numbers: NDArray[np.int64]) -> pa.Table:
 
 
 def _ship_orders(orders: pa.Table) -> pa.Table:
-    """Some of the orders, as they are a day later."""
+    """Return some of the orders as shipped a day later."""
     ids = orders.column("order_id").to_numpy()
     some = orders.filter(pa.array(ids % _SHIPPED == 0))
     later = some.column("updated_at").cast(pa.int64()).to_numpy() + _DAY * _SECOND
@@ -121,19 +119,19 @@ def _ship_orders(orders: pa.Table) -> pa.Table:
 
 
 def _payment_references(ids: NDArray[np.int64]) -> pa.Array:
-    """References that nobody can compress, as a bank's are."""
+    """Return references that cannot be compressed, like those of a bank."""
     halves = zip(_mix_bits(ids, 4).tolist(), _mix_bits(ids, 5).tolist(), strict=True)
     return pa.array([f"{one:016x}{other:016x}" for one, other in halves])
 
 
-def _uniform_numbers(ids: NDArray[np.int64], what: int) -> NDArray[np.float64]:
-    """A number from 0 to 1 for each id, without a pattern but the same every time."""
-    return (_mix_bits(ids, what) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+def _uniform_numbers(ids: NDArray[np.int64], salt: int) -> NDArray[np.float64]:
+    """Return a pseudorandom number from 0 to 1 for each id, the same at every run."""
+    return (_mix_bits(ids, salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _mix_bits(ids: NDArray[np.int64], what: int) -> NDArray[np.uint64]:
-    """64 bits for each id, others for each ``what`` below 8 (SplitMix64)."""
-    mixed = (ids.astype(np.uint64) * np.uint64(8) + np.uint64(what)) * np.uint64(0x9E3779B97F4A7C15)
+def _mix_bits(ids: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
+    """Return 64 pseudorandom bits for each id and each ``salt`` below 8 (SplitMix64)."""
+    mixed = (ids.astype(np.uint64) * np.uint64(8) + np.uint64(salt)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""A small table as it is, looked at in this process: its newest files and its rows."""
+"""Contents of a small table, read in this process: its newest base files and its rows."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ FileSizesById = Mapping[tuple[str, str], int]
 
 
 def read_file_sizes(storage: Storage) -> FileSizesById:
-    """The base files that a reader of now sees, in the order of partitions and file groups."""
+    """Return the sizes of the current base files, sorted by partition and file group."""
     slices = open_scan(storage, ReadRequest()).slices
     paths, sizes = (slices.column(name).to_pylist() for name in ("base", "base_size"))
     found = {}
     for path, size in zip(paths, sizes, strict=True):
         partition, _, file = path.rpartition("/")
         name = BaseName.parse(file)
-        assert name is not None, "a scan knows its files by their names"
+        assert name is not None, "a scan only has files with valid names"
         found[partition, name.file_id] = size
     return dict(sorted(found.items()))
 
 
 def read_rows(storage: Storage, columns: pa.Schema) -> pa.Table:
-    """The rows that a reader of now sees."""
+    """Return the current rows of the table."""
     scan = open_scan(storage, ReadRequest(columns=tuple(columns.names)))
-    reading = SliceRowReader.from_scan(scan)
+    reader = SliceRowReader.from_scan(scan)
     found: list[pa.RecordBatch] = []
     for row, partition in enumerate(scan.slices.column("partition").to_pylist()):
-        found += reading.read(
+        found += reader.read(
             get_slice_files(scan, row), scan.get_partition_values(partition), storage
         )
     return pa.Table.from_batches(found, schema=scan.schema).cast(columns)

@@ -1,4 +1,4 @@
-"""A batch into its table, by the writer that a cluster runs, in this process."""
+"""Writing a batch in this process, with the code that workers of Spark run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.writer.request import WriteRequest, WriteResult, parse_mode
 
 
 def write_batch(spec: TableSpec, batch: OrderBatch) -> WriteResult:
-    """Write it; raises as ``write_table``."""
+    """Write a batch into its table; raises the errors of ``write_table``."""
     rows = batch.rows
     return write_table(
         spec,

@@ -139,13 +139,13 @@ def test_a_table_that_lies_well_is_left_as_it_is(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["orders"], 64, "orders is a table: say what it is asked, with --query"),
-        (["s3://lake/orders"], 64, "s3://lake/orders is a table: say what it is asked"),
+        (["orders"], 64, "orders is a table: give its queries with --query"),
+        (["s3://lake/orders"], 64, "s3://lake/orders is a table: give its queries"),
         (["plain.yaml"], 64, "no spec declares queries (sales.orders)"),
         (["orders.yaml", "--query", "a = 1"], 64, "orders.yaml is a spec"),
         (["orders", "plain.yaml", "--query", "a = 1"], 64, "the path of one table"),
-        (["orders", "--query", " "], 64, "a condition is empty"),
-        (["orders", "--query", "a = 1", "--name", "x"], 64, "no spec is selected or placed"),
+        (["orders", "--query", " "], 64, "the condition is empty"),
+        (["orders", "--query", "a = 1", "--name", "x"], 64, "remove --env and selectors"),
         (["nowhere.yaml"], 1, "nowhere.yaml"),
     ],
 )

@@ -169,7 +169,7 @@ def test_a_refusal_that_cannot_be_written_down_is_said(repository, capsys):
 
     assert run("apply", repository.plan, "--digest", approved, "--audit", "/dev/full") == 4
     assert capsys.readouterr().err.splitlines()[0] == (
-        "warning: this refusal is not in the audit record: /dev/full: takes no audit line: "
+        "warning: this refusal is not in the audit file: /dev/full: cannot append an audit line: "
         "No space left on device"
     )
 
@@ -386,12 +386,15 @@ def test_nothing_is_done_where_nothing_can_be_recorded(repository, capsys):
     before = repository.files()
 
     assert run("apply", repository.plan, *NOW, "--audit", "/dev/full") == 1
-    assert "/dev/full: takes no audit line: No space left on device" in capsys.readouterr().out
+    assert (
+        "/dev/full: cannot append an audit line: No space left on device" in capsys.readouterr().out
+    )
     assert repository.files() == before
 
 
 @pytest.mark.parametrize(
-    ("place", "says"), [("", "is a folder"), ("none/audit.jsonl", "is not there; make the folder")]
+    ("place", "says"),
+    [("", "is a folder"), ("none/audit.jsonl", "does not exist; create the folder")],
 )
 def test_an_audit_file_that_cannot_be_is_said_before_the_work(repository, place, says, capsys):
     before = repository.files()
@@ -412,14 +415,16 @@ def test_work_that_could_not_be_recorded_is_an_error(repository, monkeypatch, ca
 
     def full(self, line: bytes) -> None:
         if b'"finished"' in line:
-            raise StorageError("audit.jsonl", "takes no audit line: No space left on device")
+            raise StorageError(
+                "audit.jsonl", "cannot append an audit line: No space left on device"
+            )
         append(self, line)
 
     monkeypatch.setattr(AuditFile, "append", full)
 
     assert apply(repository) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "what was done is not in the audit record: audit.jsonl: takes no audit line" in said
+    assert "what was done is not in the audit record: audit.jsonl: cannot append an audit line" in said
     assert "removed 4 files" in said
 
 

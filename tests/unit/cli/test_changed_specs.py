@@ -315,7 +315,7 @@ def test_a_hook_of_another_repository_is_not_asked(repository, tmp_path, monkeyp
 
 @pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x"])
 def test_an_option_is_no_commit(ref, repository):
-    with pytest.raises(UsageError, match="is an option, not a branch, tag or commit"):
+    with pytest.raises(UsageError, match="expected a branch, tag or commit, not an option"):
         repository.changed(ref)
 
 
@@ -324,8 +324,9 @@ def test_an_unknown_commit_is_a_usage_error(ref, repository):
     with pytest.raises(UsageError) as caught:
         repository.changed(ref)
 
-    assert f"--changed-since {ref}: {ref} is no commit of {repository.top}; is it fetched?" == str(
-        caught.value
+    assert (
+        f"--changed-since {ref}: {ref} is not a commit of {repository.top}; fetch it first"
+        == str(caught.value)
     )
 
 
@@ -337,7 +338,7 @@ def test_no_repository_is_a_usage_error(tmp_path):
 
 def test_what_git_says_is_passed_on(repository, monkeypatch):
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(UsageError, match="specs: git says: fatal: detected dubious ownership in"):
+    with pytest.raises(UsageError, match="specs: git: fatal: detected dubious ownership in"):
         repository.changed()
 
 
@@ -370,7 +371,7 @@ def test_a_worktree_is_a_repository_of_its_own(repository, tmp_path):
 def test_a_repository_without_a_commit_is_a_usage_error(tmp_path):
     (tmp_path / "a.yaml").write_text(TABLE.format(name="a", team="x", commits=1))
     subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
-    with pytest.raises(UsageError, match="main is no commit of"):
+    with pytest.raises(UsageError, match="main is not a commit of"):
         select_specs([tmp_path], Selectors(changed_since="main"))
 
 
@@ -422,7 +423,7 @@ def test_a_shallow_clone_says_how_deep_it_must_be(repository, tmp_path):
 
 def test_a_shallow_clone_without_the_branch_says_so_too(repository, tmp_path):
     clone = shallow(repository, tmp_path / "clone", "ours")
-    with pytest.raises(UsageError, match=r"is no commit of .*; this clone is shallow: .*depth: 0"):
+    with pytest.raises(UsageError, match=r"not a commit of .*; this clone is shallow: .*depth: 0"):
         clone.changed("origin/main")
 
 

@@ -71,7 +71,7 @@ def test_the_pull_request_of_a_merged_commit_gets_the_result(github, plan, capsy
     assert 0 == run("comment", plan, "--commit", "abcdef1234")
     assert 1 == len(github.comments)
     assert 0 == run("comment", plan, "--commit", "0000000")
-    assert "no merged pull request brought 0000000" in capsys.readouterr().out
+    assert "no pull request merged 0000000" in capsys.readouterr().out
     assert 1 == len(github.comments)
 
 
@@ -99,7 +99,7 @@ def test_a_job_that_runs_for_no_pull_request_says_so(github, plan, capsys, monke
     monkeypatch.setenv("GITHUB_REF", "refs/heads/main")
 
     assert 64 == run("comment", plan)
-    assert "this job runs for no pull request; say --pull-request" in capsys.readouterr().err
+    assert "this job has no pull request; give --pull-request" in capsys.readouterr().err
     assert [] == github.asked
 
 
@@ -108,17 +108,17 @@ def test_outside_of_ci_nothing_is_guessed(plan, capsys, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
     assert 64 == run("comment", plan)
-    assert "neither GitHub Actions nor GitLab CI" in capsys.readouterr().err
+    assert "no variables of GitHub Actions or GitLab CI" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--close"], "--close: goes with --issue"),
-        (["--issue", "a\nb"], "--issue: a title is one line"),
-        (["--issue", "a" * 256], "--issue: a title is one line"),
-        (["--issue", "a", "--pull-request", "5"], "--issue: goes without --pull-request"),
-        (["--commit", "abcdef1", "--pull-request", "5"], "--commit: goes without"),
+        (["--close"], "--close: only valid with --issue"),
+        (["--issue", "a\nb"], "--issue: the title must be one line"),
+        (["--issue", "a" * 256], "--issue: the title must be one line"),
+        (["--issue", "a", "--pull-request", "5"], "--issue: not valid with --pull-request"),
+        (["--commit", "abcdef1", "--pull-request", "5"], "--commit: not valid with"),
         (["--pull-request", "0"], "--pull-request"),
         (["--provider", "gitea"], "'gitea' is not one of"),
     ],
@@ -138,7 +138,7 @@ def test_a_wrong_command_line_is_one_line(github, plan, arguments, message, caps
         (b"### plan", "does not begin with a marker"),
         (b"", "does not begin with a marker"),
         (BODY.encode("utf-16"), "is not UTF-8"),
-        (None, "is not there"),
+        (None, "does not exist"),
     ],
 )
 def test_a_file_that_is_no_markdown_of_ours_is_not_posted(github, plan, data, message, capsys):
@@ -156,7 +156,7 @@ def test_the_token_is_never_shown(github, plan, debug, capsys, monkeypatch):
         assert 1 == run("comment", plan, *debug)
     said = capsys.readouterr()
 
-    assert "the token is not valid (any more)" in said.err
+    assert "the token is invalid or expired" in said.err
     assert github.asked
     assert "s3cr3t" not in said.out + said.err
 

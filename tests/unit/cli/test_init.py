@@ -141,7 +141,7 @@ def test_the_spec_that_the_documentation_shows_is_what_is_written(tmp_path, caps
 
 def test_several_tables_need_a_folder(lake, tmp_path, capsys):
     assert run("init", "--from", lake("a", "b")) == 64
-    assert "2 tables found; -o FOLDER takes a spec for each" in capsys.readouterr().err
+    assert "2 tables found; give a folder with -o for their specs" in capsys.readouterr().err
     assert run("init", "--from", lake(), "-o", tmp_path / "specs.yaml") == 64
     assert not (tmp_path / "specs.yaml").exists()
 
@@ -154,7 +154,7 @@ def test_a_second_run_adopts_only_what_is_new(lake, tmp_path, capsys):
 
     assert run("init", "--from", lake("web/orders"), "-o", specs) == 0
     said = capsys.readouterr().err
-    assert f"{lake()}/crm/orders: declared already in {specs}/crm.t.yaml\n" in said
+    assert f"{lake()}/crm/orders: already declared in {specs}/crm.t.yaml\n" in said
     assert (
         f"wrote 1 of 3 tables to {specs}/: 1 without (no clean tells); 2 declared already" in said
     )
@@ -205,7 +205,7 @@ def test_an_environment_that_is_written_on_one_line_is_left_to_people(lake, tmp_
 
     assert run("init", "--from", lake("a"), "-o", tmp_path / "specs", "--env", "prod") == 1
     said = capsys.readouterr().err
-    assert "is not written a line a table; add under spec.tables:\n" in said
+    assert "cannot edit one-line YAML; add these lines under spec.tables:\n" in said
     assert f'    "t": "{lake()}/a"\n' in said
     assert file.read_text() == text
 
@@ -328,7 +328,7 @@ def test_defaults_that_add_a_retention_are_pointed_out(lake, tmp_path, capsys):
     )
 
     assert run("init", "--from", lake("a"), "-o", specs) == 0
-    assert "give 1 table another retention, so look at their plans: t\n" in capsys.readouterr().err
+    assert "change the retention of 1 table; check their plans: t\n" in capsys.readouterr().err
 
 
 def test_many_tables_are_adopted_at_a_time(lake, tmp_path, capsys):
@@ -387,7 +387,7 @@ def test_an_error_of_this_program_stops_one_table_only(lake, tmp_path, monkeypat
 
     assert run("init", "--from", lake("a", "b"), "-o", tmp_path / "specs") == 1
     said = capsys.readouterr().err
-    assert "this is a mistake in reconciler" in said
+    assert "this is a bug in reconciler" in said
     assert "wrote 1 of 2 tables" in said
 
 

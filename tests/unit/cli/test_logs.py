@@ -118,7 +118,7 @@ def test_a_traceback_is_one_record(monkeypatch, spec, capsys):
     trace, error = records(capsys.readouterr().err)
     assert ("debug", "traceback") == (trace["level"], trace["event"])
     assert trace["message"].startswith("Traceback (most recent call last):\n")
-    assert error["message"].startswith("ZeroDivisionError: by zero; this is a mistake")
+    assert error["message"].startswith("ZeroDivisionError: by zero; this is a bug")
 
 
 def test_the_next_command_speaks_to_people_again(spec, capsys):

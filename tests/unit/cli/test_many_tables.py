@@ -127,7 +127,7 @@ def test_what_is_wrong_with_one_table_is_no_matter_of_the_others(at_once, lake, 
     for name in ("changed", "z"):
         assert ["clean"] == [step["kind"] for step in tables[name]["steps"]]
     assert [] == tables["same"]["steps"]
-    assert 1 == said.err.count("crashed: ZeroDivisionError: oops; this is a mistake in reconciler")
+    assert 1 == said.err.count("crashed: ZeroDivisionError: oops; this is a bug in reconciler")
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ def test_people_read_what_is_waited_for_and_what_to_do(how, lake, tmp_path, monk
     err = capsys.readouterr().err
 
     assert code == found
-    assert "waiting for 2 tables to stop in good order; interrupt again to leave at once\n" in err
+    assert "waiting for 2 tables to stop cleanly; interrupt again to exit at once\n" in err
     assert f"{says}; run the same apply again: it finishes or undoes the work\n" in err
     assert [] == lake.locks()
 

@@ -106,4 +106,7 @@ def test_a_path_without_a_table_and_a_name_without_a_spec_are_errors(folder, cap
     assert 1 == run("read", folder / "nothing")
     assert "no Hudi table here" in capsys.readouterr().err
     assert 64 == run("read", "sales.order", "--specs", folder)
-    assert "no spec is named sales.order (1 spec found); did you mean sales.orders?" in capsys.readouterr().err
+    assert (
+        "no spec is named sales.order (1 spec found); did you mean sales.orders?"
+        in capsys.readouterr().err
+    )

@@ -47,7 +47,9 @@ def test_a_missing_java_names_the_remedy():
 @pytest.mark.usefixtures("nowhere")
 def test_a_java_that_spark_cannot_run_on_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", java(tmp_path / "jdk", "21.0.1"))
-    with pytest.raises(ReconcilerError, match=r"jdk/bin/java is Java 21; pip install"):
+    with pytest.raises(
+        ReconcilerError, match=r"jdk/bin/java is Java 21; install one with pip install"
+    ):
         spark.use_java()
 
 

@@ -86,7 +86,7 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
         (["plan", ""], "an argument is empty"),
         (["apply", ""], "an argument is empty"),
         (["plan", "x", "-o", "-"], "-o -: to write to standard output, use --format json"),
-        (["apply", "plan.json", "--digest", "foo"], "--digest foo: write it as"),
+        (["apply", "plan.json", "--digest", "foo"], "--digest foo: expected the full digest"),
         (["plan"], "Missing argument 'SPEC_OR_DIR"),
         (["plan", "--nope", "x"], "No such option: --nope"),
         (["plan", "--changed-until", "main", "x"], "No such option: --changed-until"),
@@ -98,13 +98,19 @@ def test_help_is_shown_to_who_says_nothing_and_it_is_a_usage_error(capsys):
         (["plan", "x", "--simulate-insert", "0"], "0: expected a number of rows from 1"),
         (["plan", "x", "--simulate-insert", "-5"], "-5: expected a number of rows from 1"),
         (["plan", "x", "--simulate-insert", "9" * 5000], "expected a number of rows from 1"),
-        (["plan", "x", "--simulate-insert", "5,"], "5,: the text after the comma is not a partition path"),
-        (["plan", "x", "--simulate-insert", "5,../x"], "the text after the comma is not a partition path"),
+        (
+            ["plan", "x", "--simulate-insert", "5,"],
+            "5,: the text after the comma is not a partition path",
+        ),
+        (
+            ["plan", "x", "--simulate-insert", "5,../x"],
+            "the text after the comma is not a partition path",
+        ),
         (["apply", "x", "--executor", "other"], "'other' is not one of"),
         (["apply", "x", "--parallelism", "0"], "--parallelism"),
         (["apply", "x", "--spark-conf", "memory=2g"], "--spark-conf memory: write it as"),
-        (["apply", "x", "--specs", "y"], "--specs: goes with a plan file"),
-        (["apply", "plan.json", "--name", "a*"], "--name: a plan is applied as it was reviewed"),
+        (["apply", "x", "--specs", "y"], "--specs: needs a plan file"),
+        (["apply", "plan.json", "--name", "a*"], "--name: a plan is applied as reviewed"),
         (["apply", "plan.json", "x"], "plan.json is a plan; apply takes either one plan"),
         (["status", "--format", "markdown", "x"], "'markdown' is not one of"),
     ],
@@ -147,7 +153,7 @@ def test_a_mistake_of_the_program_says_how_to_report_it(spec, capsys, monkeypatc
 
     assert run("lint", spec) == 1
     err = capsys.readouterr().err
-    assert err.startswith("error: ZeroDivisionError: oops; this is a mistake in reconciler")
+    assert err.startswith("error: ZeroDivisionError: oops; this is a bug in reconciler")
     assert "Traceback" not in err
     assert err.count("\n") == 1
 
@@ -193,7 +199,7 @@ def test_a_full_disk_is_no_mistake_of_the_program(arguments, spec):
 
     assert done.returncode == 1
     assert said[-1] == f"error: {where}: No space left on device"
-    assert "a mistake in reconciler" not in done.stderr
+    assert "a bug in reconciler" not in done.stderr
 
 
 def test_messages_that_nobody_can_read_stop_no_work(spec):

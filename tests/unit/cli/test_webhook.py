@@ -185,7 +185,7 @@ def test_a_webhook_that_fails_is_a_warning_and_nothing_else(server, specs, capsy
 
     assert 3 == len(server.asked)
     assert said.err.endswith(
-        f"warning: the webhook was not told: http://127.0.0.1:{server.server_port}: answered 503\n"
+        f"warning: webhook delivery failed: http://127.0.0.1:{server.server_port}: answered 503\n"
     )
     assert "SECRET" not in said.out + said.err
 
@@ -210,7 +210,7 @@ def test_even_a_mistake_in_telling_changes_nothing(server, specs, capsys, monkey
     monkeypatch.setattr("reconciler.cli.code_hosts.http.send", broken)
 
     assert run("plan", specs, *NOW, "--webhook", server.url) == 0
-    assert capsys.readouterr().err.endswith("warning: the webhook was not told: ValueError\n")
+    assert capsys.readouterr().err.endswith("warning: webhook delivery failed: ValueError\n")
 
 
 @pytest.mark.parametrize("url", ["ftp://h/SECRET", "SECRET", "https://u:SECRET@h/", "http://h/\n"])

@@ -107,7 +107,7 @@ def test_a_redirect_is_not_followed(server):
     server.answers = [(302, {"Location": server.url}, b"")]
     said, _ = ask(server.url)
 
-    assert f"http://127.0.0.1:{server.server_port}: answered 302; a redirect is not followed" == (
+    assert f"http://127.0.0.1:{server.server_port}: answered 302; redirects are not followed" == (
         said
     )
     assert 1 == len(server.asked)
@@ -136,15 +136,15 @@ def test_silence_is_not_waited_for_forever(monkeypatch):
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("ftp://h/SECRET", "is not a URL as https://host/path"),
-        ("file:///etc/SECRET", "is not a URL as https://host/path"),
-        ("SECRET", "is not a URL as https://host/path"),
-        ("https://h:port/SECRET", "is not a URL as https://host/path"),
-        ("https://[h/SECRET", "is not a URL as https://host/path"),
-        ("https://h/SEC RET", "has characters that no URL has, as blanks or line breaks"),
-        ("https://h/SECRET\n", "has characters that no URL has, as blanks or line breaks"),
-        ("https://h/SECRÈT", "has characters that no URL has, as blanks or line breaks"),
-        ("https://SECRET:x@h/", "https://h: a name or password in a URL is not supported"),
+        ("ftp://h/SECRET", "not a URL such as https://host/path"),
+        ("file:///etc/SECRET", "not a URL such as https://host/path"),
+        ("SECRET", "not a URL such as https://host/path"),
+        ("https://h:port/SECRET", "not a URL such as https://host/path"),
+        ("https://[h/SECRET", "not a URL such as https://host/path"),
+        ("https://h/SEC RET", "the URL has invalid characters, such as blanks or line breaks"),
+        ("https://h/SECRET\n", "the URL has invalid characters, such as blanks or line breaks"),
+        ("https://h/SECRÈT", "the URL has invalid characters, such as blanks or line breaks"),
+        ("https://SECRET:x@h/", "https://h: user names and passwords in URLs are not supported"),
     ],
 )
 def test_what_cannot_be_asked_is_said_without_its_secret(url, problem):
@@ -159,6 +159,6 @@ def test_a_token_with_a_line_break_is_not_repeated():
     with pytest.raises(HttpError) as caught:
         send(asked, RetryPolicy(sleep=lambda _: None))
 
-    assert ("https://h: header Authorization has a line break or no ASCII in its value") == str(
-        caught.value
-    )
+    assert (
+        "https://h: header Authorization has a line break or a character that is not ASCII"
+    ) == str(caught.value)

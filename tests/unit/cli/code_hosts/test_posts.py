@@ -216,7 +216,7 @@ def test_of_two_issues_the_older_one_stays_open(server, side):
     second = server.issues[1]
 
     assert (True, False) == (first.is_open, second.is_open)
-    assert [f"The same as #{first.number}, which was opened before."] == second.remarks
+    assert [f"Duplicate of #{first.number}."] == second.remarks
     assert 1 == len(done.removed_urls)
 
 
@@ -255,9 +255,7 @@ def test_a_job_token_of_gitlab_is_told_what_it_may_not(server):
     environ = {"RECONCILER_GITLAB_TOKEN": "", "CI_JOB_TOKEN": "job-token"}
     forge = connected(server, "gitlab", **environ)
 
-    with pytest.raises(
-        CodeHostError, match=r"a job's own token may not write .* RECONCILER_GITLAB"
-    ):
+    with pytest.raises(CodeHostError, match=r"a job token cannot write .* RECONCILER_GITLAB"):
         post_comment(forge, 5, BODY, "plan.md")
 
 
@@ -283,7 +281,7 @@ def test_a_repository_that_has_moved_is_said_to_have(server):
     server.failures.append(("GET", 301, {"Location": f"{server.url}/elsewhere"}))
 
     with pytest.raises(
-        CodeHostError, match=r"answered 301; .*: say its new name with --repository"
+        CodeHostError, match=r"answered 301; .*: give its new name with --repository"
     ):
         post(Side(connected(server, "github"), ""))
 
@@ -293,7 +291,7 @@ def test_a_redirect_is_not_followed(server, side):
         where = {"Location": f"{elsewhere.url}/api/v3/user"}
         server.failures += [("GET", 302, where)]
 
-        with pytest.raises(CodeHostError, match="answered 302; a redirect is not followed"):
+        with pytest.raises(CodeHostError, match="answered 302; redirects are not followed"):
             post(side)
 
         assert [] == elsewhere.asked
@@ -325,7 +323,9 @@ def test_a_text_too_long_for_the_forge_is_not_posted(server):
     forge = connected(server, "github")
     rainbow = f"{MARKER}\n" + chr(0x1F308) * 33_000
 
-    with pytest.raises(UsageError, match=r"^plan\.md: has 66030 characters; a post holds 65536$"):
+    with pytest.raises(
+        UsageError, match=r"^plan\.md: has 66030 characters, but a post holds 65536$"
+    ):
         post_comment(forge, 5, rainbow, "plan.md")
 
 

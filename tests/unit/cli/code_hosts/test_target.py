@@ -128,16 +128,16 @@ def test_the_token_is_not_shown_with_the_place():
 @pytest.mark.parametrize(
     ("environ", "wanted", "message"),
     [
-        ({}, {}, "the variables of neither GitHub Actions nor GitLab CI are set; say --provider"),
-        ({**GITHUB, **GITLAB}, {}, "neither GitHub Actions nor GitLab CI"),
-        ({"GITHUB_TOKEN": "t"}, {"provider": "github"}, "no repository is known: GITHUB_REPOS"),
+        ({}, {}, "no variables of GitHub Actions or GitLab CI are set; give --provider"),
+        ({**GITHUB, **GITLAB}, {}, "no variables of GitHub Actions or GitLab CI"),
+        ({"GITHUB_TOKEN": "t"}, {"provider": "github"}, "no repository: GITHUB_REPOS"),
         ({}, {"provider": "github", "repository": "acme"}, "--repository acme: write it as owner"),
         ({}, {"provider": "github", "repository": "a/../b"}, "write it as owner/name"),
         ({}, {"provider": "github", "repository": "../.."}, "write it as owner/name"),
         ({}, {"provider": "github", "repository": "a/b"}, "GITHUB_TOKEN is not set"),
-        ({}, {"provider": "gitlab"}, "no project is known: CI_PROJECT_ID is not set"),
+        ({}, {"provider": "gitlab"}, "no project: CI_PROJECT_ID is not set"),
         ({}, {"provider": "gitlab", "repository": "a/b"}, "RECONCILER_GITLAB_TOKEN is not set"),
-        (GITHUB, {"commit": "HEAD"}, "--commit HEAD: is not the name of a commit"),
+        (GITHUB, {"commit": "HEAD"}, "--commit HEAD: expected 7 to 64 hexadecimal digits"),
     ],
 )
 def test_what_is_missing_is_said(environ, wanted, message):
@@ -149,5 +149,5 @@ def test_what_is_missing_is_said(environ, wanted, message):
 
 @pytest.mark.parametrize("event", [b"not json", b"\xff", b"[" * 100_000])
 def test_an_event_that_cannot_be_read_is_an_error(event):
-    with pytest.raises(UsageError, match=r"^/event\.json: is not the event of a workflow"):
+    with pytest.raises(UsageError, match=r"^/event\.json: not a workflow event"):
         found(GITHUB, event)

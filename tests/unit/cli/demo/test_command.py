@@ -24,7 +24,7 @@ def test_rows_that_are_not_those_that_were_brought_end_it(few, monkeypatch, caps
 
     assert run("demo") == 1
     said = capsys.readouterr()
-    assert "its rows are not those that were written" in said.err
+    assert "the rows differ from those written" in said.err
     assert "reconciler plan" not in said.out
     assert list(few.iterdir()) == []
 
@@ -46,5 +46,5 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path, capsys):
     (tmp_path / "mine").write_text("mine")
 
     assert run("demo", "--dir", tmp_path) == 1
-    assert "exists already; name a new folder" in capsys.readouterr().err
+    assert "already exists; name a new folder" in capsys.readouterr().err
     assert [one.name for one in tmp_path.iterdir()] == ["mine"]
