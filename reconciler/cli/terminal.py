@@ -25,7 +25,6 @@ _LEVELS: Final[tuple[Level, ...]] = ("debug", "info", "warning", "error")
 _ALWAYS: Final = ("question", "traceback")
 """Events that are written whatever the level: somebody asked for them or must answer."""
 
-_DEFAULT_WIDTH: Final = 80
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 
 
@@ -117,9 +116,9 @@ def wants_color() -> bool:
     return sys.stdout.isatty() and not is_plain and _is_capable_terminal()
 
 
-def terminal_width() -> int:
-    """Return the columns of the terminal on standard output; 80 if it is no terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _DEFAULT_WIDTH
+def terminal_width() -> int | None:
+    """Return the columns of the terminal on standard output; None if it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _is_capable_terminal() -> bool:

@@ -19,7 +19,7 @@ from reconciler.plans.model import Selection
 from reconciler.render import words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
 from reconciler.render.page import Page
-from reconciler.render.terminal import DEFAULT_WIDTH, Terminal
+from reconciler.render.terminal import Terminal
 
 _MAX_LAYOUTS: Final = 3
 _MAX_QUERIES: Final = 20
@@ -36,7 +36,7 @@ def advice_text(
     *,
     color: bool,
     selection: Selection | None = None,
-    width: int = DEFAULT_WIDTH,
+    width: int | None = None,
 ) -> str:
     """Return the proposals of the tables as text, with a summary in the last line."""
     terminal = Terminal(has_color=color, width=width)

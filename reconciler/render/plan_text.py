@@ -15,7 +15,7 @@ from reconciler.render import (
     query_predictions,
     words,
 )
-from reconciler.render.terminal import DEFAULT_WIDTH, Terminal
+from reconciler.render.terminal import Terminal
 
 #: how a notice that one kind of work is not due begins -> its label; other work may be due
 _NOTHING_LABELS: Final = {
@@ -39,7 +39,7 @@ def plan_text(
     color: bool,
     full: bool = False,
     digest: str | None = None,
-    width: int = DEFAULT_WIDTH,
+    width: int | None = None,
 ) -> str:
     """Return the plan as text for people; the last line names the digest.
 

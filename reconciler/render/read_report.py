@@ -9,7 +9,7 @@ from reconciler import canonical_json
 from reconciler.reader.read_report import ReadReport, ReadStage
 from reconciler.reader.row_group_counts import RowGroupCounts
 from reconciler.render import words
-from reconciler.render.terminal import DEFAULT_WIDTH, Terminal
+from reconciler.render.terminal import Terminal
 
 _READ_KINDS: Final = {
     "snapshot": "snapshot",
@@ -26,7 +26,7 @@ def explanation_json(report: ReadReport) -> bytes:
     return canonical_json.to_canonical_bytes(report.to_document()) + b"\n"
 
 
-def explanation_text(report: ReadReport, *, color: bool, width: int = DEFAULT_WIDTH) -> str:
+def explanation_text(report: ReadReport, *, color: bool, width: int | None = None) -> str:
     """Return what a read touches as text for people."""
     terminal = Terminal(has_color=color, width=width)
     return "\n".join(_report_lines(report, terminal)) + "\n"

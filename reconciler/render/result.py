@@ -12,7 +12,7 @@ from reconciler.plans.model import Note
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
-from reconciler.render.terminal import DEFAULT_WIDTH, Terminal
+from reconciler.render.terminal import Terminal
 
 _MAX_REASONS: Final = 5
 
@@ -37,7 +37,7 @@ _STATUS_LABELS: Final[Mapping[str, str]] = {
 _URGENCY: Final = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
 
 
-def result_text(result: ApplyResult, *, color: bool, width: int = DEFAULT_WIDTH) -> str:
+def result_text(result: ApplyResult, *, color: bool, width: int | None = None) -> str:
     """Return the result as text: table by table, the worst first, then a summary."""
     terminal = Terminal(has_color=color, width=width)
     lines: list[str] = []

@@ -10,7 +10,7 @@ from reconciler.plans import encode
 from reconciler.plans.model import Note, Selection
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_measured_query
-from reconciler.render.terminal import DEFAULT_WIDTH, Terminal
+from reconciler.render.terminal import Terminal
 from reconciler.status.index import IndexStatus
 from reconciler.status.layout import (
     ClusteringStatus,
@@ -48,7 +48,7 @@ def status_text(
     *,
     color: bool,
     selection: Selection | None = None,
-    width: int = DEFAULT_WIDTH,
+    width: int | None = None,
 ) -> str:
     """Return the tables as text, those that need attention first; the last line is a summary."""
     terminal = Terminal(has_color=color, width=width)

@@ -10,8 +10,8 @@ from typing import Final
 
 from reconciler.render import words
 
-#: columns where nobody says how wide the terminal is
-DEFAULT_WIDTH: Final = 80
+#: columns of sentences if the output is no terminal
+_DEFAULT_WIDTH: Final = 80
 #: narrower terminals get lines of this width
 _MIN_WIDTH: Final = 40
 _BAR_WIDTH: Final = 12
@@ -33,7 +33,7 @@ class Terminal:
     """
 
     has_color: bool
-    width: int = DEFAULT_WIDTH
+    width: int | None = None
 
     def bad(self, text: str) -> str:
         return self._paint("31", text)
@@ -57,9 +57,9 @@ class Terminal:
         return self.wrap(start, words.escape_text(sentence), 8 + extra_indent)
 
     def title(self, *parts: str) -> Iterator[str]:
-        """Painted parts on one line, or a line each after the first where they do not fit."""
+        """Painted parts on one line; in a narrow terminal the last part has a line of its own."""
         line = "  ".join(part for part in parts if part)
-        if visible_width(line) <= self._columns:
+        if self.width is None or visible_width(line) <= self._columns:
             yield line
             return
         *first, last = (part for part in parts if part)
@@ -72,7 +72,7 @@ class Terminal:
 
     def narrower(self, columns: int) -> Terminal:
         """The terminal without its first columns, for lines that are indented afterwards."""
-        return replace(self, width=self.width - columns)
+        return replace(self, width=self._columns - columns)
 
     def wrap(self, start: str, sentence: str, indent: int) -> Iterator[str]:
         """A sentence after a start, wrapped at blanks: no path, instant or figure is divided."""
@@ -94,7 +94,7 @@ class Terminal:
 
     @property
     def _columns(self) -> int:
-        return max(_MIN_WIDTH, self.width)
+        return max(_MIN_WIDTH, self.width or _DEFAULT_WIDTH)
 
     def _paint(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.has_color else text

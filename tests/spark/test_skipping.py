@@ -269,7 +269,7 @@ def test_the_command_explains_how_every_file_was_decided(tmp_path, capfd):
 
     assert 0 == run("read", path, "--explain", "--where", where)
     text = capfd.readouterr().out
-    assert "  left out  1 slice (" in text
+    assert "  skipped  1 slice (" in text
     assert "): by the index no row can match\n      p1/fd50d379" in text
     assert "      after the index: 2 base files (" in text
     assert "      row groups: 2 of 2 may match (" in text

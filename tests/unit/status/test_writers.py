@@ -353,7 +353,7 @@ def test_lint_says_it_where_the_field_is_and_ends_with_0(folder, tmp_path, monke
 
     assert 0 == run("lint", "orders.yaml", "--tables")
     said = capsys.readouterr()
-    assert said.out == "1 table, 1 warning of what writers did\n"
+    assert said.out == "1 table, 1 warning about recent writes\n"
     warning = "orders.yaml:7:1: warning: spec.files: 10 of the newest base files below files.small"
     assert any(line.startswith(warning) for line in said.err.splitlines()), said.err
 
@@ -367,7 +367,7 @@ def test_lint_of_a_table_that_cannot_be_read_ends_with_1(tmp_path, monkeypatch, 
 
     assert 1 == run("lint", "orders.yaml", "--tables")
     said = capsys.readouterr()
-    assert said.out == "1 table, no warnings of what writers did, 1 table not read\n"
+    assert said.out == "1 table, no warnings about recent writes, 1 table not read\n"
     assert "orders: error: " in said.err
     assert "no Hudi table here" in said.err
 
