@@ -1,4 +1,4 @@
-"""The ground that files are written on: a table's schema, the form of its files, its ranges."""
+"""Read what a rewrite must know of a table: its schema, the settings of its files, its ranges."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from reconciler.state.schema import drops_partition_columns, has_meta_columns, r
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
 
-#: of a base file's name: the instant that wrote it
-_TIME: Final = r"_(?P<time>\d+)\.[a-z]+$"
-#: base files whose form is looked for until one can be read
-_FORMS: Final = 16
+#: the instant in a base file's name
+_INSTANT_IN_NAME: Final = r"_(?P<time>\d+)\.[a-z]+$"
+#: how many base files are tried until a footer can be read
+_MAX_FOOTERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableFacts:
-    """The table as a rewrite finds it.
+    """A table as a rewrite finds it.
 
-    ``avro``: its schema as commits carry it. ``dropped_columns``: columns that only folders say.
+    ``avro``: its schema as commits carry it. ``dropped_columns``: columns that only folder names
+    hold.
     """
 
     scan: Scan
@@ -45,21 +46,21 @@ class TableFacts:
 
     @property
     def merge_refusal(self) -> str:
-        """Why log files of this table cannot be merged, empty where they can."""
+        """Why log files of this table cannot be merged; empty where they can."""
         return self.scan.rules.refusal
 
 
 def read_table_facts(storage: Storage, state: TableState) -> TableFacts:
-    """What there is to know; a few small files are read.
+    """Read the facts of a table; only a few small files are read.
 
     Raises UnsupportedError where rows of the table cannot be read or written here, FormatError for
-    damage and where nobody has written the table's schema down.
+    damage and where no file declares the table's schema.
     """
     properties = load_properties(storage)
     declared = read_declared_schema(storage, properties, state)
     if declared is None:
         raise UnsupportedError(
-            f"{state.location}: no commit says the table's schema, so its files cannot be "
+            f"{state.location}: no commit declares the table's schema, so its files cannot be "
             "rewritten; write to the table once with Hudi"
         )
     dropped = properties.partition_fields if drops_partition_columns(properties) else ()
@@ -77,28 +78,28 @@ def read_table_facts(storage: Storage, state: TableState) -> TableFacts:
 
 
 def read_file_form(storage: Storage, scan: Scan) -> BaseFileSettings:
-    """The form of the newest base file that is read; of Hudi's defaults where there are only logs.
+    """Return the settings of the newest base file that readers see; Hudi's defaults where none is.
 
-    Of files that nobody reads there may be halves: what a write that died has left. A damaged one
-    is passed over, for it may be in no group; where the first few are, the newest one is the error.
+    Other files may be unfinished, left by a dead write. A damaged file is skipped, because it may
+    be in no group; where all that are tried are damaged, the newest one's error is raised.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     slices = scan.slices.filter(pc.is_valid(scan.slices.column("base")))
     if not len(slices):
         return BaseFileSettings()
-    times = pc.struct_field(pc.extract_regex(slices.column("base"), _TIME), "time")
+    times = pc.struct_field(pc.extract_regex(slices.column("base"), _INSTANT_IN_NAME), "time")
     newest = pc.sort_indices(pa.table({"time": times}), sort_keys=[("time", "descending")])
-    damage: list[FormatError] = []
-    for row in newest[:_FORMS].to_pylist():
+    damaged: list[FormatError] = []
+    for row in newest[:_MAX_FOOTERS].to_pylist():
         path, size = slices.column("base")[row].as_py(), slices.column("base_size")[row].as_py()
         try:
             with reading_parquet(path):
                 footer = pq.ParquetFile(open_range_file(storage, path, size)).metadata
             return BaseFileSettings.from_footer(footer, path)
         except FormatError as error:
-            damage.append(error)
-    raise damage[0]
+            damaged.append(error)
+    raise damaged[0]
 
 
 def _list_ranges(

@@ -1,4 +1,4 @@
-"""The ids of new files, which tell one attempt at a clustering from every other."""
+"""Ids of new files, which differ between attempts at a clustering."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 
 
 def make_seed(instant: str, attempt: str) -> str:
-    """What the ids of an attempt at an instant are made of: 32 hex digits.
+    """Return the 32 hex digits from which the file ids of an attempt are derived.
 
     >>> len(make_seed("20260101000000000", "a"))
     32
@@ -16,7 +16,7 @@ def make_seed(instant: str, attempt: str) -> str:
 
 
 def make_output_id(seed: str, group: int, output: int) -> str:
-    """What the file ids of one of a group's outputs begin with, whichever task writes them.
+    """Return the prefix of the file ids of a group's output, the same in every task.
 
     >>> make_output_id("0" * 32, 1, 2)
     '6cee07e1-2fa1-53e2-a5d7-62684920eb4c'

@@ -1,4 +1,4 @@
-"""The rows of a part, their key hashes, and the columns they are ordered by."""
+"""Read the rows of a part: their columns, their key hashes and the columns that order them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from reconciler.layout.curves.tie_breakers import make_tie_breakers
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.slice_parts import SlicePart
 
-_WRAP: Final = (1 << 64) - 1
-_ODD: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+_HASH_MASK: Final = (1 << 64) - 1
+_HASH_FACTOR: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupColumns:
-    """What is read of the files of a group, and what of it means what.
+    """Which columns are read from a group's files, and what they are for.
 
-    ``reading``: of the columns that new files hold or that order their rows. ``key``: the columns
-    that rows are told apart by; empty: by all that can be hashed.
+    ``reading``: the columns that new files hold or that order rows. ``key``: the columns that
+    identify rows; empty: all columns that can be hashed.
     """
 
     reading: SliceReadOptions
@@ -37,21 +37,21 @@ class GroupColumns:
 
     @classmethod
     def from_job(cls, job: RewriteJob, group: RewriteGroup, *, only_ordering: bool = False) -> Self:
-        """Of a group, whose folder says the values of columns that files lack.
+        """Return the columns of a group; its folder supplies values of columns that files lack.
 
-        ``only_ordering``: nothing but what orders the rows, for a sample.
+        ``only_ordering``: only the columns that order rows, for a sample.
         """
-        known = job.reading.schema.names
+        known_columns = job.reading.schema.names
         ordered = job.ordering.columns
         if only_ordering:
             names = [name.partition(".")[0] for name in ordered]
         else:
             has_keys = job.form.has_keys
-            ours = {FILE_NAME} if has_keys else {*META_COLUMNS}
-            stored = [name for name in job.schema.columns.names if name not in ours]
+            own_columns = {FILE_NAME} if has_keys else {*META_COLUMNS}
+            stored = [name for name in job.schema.columns.names if name not in own_columns]
             key = () if has_keys else job.key_fields
             names = [*stored, *(name.partition(".")[0] for name in (*ordered, *key))]
-        columns = tuple(dict.fromkeys(name for name in names if name in known))
+        columns = tuple(dict.fromkeys(name for name in names if name in known_columns))
         missing = {**job.reading.missing, **group.values}
         return cls(
             reading=replace(job.reading, columns=columns, missing=missing),
@@ -62,19 +62,22 @@ class GroupColumns:
     def read(
         self, part: SlicePart, source: SliceSource, on_footer: Callable[[Any], None]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a part. Raises as ``parse_input_slice`` does, StorageError for a file that went."""
+        """Read the rows of a part.
+
+        Raises as ``read_slice`` does, and StorageError for a file that is gone.
+        """
         try:
             yield from read_slice(
                 part.files, self.reading, source, share=part.share, on_footer=on_footer
             )
         except NotFoundError as gone:
             raise StorageError(
-                gone.path, "went away after the clustering was planned; plan it again"
+                gone.path, "was removed after the clustering was planned; plan again"
             ) from None
 
     def hash_keys(self, rows: Any) -> Lane:
-        """64 bits a row, of all of its key: to tally rows by, and to part rows that are alike."""
-        found: Lane = np.zeros(len(rows), np.uint64)
+        """Return a 64-bit hash of each row's key, for tallies and to break ties of equal rows."""
+        hashes: Lane = np.zeros(len(rows), np.uint64)
         for name in self.key or rows.schema.names:
             column = find_column(rows, name)
             try:
@@ -82,12 +85,12 @@ class GroupColumns:
             except UnsupportedError:
                 if self.key:
                     raise
-                continue  # without keys: a column that has no order tells nothing
-            found = found * _ODD + lane
-        return found
+                continue  # without keys, columns that cannot be hashed are skipped
+            hashes = hashes * _HASH_FACTOR + lane
+        return hashes
 
     def select_ordering(self, rows: Any, group: RewriteGroup) -> pa.RecordBatch:
-        """The columns that order the rows, by the names declared."""
+        """Return the columns that order the rows, under their declared names."""
         columns = [self._column(rows, name, group) for name in self.ordering]
         return pa.RecordBatch.from_arrays(columns, names=list(self.ordering))
 
@@ -100,8 +103,8 @@ class GroupColumns:
             value = group.values[name]
             scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
             return pa.repeat(scalar, len(rows))
-        raise UnsupportedError(f"rows cannot be clustered by {name}: there is no such column")
+        raise UnsupportedError(f"cannot cluster by {name}: the table has no such column")
 
 
 def tally_hashes(hashes: Lane) -> Tally:
-    return Tally(rows=len(hashes), keys=int(hashes.sum(dtype=np.uint64)) & _WRAP)
+    return Tally(rows=len(hashes), keys=int(hashes.sum(dtype=np.uint64)) & _HASH_MASK)

@@ -1,4 +1,4 @@
-"""The layout of a group, fitted to some of its rows."""
+"""Fit the layout of a group to a sample of its rows."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from reconciler.rewrite.slice_parts import SlicePart
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayoutSample:
-    """Rows of a part in the columns that order them, each standing for so many ``bytes``."""
+    """Sampled rows of a part, in the columns that order them; each stands for ``bytes`` bytes."""
 
     part: int
     rows: pa.Table
     bytes: float
 
     def write(self, sink: Any, *, compressed: bool) -> None:  # noqa: ARG002 (it is small)
-        """Write it as bytes, for ``read_sample``."""
-        said = {b"part": b"%d" % self.part, b"bytes": repr(self.bytes).encode()}
-        rows: Any = self.rows.replace_schema_metadata(said)
+        """Write the sample as bytes, for ``read_sample``."""
+        metadata = {b"part": b"%d" % self.part, b"bytes": repr(self.bytes).encode()}
+        rows: Any = self.rows.replace_schema_metadata(metadata)
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
 
 
 def sample_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> LayoutSample | None:
-    """Some rows of a part, as many as it has bytes of its group; None where it has none.
+    """Sample rows of a part in proportion to its bytes; None where it has no rows.
 
     Memory: the columns that order the rows.
     """
@@ -60,9 +60,9 @@ def sample_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> Layout
         return None
     table = pa.Table.from_batches(batches)
     begin, end = part.span(footers[0] if footers else None)
-    wanted = count_sample_rows(needed_sample_rows(part.group.outputs), end - begin, 1.0)
-    if wanted < len(table):
-        table = table.take(to_integer_array(pick_spread_rows(len(table), wanted, part.number)))
+    count = count_sample_rows(needed_sample_rows(part.group.outputs), end - begin, 1.0)
+    if count < len(table):
+        table = table.take(to_integer_array(pick_spread_rows(len(table), count, part.number)))
     return LayoutSample(
         part=part.number,
         rows=table.combine_chunks(),
@@ -73,9 +73,9 @@ def sample_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> Layout
 def fit_group_layout(
     job: RewriteJob, group: RewriteGroup, samples: Sequence[LayoutSample]
 ) -> RowLayout:
-    """The layout for a group's files, the same whatever the order of the samples.
+    """Fit the layout of a group's files; the order of the samples does not matter.
 
-    Raises as ``curves.layout.fit`` does.
+    Raises as ``fit_layout`` of ``layout.curves`` does.
     """
     ordering = job.ordering
     samples = sorted(samples, key=lambda sample: sample.part)
@@ -97,11 +97,11 @@ def fit_group_layout(
 
 
 def read_sample(data: Any) -> LayoutSample:
-    """Of bytes or a buffer of Arrow's."""
+    """Read a sample from bytes or an Arrow buffer."""
     rows = pa.ipc.open_stream(data).read_all()
-    said = rows.schema.metadata
+    metadata = rows.schema.metadata
     return LayoutSample(
-        part=int(said[b"part"]),
+        part=int(metadata[b"part"]),
         rows=rows.replace_schema_metadata(None),
-        bytes=float(said[b"bytes"]),
+        bytes=float(metadata[b"bytes"]),
     )

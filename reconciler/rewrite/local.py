@@ -1,4 +1,4 @@
-"""A rewrite in this process, one step after the other: for tests, crash drills and small tables."""
+"""Rewrite groups in this process, step by step: for tests, crash drills and small tables."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from reconciler.storage.api import Storage, StorageRef
 class MemoryLimits:
     """Bytes that are handled at a time.
 
-    ``part_bytes``: of a base file that is one part; ``run_bytes``: of rows in Arrow's memory that are cut
-    into runs; ``sort_bytes``: of those that are sorted.
+    ``part_bytes``: of a base file in one part; ``run_bytes``: of rows in Arrow's memory that are
+    split into runs; ``sort_bytes``: of rows that are sorted.
     """
 
     part_bytes: int = PART_BYTES
@@ -35,7 +35,7 @@ class MemoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class LocalRewriter:
-    """Reads and writes through the storage that ``open_storage`` gives; runs wait on local disk."""
+    """Reads and writes storage that ``open_storage`` opens; runs are local spill files."""
 
     open_storage: Callable[[StorageRef], Storage]
     limits: MemoryLimits = MemoryLimits()
@@ -49,11 +49,11 @@ class LocalRewriter:
         progress: Callable[[int], None],
     ) -> list[RewrittenGroup]:
         storage = self.open_storage(ref)
-        found = []
+        results = []
         for group in groups:
             with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
-                found.append(self._rewrite_group(storage, job, group, Path(folder), progress))
-        return found
+                results.append(self._rewrite_group(storage, job, group, Path(folder), progress))
+        return results
 
     def _rewrite_group(
         self,
@@ -65,15 +65,15 @@ class LocalRewriter:
     ) -> RewrittenGroup:
         parts = split_into_parts(group, part_bytes=self.limits.part_bytes)
         layout = _fit_group_layout(job, group, parts, storage)
-        shelves = []
+        files = []
         for part in parts:
-            with SpillWriter(str(folder)) as shelf:
+            with SpillWriter(str(folder)) as writer:
                 for run in build_runs(part, job, layout, storage, run_bytes=self.limits.run_bytes):
-                    shelf.write(run.file, run)
-                shelves.append(shelf.finish())
+                    writer.write(run.file, run)
+                files.append(writer.finish())
             progress(part.progress)
         outputs = [
-            self._write_output(storage, job, group, layout, file, (folder, shelves))
+            self._write_output(storage, job, group, layout, file, (folder, files))
             for file in range(group.outputs)
         ]
         return combine_outputs(group, outputs, len(parts))
@@ -85,15 +85,17 @@ class LocalRewriter:
         group: RewriteGroup,
         layout: RowLayout | None,
         file: int,
-        kept: tuple[Path, Sequence[SpillFile]],
+        spilled: tuple[Path, Sequence[SpillFile]],
     ) -> GroupOutput:
-        folder, shelves = kept
-        with tempfile.TemporaryDirectory(dir=folder) as own:
-            gathering = RowSorter(layout, Path(own), sort_bytes=self.limits.sort_bytes)
-            for data in read_blocks(shelves, file):
-                gathering.add(Run.from_bytes(data))
-            writing = OutputWriter(job=job, group=group, file=file, attempt=0, folder=Path(own))
-            return writing.write(gathering, storage)
+        folder, files = spilled
+        with tempfile.TemporaryDirectory(dir=folder) as folder_of_file:
+            sorter = RowSorter(layout, Path(folder_of_file), sort_bytes=self.limits.sort_bytes)
+            for data in read_blocks(files, file):
+                sorter.add(Run.from_bytes(data))
+            output = OutputWriter(
+                job=job, group=group, file=file, attempt=0, folder=Path(folder_of_file)
+            )
+            return output.write(sorter, storage)
 
 
 def _fit_group_layout(
@@ -108,24 +110,24 @@ def _fit_group_layout(
 def combine_outputs(
     group: RewriteGroup, outputs: Sequence[GroupOutput], parts: int
 ) -> RewrittenGroup:
-    """A group's outputs together, in the order of their rows.
+    """Combine a group's outputs in the order of their rows.
 
-    Raises ReconcilerError unless all of so many ``parts`` have come to them.
+    Raises ReconcilerError unless rows of all ``parts`` parts have arrived.
     """
-    told = sum(one.parts for one in outputs)
-    if told != parts:
+    arrived = sum(output.parts for output in outputs)
+    if arrived != parts:
         raise ReconcilerError(
-            f"partition {group.partition!r}: of {parts} parts that were read {told} have arrived "
-            "where they are written; run apply again"
+            f"partition {group.partition!r}: {parts} parts were read, but {arrived} arrived where "
+            "files are written; run apply again"
         )
     read, written = Tally(), Tally()
-    for one in outputs:
-        read, written = read.add(one.read), written.add(one.written)
-    in_order = sorted(outputs, key=lambda one: one.file)
+    for output in outputs:
+        read, written = read.add(output.read), written.add(output.written)
+    in_order = sorted(outputs, key=lambda output: output.file)
     return RewrittenGroup(
         number=group.number,
-        files=tuple(file for one in in_order for file in one.files),
+        files=tuple(file for output in in_order for file in output.files),
         read=read,
         written=written,
-        splits=sum(one.splits for one in outputs),
+        splits=sum(output.splits for output in outputs),
     )

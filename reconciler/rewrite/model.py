@@ -1,4 +1,4 @@
-"""What a rewrite is asked to do and what it tells: values between the driver and its workers."""
+"""What a rewrite gets and returns: values between the driver and its workers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.storage.api import StorageRef
 
-#: sums of key hashes wrap around here
-_WRAP = 1 << 64
+#: sums of key hashes are taken modulo this
+_HASH_MODULUS = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrdering:
-    """What orders the rows; no columns: rows stay as they come. As ``curves.layout.fit`` has it.
+    """How rows are ordered, as ``fit_layout`` of ``layout.curves`` takes it; no columns: not.
 
-    ``positions``: of the columns in the file's schema, meta columns counted; ``zone``: of the session
-    (both for mapping ``direct`` alone). ``queries``: SQL predicates.
+    ``positions``: of the columns in the file's schema, meta columns included; ``zone``: of the
+    session (both only for mapping ``direct``). ``queries``: SQL predicates.
     """
 
     columns: tuple[str, ...] = ()
@@ -37,10 +37,10 @@ class RewriteJob:
     """What all groups of one clustering have in common; picklable.
 
     ``instant``: of the pending clustering, whose markers are written. ``seed``: 32 hex digits that
-    no other attempt has; file ids are made of it. ``reading``: gives every column that files hold.
-    ``schema``, ``form``: of the new files. ``target``: bytes of a file. ``range_columns``: columns whose
-    ranges are told for every new file. ``key_fields``: the columns that make a row's key where the
-    table has no meta columns.
+    no other attempt has; file ids are derived from it. ``reading``: reads every column that files
+    hold. ``schema``, ``form``: of the new files. ``target``: bytes of a file. ``range_columns``:
+    columns whose ranges are collected for every new file. ``key_fields``: the columns of a row's
+    key where the table has no meta columns.
     """
 
     instant: str
@@ -59,8 +59,8 @@ class RewriteGroup:
     """Slices of one partition whose rows go into new files together.
 
     ``number``: of the group in its clustering. ``partition``: its path, "" where there is none;
-    ``values``: of the columns that only its folder says. ``outputs``: files wanted. ``bytes``: of
-    base and log files, what progress is counted in.
+    ``values``: of columns that only the folder name holds. ``outputs``: wanted files. ``bytes``: of
+    base and log files; progress is counted in them.
     """
 
     number: int
@@ -73,21 +73,23 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Rows and the sum of their keys' hashes (modulo 2^64): the same whatever their order."""
+    """Number of rows and the sum of their key hashes (modulo 2^64), independent of their order."""
 
     rows: int = 0
     keys: int = 0
 
     def add(self, other: Self) -> Self:
-        return type(self)(rows=self.rows + other.rows, keys=(self.keys + other.keys) % _WRAP)
+        return type(self)(
+            rows=self.rows + other.rows, keys=(self.keys + other.keys) % _HASH_MODULUS
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RewrittenGroup:
     """A group's new files in the order of their rows, without ``footer``.
 
-    ``read`` and ``written`` must be equal before anything is published. ``splits``: how many files
-    are there only because another one grew beyond 1.15 times the target.
+    ``read`` and ``written`` must be equal before anything is published. ``splits``: files that
+    exist only because another one exceeded 1.15 times the target.
     """
 
     number: int
@@ -98,7 +100,7 @@ class RewrittenGroup:
 
 
 class Rewriter(Protocol):
-    """Something that rewrites groups, here or elsewhere."""
+    """Rewrites groups, in this process or elsewhere."""
 
     def rewrite(
         self,
@@ -108,8 +110,8 @@ class Rewriter(Protocol):
         *,
         progress: Callable[[int], None],
     ) -> list[RewrittenGroup]:
-        """Write the new files of every group, each after its marker; results in any order.
+        """Write the new files of every group, each after its marker; results come in any order.
 
-        ``progress`` hears of bytes read. Files of attempts that failed or were overtaken may stay,
-        each with its marker: what is not in the results is to be removed. Raises ReconcilerError.
+        ``progress`` gets bytes read. Files of failed or overtaken attempts may stay, each with its
+        marker; the caller removes what is not in the results. Raises ReconcilerError.
         """

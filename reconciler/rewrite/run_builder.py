@@ -1,4 +1,4 @@
-"""From the rows of a part to runs for the new files of its group: what a map task does."""
+"""Split the rows of a part into runs for the new files of its group: what a map task does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reconciler.rewrite.model import RewriteJob, Tally
 from reconciler.rewrite.runs import DateCalendar, Run, append_keys
 from reconciler.rewrite.slice_parts import SlicePart
 
-#: bytes of Arrow's memory that are gathered before they are cut into runs
+#: bytes in Arrow's memory that are collected before they are split into runs
 RUN_BYTES: Final = 24 * 1024 * 1024
 
 
@@ -34,29 +34,29 @@ def build_runs(
     *,
     run_bytes: int = RUN_BYTES,
 ) -> Iterator[Run]:
-    """The rows of a part as runs, the tally of all of them in the last one.
+    """Yield the rows of a part as runs; the last run has the tally of all rows.
 
-    ``layout``: of its group, None where rows stay as they come. Memory: three times ``run_bytes``,
-    and what ``parse_input_slice`` needs. Raises as it does.
+    ``layout``: of the group, None where rows keep their order. Memory: three times ``run_bytes``,
+    and what ``read_slice`` needs. Raises as it does.
     """
     columns = GroupColumns.from_job(job, part.group)
-    routing = _RunBuilder(part=part, columns=columns, layout=layout)
-    batches: Iterable[Any] = columns.read(part, source, routing.read_footer)
+    builder = _RunBuilder(part=part, columns=columns, layout=layout)
+    batches: Iterable[Any] = columns.read(part, source, builder.read_footer)
     if layout is None and part.files.base is None:
-        batches = list(batches)  # merged log records are in memory as it is
-        routing.expected_rows = sum(map(len, batches))
+        batches = list(batches)  # merged log records are in memory anyway
+        builder.expected_rows = sum(map(len, batches))
     for rows in batches:
-        routing.add(rows)
-        if routing.size >= run_bytes:
-            yield from routing.take_runs()
-    yield from routing.take_runs()
-    routing.check_row_count()
-    yield Run(part=part.number, number=routing.number, file=0, tally=routing.tally)
+        builder.add(rows)
+        if builder.size >= run_bytes:
+            yield from builder.take_runs()
+    yield from builder.take_runs()
+    builder.check_row_count()
+    yield Run(part=part.number, number=builder.number, file=0, tally=builder.tally)
 
 
 @dataclass(slots=True, kw_only=True)
 class _RunBuilder:
-    """What has been read of a part and is not yet cut."""
+    """Rows of a part that are not yet in a run."""
 
     part: SlicePart
     columns: GroupColumns
@@ -69,13 +69,13 @@ class _RunBuilder:
     _files: list[NDArray[np.int32]] = field(default_factory=list)
     _calendar: DateCalendar = "none"
     _span: tuple[float, float] | None = None
-    #: rows that this part has, as far as known before they are read
+    #: rows of this part, as far as known before they are read
     expected_rows: int = 0
 
     def read_footer(self, footer: Any) -> None:
-        """What the base file's footer says."""
-        unsaid = Calendar.from_footer(footer.metadata).kind == "unspecified"
-        self._calendar = "unsaid" if unsaid else "proleptic"
+        """Take calendar, position and row count from the base file's footer."""
+        is_undeclared = Calendar.from_footer(footer.metadata).kind == "unspecified"
+        self._calendar = "unsaid" if is_undeclared else "proleptic"
         groups = self.part.share.select_groups(footer)
         self._span = self.part.span(footer)
         self.expected_rows = sum(footer.row_group(group).num_rows for group in groups)
@@ -87,9 +87,9 @@ class _RunBuilder:
         if self.layout is None:
             file, lanes = self._keep_order(len(rows))
         else:
-            by = self.columns.select_ordering(rows, self.part.group)
+            ordering = self.columns.select_ordering(rows, self.part.group)
             ties = hashes if self.layout.needs_ties else None
-            lanes = compute_keys(self.layout, by, ties=ties)
+            lanes = compute_keys(self.layout, ordering, ties=ties)
             file = assign_files(self.layout, lanes, ties=ties)
         self.tally = self.tally.add(tally_hashes(hashes))
         self._rows.append(rows)
@@ -98,29 +98,30 @@ class _RunBuilder:
         self.size += rows.nbytes
 
     def check_row_count(self) -> None:
-        """Raises FormatError when base files without logs gave other rows than their footers say.
+        """Raise FormatError where a file without logs gave other rows than its footer declares.
 
-        What is written is compared with what was read: a row that was not is seen here alone.
+        Later checks compare what is written with what was read, so a row that is missed here is
+        lost.
         """
         files, rows = self.part.files, self.tally.rows
         if files.base is not None and not files.logs and rows != self.expected_rows:
             raise FormatError(
-                files.base, f"its footer says {self.expected_rows} rows, and {rows} were read"
+                files.base, f"its footer declares {self.expected_rows} rows, but {rows} were read"
             )
 
     def _keep_order(self, count: int) -> tuple[NDArray[np.int32], Lane]:
-        """By where a row lies among the bytes of the group; its key is where it comes from."""
+        """Assign rows to files by their position in the group's bytes; the key is their origin."""
         part, outputs = self.part, self.part.group.outputs
-        at = self.tally.rows + np.arange(count)
-        share = (at + 0.5) / max(self.expected_rows, 1)
+        positions = self.tally.rows + np.arange(count)
+        share = (positions + 0.5) / max(self.expected_rows, 1)
         begin, end = self._span or part.span(None)
-        place = begin + np.minimum(share, 1.0) * (end - begin)
-        file = np.minimum((place * outputs).astype(np.int32), outputs - 1)
+        position = begin + np.minimum(share, 1.0) * (end - begin)
+        file = np.minimum((position * outputs).astype(np.int32), outputs - 1)
         first = np.uint64(part.number) << np.uint64(40)
-        return file, (first + at.astype(np.uint64))[np.newaxis]
+        return file, (first + positions.astype(np.uint64))[np.newaxis]
 
     def take_runs(self) -> Iterator[Run]:
-        """What was gathered, a run for each file that it has rows of."""
+        """Yield the collected rows, one run per file."""
         if not self._rows:
             return
         table = pa.Table.from_batches(self._rows).combine_chunks()
@@ -138,14 +139,14 @@ class _RunBuilder:
         start = 0
         for number, end in enumerate(ends.tolist()):
             if end > start:
-                some = rows.slice(start, end - start)
+                part_rows = rows.slice(start, end - start)
                 yield Run(
                     part=self.part.number,
                     number=self.number,
                     file=number,
-                    size=max(1, some.nbytes + lanes[:, start:end].nbytes),
+                    size=max(1, part_rows.nbytes + lanes[:, start:end].nbytes),
                     calendar=self._calendar,
-                    data=append_keys(some, lanes[:, start:end]),
+                    data=append_keys(part_rows, lanes[:, start:end]),
                 )
             start = end
         self.number += 1
@@ -153,7 +154,7 @@ class _RunBuilder:
 
 
 def _has_old_dates(rows: Any) -> bool:
-    """Whether it matters which calendar the dates are counted in."""
+    """Whether the rows have dates for which the calendar matters."""
     try:
         convert_calendar(rows, UNSPECIFIED, PROLEPTIC, "")
     except UnsupportedError:

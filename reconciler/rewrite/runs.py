@@ -1,4 +1,4 @@
-"""Rows on their way to a new file, as bytes: a head, then an Arrow stream."""
+"""Runs: rows that travel to a new file as bytes, a header followed by an Arrow stream."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from reconciler.arrays import to_integer_array, to_numpy_numbers
 from reconciler.layout.curves.lanes import Lane
 from reconciler.rewrite.model import Tally
 
-#: columns of the stream that hold the keys of its rows
+#: prefix of the stream's columns that hold the sort keys of its rows
 _KEY: Final = "reconciler.key."
-#: as long as Arrow aligns its vectors, for the stream behind it
+#: as long as Arrow's alignment, for the stream that follows
 _HEAD: Final = struct.Struct("<IIIQQQB27x")
 
-#: how the dates of rows are counted: "none" where nothing says it (rows of logs), "old" where
-#: nothing says it and it matters
+#: the calendar of rows' dates: "none" for rows of logs, "unsaid" where the footer does not declare
+#: it, "old" where that matters because dates are before 1582
 DateCalendar = Literal["none", "unsaid", "old", "proleptic"]
 _CALENDARS: Final[tuple[DateCalendar, ...]] = ("none", "unsaid", "old", "proleptic")
 
@@ -28,10 +28,9 @@ _CALENDARS: Final[tuple[DateCalendar, ...]] = ("none", "unsaid", "old", "prolept
 class Run:
     """Some rows of a part for output ``file`` of its group.
 
-    ``part`` and ``number`` say where they come from: in that order rows are as they were read.
-    ``size``: bytes in Arrow's memory. ``tally``: of rows read, each told in one run of its part.
-    ``data``: the rows with their keys (``append_keys``): a batch as it was cut, or an Arrow stream as it
-    came; empty for no rows.
+    ``part`` and ``number`` give the order in which rows were read. ``size``: bytes in Arrow's
+    memory. ``tally``: of rows read; each row is in the tally of one run. ``data``: rows with their
+    sort keys (``append_keys``), as a batch or as a received Arrow stream; empty for no rows.
     """
 
     part: int
@@ -43,7 +42,7 @@ class Run:
     data: Any = b""
 
     def write(self, sink: Any, *, compressed: bool) -> None:
-        """Write it as bytes, for ``from_bytes``."""
+        """Write the run as bytes, for ``from_bytes``."""
         sink.write(self._encode_head())
         if isinstance(self.data, pa.RecordBatch):
             options = make_ipc_options(compressed=compressed)
@@ -65,7 +64,7 @@ class Run:
 
     @classmethod
     def from_bytes(cls, data: Any) -> Self:
-        """Of bytes or a buffer of Arrow's, in whose memory the rows stay."""
+        """Read a run from bytes or an Arrow buffer; its rows stay in that memory."""
         part, number, file, size, rows, keys, counted = _HEAD.unpack_from(data)
         return cls(
             part=part,
@@ -78,7 +77,7 @@ class Run:
         )
 
     def read_batches(self) -> list[pa.RecordBatch]:
-        """The rows with their keys; ``split_keys`` parts them."""
+        """Return the rows with their sort keys; ``split_keys`` separates them."""
         if not self.size:
             return []
         if isinstance(self.data, pa.RecordBatch):
@@ -87,20 +86,20 @@ class Run:
 
 
 def make_ipc_options(*, compressed: bool) -> Any:
-    """Of what goes from task to task; ``compressed``: not to a disk beside alone."""
+    """Return Arrow's options for data between tasks; ``compressed``: it leaves this host."""
     return pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None, use_threads=False)
 
 
 def append_keys(rows: pa.RecordBatch, lanes: Lane) -> pa.RecordBatch:
-    """The rows with their keys as columns."""
+    """Return the rows with their sort keys as additional columns."""
     fields = [*rows.schema, *(pa.field(f"{_KEY}{nth}", pa.uint64()) for nth in range(len(lanes)))]
     columns = [*rows.columns, *map(to_integer_array, lanes)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def split_keys(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Lane]:
-    """The inverse of ``append_keys``."""
+    """Separate rows from their sort keys; the inverse of ``append_keys``."""
     count = sum(name.startswith(_KEY) for name in batch.schema.names)
-    own = batch.num_columns - count
-    lanes = np.stack([to_numpy_numbers(batch.column(own + nth)) for nth in range(count)])
-    return batch.select(range(own)), lanes
+    own_columns = batch.num_columns - count
+    lanes = np.stack([to_numpy_numbers(batch.column(own_columns + nth)) for nth in range(count)])
+    return batch.select(range(own_columns)), lanes

@@ -1,4 +1,4 @@
-"""What is read together: a slice, or a share of a big base file; and where its rows lie."""
+"""Split file slices into parts that one task reads each, and locate the rows of a part."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from reconciler.file_slices.merge.slice_reader import RowGroupShare, SliceFiles
 from reconciler.layout.sizing.record_size import LOG_RATIO
 from reconciler.rewrite.model import RewriteGroup
 
-#: bytes of a base file that one task reads, where its row groups allow it
+#: bytes of a base file that one task reads, as far as row groups allow
 PART_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicePart:
-    """What one task reads: ``share`` of a slice.
+    """What one task reads: a share of a slice's row groups.
 
     ``group``: without its slices. ``number``: of the part in its group, in the order of the rows.
-    ``size``: bytes of base file that the rows of the slice come to, of ``total`` in the group;
-    ``begin``: such bytes before it. ``progress``: the part's share of the group's bytes.
+    ``size``: bytes that the slice's rows take as base file, ``total`` of the group; ``begin``: such
+    bytes before the slice. ``progress``: the part's share of the group's bytes.
     """
 
     group: RewriteGroup
@@ -33,9 +33,9 @@ class SlicePart:
     progress: int
 
     def span(self, footer: Any) -> tuple[float, float]:
-        """Where the part's rows lie among those of its group, between 0 and 1.
+        """Return where the part's rows lie among those of the group, as fractions from 0 to 1.
 
-        ``footer``: the base file's; None for a slice of log files alone.
+        ``footer``: the base file's; None for a slice with log files only.
         """
         first, last = (0.0, 1.0) if footer is None else self.share.byte_span(footer)
         ends = self.begin + first * self.size, self.begin + last * self.size
@@ -43,57 +43,64 @@ class SlicePart:
 
 
 def split_into_parts(group: RewriteGroup, *, part_bytes: int = PART_BYTES) -> list[SlicePart]:
-    """The parts of a group, in the order of its slices; their ``progress`` sums up to its bytes."""
-    logs = sum(len(one.logs) for one in group.slices)
-    base = sum(one.base_size for one in group.slices)
-    of_log = max(group.bytes - base, 0) / max(logs, 1)
-    cut: list[tuple[SliceFiles, RowGroupShare, float, float, float]] = []
-    filled = 0.0
-    for one in group.slices:
-        of = 1 if one.logs or one.base is None else max(1, -(-one.base_size // part_bytes))
-        size = one.base_size if one.base is not None else of_log * LOG_RATIO * len(one.logs)
-        read = one.base_size + of_log * len(one.logs)
-        cut += [
-            (one, RowGroupShare(index=nth, count=of), size, filled, read / of) for nth in range(of)
+    """Return the parts of a group in slice order; their ``progress`` adds up to its bytes."""
+    logs = sum(len(slice_.logs) for slice_ in group.slices)
+    base = sum(slice_.base_size for slice_ in group.slices)
+    log_bytes = max(group.bytes - base, 0) / max(logs, 1)
+    pieces: list[tuple[SliceFiles, RowGroupShare, float, float, float]] = []
+    begin_bytes = 0.0
+    for slice_ in group.slices:
+        shares = (
+            1 if slice_.logs or slice_.base is None else max(1, -(-slice_.base_size // part_bytes))
+        )
+        size = (
+            slice_.base_size
+            if slice_.base is not None
+            else log_bytes * LOG_RATIO * len(slice_.logs)
+        )
+        read = slice_.base_size + log_bytes * len(slice_.logs)
+        pieces += [
+            (slice_, RowGroupShare(index=nth, count=shares), size, begin_bytes, read / shares)
+            for nth in range(shares)
         ]
-        filled += size
-    weight = sum(read for *_, read in cut) or 1.0
-    bare = replace(group, slices=())
-    found = []
-    told = 0.0
-    for number, (files, share, size, begin, read) in enumerate(cut):
-        before = round(told / weight * group.bytes)
-        found.append(
+        begin_bytes += size
+    weight = sum(read for *_, read in pieces) or 1.0
+    outline = replace(group, slices=())
+    parts = []
+    done_bytes = 0.0
+    for number, (files, share, size, begin, read) in enumerate(pieces):
+        before = round(done_bytes / weight * group.bytes)
+        parts.append(
             SlicePart(
-                group=bare,
+                group=outline,
                 number=number,
                 files=files,
                 share=share,
                 size=size,
                 begin=begin,
-                total=filled or 1.0,
-                progress=round((told + read) / weight * group.bytes) - before,
+                total=begin_bytes or 1.0,
+                progress=round((done_bytes + read) / weight * group.bytes) - before,
             )
         )
-        told += read
-    return found
+        done_bytes += read
+    return parts
 
 
 def estimate_output_bytes(group: RewriteGroup) -> float:
-    """Of each of a group's new files: what tells the biggest."""
+    """Return the expected size of each new file of a group."""
     return group.bytes / max(group.outputs, 1)
 
 
 def split_into_waves(
     groups: Sequence[RewriteGroup], most_bytes: int, most_groups: int, most_outputs: int
 ) -> list[list[RewriteGroup]]:
-    """Groups in turns that have no more of anything, or are of one group."""
-    found: list[list[RewriteGroup]] = []
-    left = (0, 0, 0)
+    """Split groups into waves within the limits; a group that exceeds them is a wave of its own."""
+    parts: list[list[RewriteGroup]] = []
+    capacity = (0, 0, 0)
     for group in groups:
-        left = (left[0] - group.bytes, left[1] - 1, left[2] - group.outputs)
-        if min(left) < 0:
-            found.append([])
-            left = (most_bytes - group.bytes, most_groups - 1, most_outputs - group.outputs)
-        found[-1].append(group)
-    return found
+        capacity = (capacity[0] - group.bytes, capacity[1] - 1, capacity[2] - group.outputs)
+        if min(capacity) < 0:
+            parts.append([])
+            capacity = (most_bytes - group.bytes, most_groups - 1, most_outputs - group.outputs)
+        parts[-1].append(group)
+    return parts

@@ -1,6 +1,6 @@
-"""All rows of one new file from their runs, in order: what a reduce task begins with.
+"""Sort all rows of one new file: what a reduce task begins with.
 
-What fits into memory is sorted there. Otherwise sorted stretches go to the local disk, and are
+Rows that fit into memory are sorted there. Otherwise sorted files go to the local disk and are
 merged batch by batch.
 """
 
@@ -22,35 +22,35 @@ from reconciler.layout.curves.row_layout import RowLayout, row_group_starts, sor
 from reconciler.rewrite.model import Tally
 from reconciler.rewrite.runs import DateCalendar, Run, append_keys, make_ipc_options, split_keys
 
-#: bytes of rows in Arrow's memory that are sorted at a time
+#: bytes of rows that are sorted in Arrow's memory at a time
 SORT_BYTES: Final = 256 * 1024 * 1024
-#: bytes of Arrow's memory that each stretch has of its rows while they are merged
+#: bytes of each sorted file's rows that are in memory during the merge
 _MERGE_BYTES: Final = 4 * 1024 * 1024
 
 
 class SortedRows(Protocol):
-    """Rows of a file in order; they can be gone through again."""
+    """The rows of a file in order; they can be iterated several times."""
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of rows."""
 
     @property
     def size(self) -> int:
-        """Their bytes in Arrow's memory."""
+        """Bytes in Arrow's memory."""
 
     def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> NDArray[np.int64]:
-        """Where row groups begin, of these rows in a file, and where the last one ends."""
+        """Return where row groups begin among rows ``first`` to ``last`` of a file, and the end."""
 
     def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        """All rows in batches, none of which goes on beyond one of the places."""
+        """Yield all rows in batches; no batch crosses one of the positions ``ends``."""
 
 
 class RowSorter:
-    """Takes the runs of one file in any order; ``folder`` is an empty one of the local disk.
+    """Collects the runs of one file in any order; ``folder``: an empty local folder.
 
-    ``read`` and ``parts``: the rows of the parts that have told theirs here, and how many did.
-    Memory: twice ``sort_bytes`` bytes and one run; eight bytes a row where more than that comes.
+    ``read`` and ``parts``: tally of the rows, and number of parts, whose last run has come. Memory:
+    twice ``sort_bytes`` and one run; eight bytes a row where more rows come.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class RowSorter:
             self._spill()
 
     def finish(self) -> SortedRows:
-        """The rows, when all runs have come."""
+        """Return the sorted rows, after all runs have come."""
         if not self._spill_paths:
             rows, lanes = self._take_rows()
             return SortedInMemory(rows, lanes, self._layout)
@@ -85,7 +85,7 @@ class RowSorter:
         return SortedOnDisk(self._spill_paths, self._rows, self._spilled_bytes)
 
     def _take_rows(self) -> tuple[pa.RecordBatch | None, Lane]:
-        """What has come, as it was read, and no longer here."""
+        """Return and forget the collected rows, in the order in which they were read."""
         runs = sorted(self._runs, key=lambda run: (run.part, run.number))
         self._runs, self._size = [], 0
         batches = [batch for run in runs for batch in run.read_batches()]
@@ -105,8 +105,8 @@ class RowSorter:
         schema = append_keys(rows.slice(0, 0), lanes[:, :0]).schema
         with pa.OSFile(str(path), "wb") as sink, _open_stream(sink, schema) as writer:
             for start in range(0, len(rows), step):
-                some = in_order[start : start + step]
-                writer.write_batch(append_keys(rows.take(to_integer_array(some)), lanes[:, some]))
+                part = in_order[start : start + step]
+                writer.write_batch(append_keys(rows.take(to_integer_array(part)), lanes[:, part]))
 
 
 def _open_stream(sink: Any, schema: Any) -> Any:
@@ -114,7 +114,7 @@ def _open_stream(sink: Any, schema: Any) -> Any:
 
 
 def _combine(batches: list[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Lane]:
-    """One batch of all; the list is emptied."""
+    """Combine batches into one and separate its sort keys; the list is emptied."""
     if not batches:
         return None, np.zeros((1, 0), np.uint64)
     table = pa.Table.from_batches(batches)
@@ -126,9 +126,9 @@ def _combine(batches: list[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Lane
 
 
 def choose_calendar(calendars: Iterable[DateCalendar], otherwise: Calendar) -> Calendar | None:
-    """The calendar of a file for rows counted so; None where that cannot be said.
+    """Return the calendar of a file from the calendars of its rows; None where they conflict.
 
-    ``otherwise``: what the table's files say, for rows of logs alone.
+    ``otherwise``: what the table's files declare, for rows of logs alone.
 
     >>> choose_calendar({"none", "unsaid"}, PROLEPTIC).kind
     'unspecified'
@@ -144,12 +144,12 @@ def choose_calendar(calendars: Iterable[DateCalendar], otherwise: Calendar) -> C
 
 
 def count_row_groups(rows: int, size: int, form: BaseFileSettings) -> int:
-    """How many row groups: none of them is too big for the form, be it a quarter longer."""
+    """Return how many row groups keep each within the limits, even if it is a quarter longer."""
     return max(1, -(-rows * 5 // (form.group_rows * 4)), -(-size * 5 // (form.group_bytes * 4)))
 
 
 class SortedInMemory:
-    """Rows that lie in memory; they are put in order a row group at a time."""
+    """Rows in memory; a row group at a time is put in order."""
 
     def __init__(self, rows: pa.RecordBatch | None, lanes: Lane, layout: RowLayout | None) -> None:
         self._taken, self._layout = rows, layout
@@ -174,7 +174,7 @@ class SortedInMemory:
 
 
 class SortedOnDisk:
-    """Sorted stretches on disk, merged whenever the rows are gone through."""
+    """Sorted files on disk, merged whenever the rows are iterated."""
 
     def __init__(self, stretches: Sequence[Path], rows: int, size: int) -> None:
         self._stretches = stretches
@@ -187,33 +187,33 @@ class SortedOnDisk:
         )
 
     def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        at = 0
+        position = 0
         for rows in self._merge():
             start = 0
             while start < len(rows):
-                until = int(ends[np.searchsorted(ends, at, "right")])
-                count = min(until - at, len(rows) - start)
+                end_key = int(ends[np.searchsorted(ends, position, "right")])
+                count = min(end_key - position, len(rows) - start)
                 yield rows.slice(start, count)
                 start += count
-                at += count
+                position += count
 
     def _merge(self) -> Iterator[pa.RecordBatch]:
-        """As far as the shortest of the batches at hand goes, again and again."""
-        streams = [_SortedFile(path) for path in self._stretches]
+        """Merge up to the smallest last key of the open batches, repeatedly."""
+        files = [_SortedFile(path) for path in self._stretches]
         try:
-            while at_hand := [stream for stream in streams if stream.fill()]:
-                until = min(stream.last for stream in at_hand)
-                taken = [stream.take(until) for stream in at_hand]
-                rows, lanes = _combine([batch for batch in taken if len(batch)])
+            while open_files := [file for file in files if file.fill()]:
+                end_key = min(file.last for file in open_files)
+                batches = [file.take(end_key) for file in open_files]
+                rows, lanes = _combine([batch for batch in batches if len(batch)])
                 assert rows is not None, "the shortest batch goes whole"
                 yield rows.take(to_integer_array(sort_by_key(lanes)))
         finally:
-            for stream in streams:
-                stream.close()
+            for file in files:
+                file.close()
 
 
 class _SortedFile:
-    """One sorted stretch, of which a batch is at hand."""
+    """One sorted file, with its current batch."""
 
     def __init__(self, path: Path) -> None:
         self._file = pa.OSFile(str(path), "rb")
@@ -222,7 +222,7 @@ class _SortedFile:
         self._lanes: Lane = np.zeros((1, 0), np.uint64)
 
     def fill(self) -> bool:
-        """Whether there are rows at hand, another batch's if need be."""
+        """Read the next batch if the current one is used up; returns whether there are rows."""
         while self._batch is None or not len(self._batch):
             try:
                 self._batch = self._reader.read_next_batch()
@@ -234,28 +234,28 @@ class _SortedFile:
 
     @property
     def last(self) -> tuple[int, ...]:
-        """The key of the last row at hand."""
+        """The key of the current batch's last row."""
         return tuple(self._lanes[:, -1].tolist())
 
-    def take(self, until: tuple[int, ...]) -> pa.RecordBatch:
-        """The rows at hand whose keys are not beyond."""
+    def take(self, end_key: tuple[int, ...]) -> pa.RecordBatch:
+        """Return the current rows whose keys are not greater than the given one."""
         assert self._batch is not None
-        count = _count_up_to(self._lanes, until)
-        taken = self._batch.slice(0, count)
+        count = _count_up_to(self._lanes, end_key)
+        batches = self._batch.slice(0, count)
         self._batch, self._lanes = self._batch.slice(count), self._lanes[:, count:]
-        return taken
+        return batches
 
     def close(self) -> None:
         self._file.close()
 
 
-def _count_up_to(lanes: Lane, until: tuple[int, ...]) -> int:
-    """How many of sorted keys are at most ``until``: lane by lane among those that are alike."""
+def _count_up_to(lanes: Lane, end_key: tuple[int, ...]) -> int:
+    """Return how many of the sorted keys are at most a bound, lane by lane."""
     low, high = 0, int(lanes.shape[1])
-    for lane, bound in zip(lanes, until, strict=True):
-        here = lane[low:high]
-        left = low + int(np.searchsorted(here, np.uint64(bound), "left"))
-        right = low + int(np.searchsorted(here, np.uint64(bound), "right"))
+    for lane, bound in zip(lanes, end_key, strict=True):
+        candidates = lane[low:high]
+        left = low + int(np.searchsorted(candidates, np.uint64(bound), "left"))
+        right = low + int(np.searchsorted(candidates, np.uint64(bound), "right"))
         if left == right:
             return left
         low, high = left, right
@@ -263,5 +263,5 @@ def _count_up_to(lanes: Lane, until: tuple[int, ...]) -> int:
 
 
 def _split_evenly(rows: int, count: int) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = np.arange(count + 1) * rows // count
-    return found
+    offsets: NDArray[np.int64] = np.arange(count + 1) * rows // count
+    return offsets

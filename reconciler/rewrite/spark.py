@@ -1,7 +1,7 @@
-"""A rewrite spread over a Spark cluster: rows go from task to task as Arrow and unopened.
+"""Rewrite file groups on a Spark cluster; rows travel between tasks as Arrow data, never decoded.
 
-Map tasks are parts of slices, reduce tasks are new files. A task may be tried again or twice at
-once: what Spark counts of it is one attempt's, and each attempt writes files of other names.
+Map tasks read parts of file slices, reduce tasks write new files. A task may run again or twice at
+once: Spark counts one attempt's results, and every attempt writes files with other names.
 """
 
 from __future__ import annotations
@@ -36,20 +36,19 @@ from reconciler.storage.redaction import redact_secrets
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: the pool of Arrow's that does not give memory back after every batch, only to ask for it again:
-#: a fifth less CPU
+#: the Arrow memory pool that keeps memory between batches, which saves a fifth of the CPU
 _POOL: Final = ("ARROW_DEFAULT_MEMORY_POOL", "system")
-#: of what is rewritten in one turn: its rows lie on the executors' disks as long as it takes,
+#: limits of one wave: its rows stay on the executors' disks until it ends,
 _BYTES: Final = 1 << 40
-#: its layouts are in the driver, some hundred kilobytes each,
+#: its layouts are in the driver, a few hundred kilobytes each,
 _GROUPS: Final = 64
-#: and so are its results, each with a bloom filter; or more of them, for all cores to have some
+#: and so are its results, each with a bloom filter; the limit grows with the number of cores
 _OUTPUTS: Final = 500
 _OUTPUTS_PER_SLOT: Final = 4
 
 
 class SparkRewriter:
-    """Runs on a session's executors; every task opens its own storage."""
+    """Rewrites groups on a session's executors; every task opens its own storage."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class SparkRewriter:
     def rewrite(
         self,
         ref: StorageRef,
-        work: RewriteJob,
+        job: RewriteJob,
         groups: Sequence[RewriteGroup],
         *,
         progress: Callable[[int], None],
@@ -74,34 +73,35 @@ class SparkRewriter:
         ship_package(self._context)
         slots = self._context.defaultParallelism
         done = self._context.accumulator(0)
-        told = _ReadProgress(progress, sum(group.bytes for group in groups))
-        described = f"reconciler: cluster {len(groups)} groups of files of {ref.location}"
-        found = []
+        progress_counter = _ReadProgress(progress, sum(group.bytes for group in groups))
+        description = f"reconciler: cluster {len(groups)} groups of files of {ref.location}"
+        results = []
         with (
-            self._exchange(self._context) as through,  # ends when no task runs any more
-            # the files of a group that is given up go by marker: none may come later
+            self._exchange(self._context) as shuffle,  # closed last, when no task runs any more
+            # files of an abandoned group are removed by their markers, so none may appear later
             run_job_group(
                 self._context,
-                described,
-                lambda said: redact_secrets(said, ref.secrets),
+                description,
+                lambda text: redact_secrets(text, ref.secrets),
                 waits_for_all_attempts=True,
             ),
-            report_progress(done, told),
+            report_progress(done, progress_counter),
             _use_system_memory_pool(self._context),
         ):
+            cluster = _Cluster(
+                context=self._context, ref=ref, shuffle=shuffle, limits=self._bounds, done=done
+            )
             for wave in split_into_waves(
                 groups, _BYTES, _GROUPS, max(_OUTPUTS, _OUTPUTS_PER_SLOT * slots)
             ):
-                found += _Wave(
-                    self._context, ref, work, wave, self._bounds, done, through=through
-                ).run()
-        told.report_rest()
-        return found
+                results += _Wave(cluster, job, wave).run()
+        progress_counter.report_rest()
+        return results
 
 
 @contextmanager
 def _use_system_memory_pool(context: Any) -> Iterator[None]:
-    """Python workers that are started for this have it in their environment."""
+    """Start Python workers of the block with Arrow's system memory pool."""
     name, value = _POOL
     before = context.environment.get(name)
     context.environment[name] = before or value
@@ -113,7 +113,7 @@ def _use_system_memory_pool(context: Any) -> Iterator[None]:
 
 
 class _ReadProgress:
-    """Bytes read, never more than there are: Spark counts a stage that it runs again anew."""
+    """Reports bytes read, at most ``total``: Spark counts a stage that runs again anew."""
 
     def __init__(self, progress: Callable[[int], None], total: int) -> None:
         self._progress, self._left = progress, total
@@ -128,82 +128,88 @@ class _ReadProgress:
         self(self._left)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cluster:
+    """Where waves run. ``done``: an accumulator of the bytes that tasks have read."""
+
+    context: Any
+    ref: StorageRef
+    shuffle: Shuffle
+    limits: MemoryLimits
+    done: Any
+
+
 class _Wave:
     """Groups that are rewritten together."""
 
-    def __init__(  # noqa: PLR0913 (what a rewrite has at hand)
-        self,
-        context: Any,
-        ref: StorageRef,
-        work: RewriteJob,
-        groups: Sequence[RewriteGroup],
-        bounds: MemoryLimits,
-        done: Any,
-        *,
-        through: Shuffle,
-    ) -> None:
-        self._context, self._ref, self._bounds, self._done = context, ref, bounds, done
-        self._through = through
-        # biggest first, so that no core waits for one at the end
+    def __init__(self, cluster: _Cluster, job: RewriteJob, groups: Sequence[RewriteGroup]) -> None:
+        self._cluster, self._job = cluster, job
+        # largest first, so that no core waits for a late large one
         self._groups = sorted(groups, key=estimate_output_bytes, reverse=True)
-        self._work = work
         parts = [
             part
             for group in self._groups
-            for part in split_into_parts(group, part_bytes=bounds.part_bytes)
+            for part in split_into_parts(group, part_bytes=cluster.limits.part_bytes)
         ]
         self._parts = sorted(parts, key=lambda part: part.progress, reverse=True)
 
     def run(self) -> list[RewrittenGroup]:
-        work = self._context.broadcast(self._work)
+        """Rewrite the groups: fit their layouts, then shuffle their rows to the new files."""
+        cluster = self._cluster
+        job = cluster.context.broadcast(self._job)
         table = _TaskInput(
-            ref=self._ref, work=work, partitions=_ShufflePartitions.from_groups(self._groups)
+            ref=cluster.ref, job=job, partitions=_ShufflePartitions.from_groups(self._groups)
         )
-        layouts = self._context.broadcast(self._fit_layouts(table))
+        layouts = cluster.context.broadcast(self._fit_layouts(table))
+        limits = cluster.limits
         try:
-            route = _RunTask(
-                table=table, layouts=layouts, done=self._done, gathered=self._bounds.run_bytes
+            send = _RunTask(
+                table=table, layouts=layouts, done=cluster.done, run_bytes=limits.run_bytes
             )
-            bare = [replace(group, slices=()) for group in self._groups]
-            reduce = _WriteTask(
-                table=table, groups=bare, layouts=layouts, sorted=self._bounds.sort_bytes
+            receive = _WriteTask(
+                table=table,
+                groups=self._outline_groups(),
+                layouts=layouts,
+                sort_bytes=limits.sort_bytes,
             )
             count = table.partitions.outputs
-            outputs: list[GroupOutput] = self._through(
-                self._distribute_parts(), route, count, reduce
+            outputs: list[GroupOutput] = cluster.shuffle(
+                self._distribute_parts(), send, count, receive
             )
         finally:
             layouts.unpersist()
-            work.unpersist()
+            job.unpersist()
         counts = Counter(part.group.number for part in self._parts)
         return [
             combine_outputs(
                 group,
-                [one for one in outputs if one.group == group.number],
+                [output for output in outputs if output.group == group.number],
                 counts[group.number],
             )
             for group in self._groups
         ]
 
     def _fit_layouts(self, table: _TaskInput) -> dict[int, bytes]:
-        """The layout of each group that has rows, by its number, pickled."""
-        if not self._work.ordering.columns:
+        """Fit the layout of each group that has rows; by group number, pickled."""
+        if not self._job.ordering.columns:
             return {}
-        bare = [replace(group, slices=()) for group in self._groups]
+        receive = _FitTask(table, self._outline_groups())
         count = len(self._groups)
         return dict(
-            self._through(
-                self._distribute_parts(), _SampleTask(table), count, _FitTask(table, bare)
-            )
+            self._cluster.shuffle(self._distribute_parts(), _SampleTask(table), count, receive)
         )
 
+    def _outline_groups(self) -> list[RewriteGroup]:
+        """The groups without their slices, which reduce tasks do not need."""
+        return [replace(group, slices=()) for group in self._groups]
+
     def _distribute_parts(self) -> Any:
-        return self._context.parallelize(self._parts, len(self._parts))
+        return self._cluster.context.parallelize(self._parts, len(self._parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ShufflePartitions:
-    """Which partition a group, and one of its outputs, has in an exchange."""
+    """The numbers of shuffle partitions: by group, and of each group's first output."""
 
     group: dict[int, int]
     first: list[int]
@@ -216,7 +222,7 @@ class _ShufflePartitions:
             first.append(at)
             at += group.outputs
         return cls(
-            group={group.number: place for place, group in enumerate(groups)},
+            group={group.number: position for position, group in enumerate(groups)},
             first=first,
             outputs=at,
         )
@@ -224,10 +230,10 @@ class _ShufflePartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TaskInput:
-    """What every task is told. Disks may hold ``work``, a broadcast; secrets are in ``ref``."""
+    """What every task gets. ``job``: a broadcast, which disks may hold; secrets are in ``ref``."""
 
     ref: StorageRef
-    work: Any
+    job: Any
     partitions: _ShufflePartitions
 
     def open_storage(self) -> Storage:
@@ -239,83 +245,83 @@ class _TaskInput:
 
 @dataclass(frozen=True, slots=True)
 class _SampleTask:
-    """The rows of parts that layouts are fitted to, sent to their groups."""
+    """Samples rows of parts for the layouts of their groups."""
 
     table: _TaskInput
 
     def __call__(self, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
-        storage, work = self.table.open_storage(), self.table.work.value
+        storage, job = self.table.open_storage(), self.table.job.value
         for part in parts:
-            sample = sample_part(part, work, storage)
+            sample = sample_part(part, job, storage)
             if sample is not None:
                 yield self.table.partitions.group[part.group.number], sample
 
 
 @dataclass(frozen=True, slots=True)
 class _FitTask:
-    """The layout of a group, by its number."""
+    """Fits the layout of a group to its samples; yields it with the group's number."""
 
     table: _TaskInput
     groups: Sequence[RewriteGroup]
 
     def __call__(self, index: int, samples: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-        found = [read_sample(sample) for sample in samples]
-        if found:
+        results = [read_sample(sample) for sample in samples]
+        if results:
             group = self.groups[index]
-            layout = fit_group_layout(self.table.work.value, group, found)
+            layout = fit_group_layout(self.table.job.value, group, results)
             yield group.number, pickle.dumps(layout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RunTask:
-    """The rows of parts, sent to their new files."""
+    """Sends the rows of parts to their new files."""
 
     table: _TaskInput
     layouts: Any
     done: Any
-    gathered: int
+    run_bytes: int
 
     def __call__(self, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
-        storage, work, places = (
+        storage, job, partitions = (
             self.table.open_storage(),
-            self.table.work.value,
+            self.table.job.value,
             self.table.partitions,
         )
         for part in parts:
             number = part.group.number
-            first = places.first[places.group[number]]
+            first = partitions.first[partitions.group[number]]
             layout = _load_layout(self.layouts, number)
-            for run in build_runs(part, work, layout, storage, run_bytes=self.gathered):
+            for run in build_runs(part, job, layout, storage, run_bytes=self.run_bytes):
                 yield first + run.file, run
             self.done.add(part.progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WriteTask:
-    """The runs of one output, written."""
+    """Writes the runs of one output."""
 
     table: _TaskInput
     groups: Sequence[RewriteGroup]
     layouts: Any
-    sorted: int
+    sort_bytes: int
 
     def __call__(self, index: int, runs: Iterable[Any]) -> Iterator[GroupOutput]:
-        storage, places = self.table.open_storage(), self.table.partitions
-        place = max(n for n, first in enumerate(places.first) if first <= index)
-        group = self.groups[place]
+        storage, partitions = self.table.open_storage(), self.table.partitions
+        position = max(n for n, first in enumerate(partitions.first) if first <= index)
+        group = self.groups[position]
         with make_local_folder() as folder:
-            gathering = RowSorter(
-                _load_layout(self.layouts, group.number), folder, sort_bytes=self.sorted
+            sorter = RowSorter(
+                _load_layout(self.layouts, group.number), folder, sort_bytes=self.sort_bytes
             )
             for run in runs:
-                gathering.add(Run.from_bytes(run))
+                sorter.add(Run.from_bytes(run))
             yield OutputWriter(
-                job=self.table.work.value,
+                job=self.table.job.value,
                 group=group,
-                file=index - places.first[place],
+                file=index - partitions.first[position],
                 attempt=get_task_attempt(),
                 folder=folder,
-            ).write(gathering, storage)
+            ).write(sorter, storage)
 
 
 def _load_layout(layouts: Any, number: int) -> Any:

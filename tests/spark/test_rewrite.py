@@ -152,8 +152,8 @@ def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(exchange, s
 
     said = str(raised.value)
     assert said.endswith(
-        "***-0_0-1-1_20260101000000000.parquet: went away after the clustering was planned; "
-        "plan it again"
+        "***-0_0-1-1_20260101000000000.parquet: was removed after the clustering was planned; "
+        "plan again"
     )
     assert "hunter2" not in said
     assert "\n" not in said

@@ -381,19 +381,19 @@ def test_old_dates_that_nobody_explains_are_not_mixed_with_others(store):
         base_file(store, n, {"id": ["a"], "x": [OLD]}, schema=schema, form=form)
         for n, form in enumerate(forms)
     ]
-    with pytest.raises(UnsupportedError, match="partition '': it has dates before 1582"):
+    with pytest.raises(UnsupportedError, match="partition '': some files with dates before 1582"):
         rewritten(store, work(schema, ordering=RowOrdering()), group(*slices))
 
 
 def test_a_column_that_is_not_there_is_named(store):
     asked = work(ordering=RowOrdering(columns=("z",), curve="kd-tree"))
-    with pytest.raises(UnsupportedError, match="by z: there is no such column"):
+    with pytest.raises(UnsupportedError, match="cluster by z: the table has no such column"):
         rewritten(store, asked, group(*slices_of(store)))
 
 
 def test_a_file_that_went_away_is_named(store):
     slices = [SliceFiles(base="f1-0_0-1-1_20260101000000000.parquet", base_size=1000)]
-    with pytest.raises(StorageError, match=r"f1-0_0.*went away after the clustering"):
+    with pytest.raises(StorageError, match=r"f1-0_0.*was removed after the clustering"):
         rewritten(store, work(), group(*slices))
 
 
@@ -427,7 +427,7 @@ def test_a_part_that_never_arrives_is_missed(store, monkeypatch):
 
     with pytest.raises(ReconcilerError) as found:
         rewritten(store, work(), group(*slices_of(store), outputs=2))
-    assert "of 3 parts that were read 2 have arrived" in str(found.value)
+    assert "3 parts were read, but 2 arrived" in str(found.value)
 
 
 def test_rows_that_a_footer_counts_and_nobody_reads_are_missed(store, monkeypatch):
@@ -438,4 +438,4 @@ def test_rows_that_a_footer_counts_and_nobody_reads_are_missed(store, monkeypatc
 
     with pytest.raises(FormatError) as found:
         rewritten(store, work(), group(big, outputs=1), bounds=bounds)
-    assert "its footer says 400 rows, and 100 were read" in str(found.value)
+    assert "its footer declares 400 rows, but 100 were read" in str(found.value)
