@@ -22,12 +22,12 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.requested_replace import InputSlice
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.storage.open import open_storage
-from reconciler.transaction.metadata.sync import apply_sync
 from reconciler.transaction.metadata.rewrite_sync import (
     drop_partitions,
     find_indexed_columns,
     prepare_rewrite_sync,
 )
+from reconciler.transaction.metadata.sync import apply_sync
 from tests.base_files import write_base_file
 
 FILE_IDS = "c0ffee{:02}-1234-4abc-9def-0123456789ab-0"

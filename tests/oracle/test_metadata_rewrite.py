@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.transaction.metadata.sync import apply_sync
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
+from reconciler.transaction.metadata.sync import apply_sync
 from tests.manual_clustering import FILE_IDS, ManualClustering
 from tests.oracle.hudi import COMPACT_METADATA, INDEXES, directory_listing, keep_commits
 

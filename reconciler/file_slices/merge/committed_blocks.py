@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Self, assert_never
 
-from reconciler.errors import FormatError, UnsupportedError
+from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.active import Timeline
@@ -84,7 +84,7 @@ def read_committed_blocks(
                     | BlockType.HFILE_DATA
                     | BlockType.DELETE
                 ):
-                    instant = _require_instant(block)
+                    instant = block.require_instant()
                     if instant in committed:
                         _check_mergeable(block)
                         found.setdefault(instant, []).append(block)
@@ -114,16 +114,6 @@ def _check_mergeable(block: LogBlock) -> None:
             f"{block.path}: the log block at byte {block.start} is {what}, which is not supported; "
             "compact the table with Hudi to read it"
         )
-
-
-def _require_instant(block: LogBlock) -> str:
-    if not block.instant:
-        raise FormatError(
-            block.path,
-            f"the log block at byte {block.start} has no instant",
-            "the log file is damaged; restore it or roll back the write that made it",
-        )
-    return block.instant
 
 
 def _order_blocks(found: dict[str, list[LogBlock]]) -> list[LogBlock]:

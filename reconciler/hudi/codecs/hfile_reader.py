@@ -66,15 +66,7 @@ class HFile:
     def scan_all(self) -> Iterator[Cell]:
         """Yield every (record key, value) in key order; raises FormatError, UnsupportedError."""
         count = 0
-        batch: list[_BlockPointer] = []
-        for pointer in self._find_data_blocks(self._root, self._levels):
-            if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
-                for cell in self._read_cells(batch):
-                    count += 1
-                    yield cell
-                batch = []
-            batch.append(pointer)
-        for cell in self._read_cells(batch):
+        for cell in self.scan_prefix(b""):
             count += 1
             yield cell
         if count != self.count:

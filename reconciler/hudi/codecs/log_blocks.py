@@ -78,6 +78,13 @@ class LogBlock:
         """The requested time of the write that made the block."""
         return self.header.get(HeaderKey.INSTANT_TIME)
 
+    def require_instant(self) -> str:
+        """Return the instant; raises FormatError when the header has none."""
+        if not self.instant:
+            problem = f"the log block at byte {self.start} has no instant"
+            raise FormatError(self.path, problem, _REMEDY)
+        return self.instant
+
 
 def read_blocks(data: bytes, path: str) -> Iterator[LogBlock]:
     """Yield the blocks of a log file in file order; half-written ones are CORRUPT.

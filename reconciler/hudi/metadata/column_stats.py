@@ -23,6 +23,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_
 from reconciler.hudi.metadata.index_keys import build_column_stats_keys, hash_name
 from reconciler.hudi.metadata.listing import UNPARTITIONED
 from reconciler.hudi.metadata.own_timeline import ROOT
+from reconciler.hudi.metadata.record_encoder import decode_decimal
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 
@@ -205,9 +206,7 @@ def _to_comparable(value: Any, kind: Mapping[str, Any]) -> Bound | None:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, bytes) and kind.get("typeOrdinal") == _DECIMAL:
-        _precision, scale = kind["additionalInfo"].split(",")
-        # scaleb would round to 28 digits
-        return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
+        return decode_decimal(value, kind)
     if isinstance(value, int):
         return int(value) * (1000 if kind.get("typeOrdinal") in _MILLIS else 1)
     if isinstance(value, float) and value != value:  # noqa: PLR0124

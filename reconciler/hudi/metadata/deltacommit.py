@@ -92,18 +92,14 @@ class Deltacommit:
 
     def build_files(self, logs: Sequence[NewLogFile]) -> tuple[FileToCreate, ...]:
         """Return the requested and inflight file, one log file per content, the completed file."""
-        requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
-        inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
-        time = self.completion_time if self.table.version >= VERSION_8 else None
-        done = Instant(self.instant, Action.DELTACOMMIT, State.COMPLETED, time)
         profile: dict[str, list[Any]] = {}
         stats: dict[str, list[Any]] = {}
         for log in logs:
             profile.setdefault(log.file_slice.partition, []).append(self._build_planned_stat(log))
             stats.setdefault(log.file_slice.partition, []).append(self._build_log_stat(log))
         return (
-            self._build_timeline_file(requested, b""),
-            self._build_timeline_file(inflight, self._encode_metadata(profile, {})),
+            self._build_timeline_file(State.REQUESTED, b""),
+            self._build_timeline_file(State.INFLIGHT, self._encode_metadata(profile, {})),
             *(
                 FileToCreate(
                     path=log.file_slice.file_path(self._name_log_file(log.file_slice)[0]),
@@ -112,7 +108,8 @@ class Deltacommit:
                 for log in logs
             ),
             self._build_timeline_file(
-                done, self._encode_metadata(stats, {"schema": _strip_meta_fields(self.schema)})
+                State.COMPLETED,
+                self._encode_metadata(stats, {"schema": _strip_meta_fields(self.schema)}),
             ),
         )
 
@@ -125,10 +122,6 @@ class Deltacommit:
         (HoodieBackedTableMetadataWriter). ``extra``: more extra metadata, in the inflight file
         already.
         """
-        requested = Instant(self.instant, Action.DELTACOMMIT, State.REQUESTED)
-        inflight = Instant(self.instant, Action.DELTACOMMIT, State.INFLIGHT)
-        time = self.completion_time if self.table.version >= VERSION_8 else None
-        done = Instant(self.instant, Action.DELTACOMMIT, State.COMPLETED, time)
         stats: dict[str, list[Any]] = {}
         for group in groups:
             if group.data is not None:
@@ -138,8 +131,8 @@ class Deltacommit:
         schema = {"schema": _strip_meta_fields(self.schema)}
         kind = "BULK_INSERT_PREPPED" if self.table.version >= VERSION_8 else "BULK_INSERT"
         return (
-            self._build_timeline_file(requested, b""),
-            self._build_timeline_file(inflight, self._encode_metadata({}, extra, kind)),
+            self._build_timeline_file(State.REQUESTED, b""),
+            self._build_timeline_file(State.INFLIGHT, self._encode_metadata({}, extra, kind)),
             *(
                 self._build_metafile(partition)
                 for partition in dict.fromkeys(g.partition for g in groups)
@@ -153,7 +146,7 @@ class Deltacommit:
                 if group.data is not None
             ),
             self._build_timeline_file(
-                done, self._encode_metadata(stats, {**schema, **extra}, kind)
+                State.COMPLETED, self._encode_metadata(stats, {**schema, **extra}, kind)
             ),
         )
 
@@ -227,7 +220,10 @@ class Deltacommit:
             **self._list_slice_files(log.file_slice, name),
         }
 
-    def _build_timeline_file(self, instant: Instant, data: bytes) -> FileToCreate:
+    def _build_timeline_file(self, state: State, data: bytes) -> FileToCreate:
+        is_timed = state is State.COMPLETED and self.table.version >= VERSION_8
+        completed = self.completion_time if is_timed else None
+        instant = Instant(self.instant, Action.DELTACOMMIT, state, completed)
         return FileToCreate(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
 
     def _list_slice_files(self, file_slice: MetadataSlice, name: str) -> dict[str, Any]:

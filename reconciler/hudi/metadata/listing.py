@@ -25,6 +25,7 @@ from reconciler.hudi.codecs.log_blocks import (
     read_delete_keys,
 )
 from reconciler.hudi.metadata.own_timeline import ROOT
+from reconciler.hudi.metadata.record_encoder import fill_record
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 
 ALL_PARTITIONS: Final = "__all_partitions__"
@@ -261,21 +262,6 @@ def encode_listing_cells(
             name: {"size": size or 0, "isDeleted": size is None}
             for name, size in sorted(names.items())
         }
-        cells.append((key.encode(), encode_record(_build_record(parsed, kind, entries), parsed)))
+        record = {"key": "", "type": kind, "filesystemMetadata": entries}
+        cells.append((key.encode(), encode_record(fill_record(parsed, record, ROOT), parsed)))
     return sorted(cells)
-
-
-def _build_record(schema: Any, kind: int, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of the table's own schema: null for fields that ``files`` does not use.
-
-    Its key is empty, because the HFile holds the key. Raises UnsupportedError for a field that may
-    not be null: the schema is of an unknown Hudi.
-    """
-    known = {"key": "", "type": kind, "filesystemMetadata": names}
-    for part in schema["fields"]:
-        if part["name"] not in known and "null" not in part["type"]:
-            raise UnsupportedError(
-                f"{ROOT}: its records have a field {part['name']!r} that this version of "
-                "reconciler cannot fill"
-            )
-    return dict.fromkeys((part["name"] for part in schema["fields"]), None) | known

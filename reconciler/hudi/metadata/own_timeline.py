@@ -16,6 +16,7 @@ from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.byte_source import ByteSource, ListedEntry
 from reconciler.hudi.codecs import avro_container
 from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.table.properties import KNOWN_VERSIONS
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.compaction import CompactionPlan
 from reconciler.hudi.timeline.instant import Action, Instant, State
@@ -24,7 +25,6 @@ from reconciler.hudi.timeline.rollback import parse_rolled_back_time
 ROOT: Final = ".hoodie/metadata"
 #: the first table version with layout 2 of the timeline
 VERSION_8: Final = 8
-KNOWN_VERSIONS: Final = (6, 8, 9)
 
 #: prefix of the instants that created the metadata table
 _SOLO: Final = "00000000000000"

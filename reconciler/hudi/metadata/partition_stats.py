@@ -8,14 +8,13 @@ HoodieTableMetadataUtil.mergeColumnStatsRecords, getPartitionStatsIndexKey (1.0 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final
 
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.metadata.column_stats import read_newest_first
 from reconciler.hudi.metadata.index_keys import hash_name
-from reconciler.hudi.metadata.record_encoder import Bound, ColumnRange, decode_stats
+from reconciler.hudi.metadata.record_encoder import Bound, ColumnRange, decode_decimal, decode_stats
 from reconciler.hudi.metadata.sync_decisions import PARTITION_STATS
 from reconciler.hudi.metadata.table import MetadataTable
 
@@ -90,7 +89,5 @@ def _parse_bound(wrapped: Any, stats: Mapping[str, Any]) -> Bound:
     typed = stats.get("valueType")
     kind = typed[1] if typed else {}
     if isinstance(value, bytes) and kind.get("typeOrdinal") == _DECIMAL:
-        _precision, scale = kind["additionalInfo"].split(",")
-        # not scaleb, which rounds to 28 digits
-        return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
+        return decode_decimal(value, kind)
     return value

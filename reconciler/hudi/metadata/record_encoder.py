@@ -339,24 +339,32 @@ class RecordEncoder:
         fields = {part["name"]: part["type"] for part in parsed["fields"]}
         if field not in fields:
             raise UnsupportedError(f"{self.path}: its records have no field {field!r}")
-        record = {"key": "", "type": kind, field: self._fill_record(fields[field], values)}
-        return encode_record(self._fill_record(parsed, record), parsed)
+        record = {"key": "", "type": kind, field: fill_record(fields[field], values, self.path)}
+        return encode_record(fill_record(parsed, record, self.path), parsed)
 
-    def _fill_record(self, schema: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record with null for missing values, limited to the schema's fields.
 
-        Raises UnsupportedError for a missing value that may not be null: the schema is of an
-        unknown Hudi.
-        """
-        branches = schema if isinstance(schema, list) else [schema]
-        (record,) = [branch for branch in branches if branch != _NULL]
-        for field in record["fields"]:
-            if field["name"] not in values and _NULL not in field["type"]:
-                raise UnsupportedError(
-                    f"{self.path}: its records have a field {field['name']!r} that this version of "
-                    "reconciler cannot fill"
-                )
-        return {field["name"]: values.get(field["name"]) for field in record["fields"]}
+def fill_record(schema: Any, values: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return a record with null for missing values, limited to the schema's fields.
+
+    Raises UnsupportedError for a missing value that may not be null: the schema is of an unknown
+    Hudi.
+    """
+    branches = schema if isinstance(schema, list) else [schema]
+    (record,) = [branch for branch in branches if branch != _NULL]
+    for field in record["fields"]:
+        if field["name"] not in values and _NULL not in field["type"]:
+            raise UnsupportedError(
+                f"{path}: its records have a field {field['name']!r} that this version of "
+                "reconciler cannot fill"
+            )
+    return {field["name"]: values.get(field["name"]) for field in record["fields"]}
+
+
+def decode_decimal(value: bytes, kind: Mapping[str, Any]) -> Decimal:
+    """Return a decimal of its unscaled bytes and its ``valueType``, which has the scale."""
+    _precision, scale = kind["additionalInfo"].split(",")
+    # scaleb would round to 28 digits
+    return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
 
 
 def _replace_nan(found: ColumnRange) -> tuple[Bound | None, Bound | None]:

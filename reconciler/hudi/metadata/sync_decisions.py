@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import BusyError, UnsupportedError
-from reconciler.hudi.metadata.own_timeline import KNOWN_VERSIONS
 from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.table.properties import KNOWN_VERSIONS
 from reconciler.hudi.timeline.instant import Action
 
 COLUMN_STATS: Final = "column_stats"

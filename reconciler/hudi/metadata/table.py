@@ -149,7 +149,7 @@ class MetadataTable:
                 if block.type is BlockType.COMMAND:
                     target = block.header.get(HeaderKey.TARGET_INSTANT_TIME)
                     visible = [earlier for earlier in visible if earlier.instant != target]
-                elif self.timelines.is_visible(_require_instant(block)):
+                elif self.timelines.is_visible(block.require_instant()):
                     times = block.header.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
                     compacted.update(filter(None, times.split(",")))
                     visible.append(block)
@@ -168,12 +168,6 @@ def open_metadata_table(
     return MetadataTable(
         open_metadata_timelines(source, version=version, data=data), frozenset(live_partitions)
     )
-
-
-def _require_instant(block: LogBlock) -> str:
-    if block.instant is None:
-        raise FormatError(block.path, f"the log block at byte {block.start} has no instant")
-    return block.instant
 
 
 def _build_slices(

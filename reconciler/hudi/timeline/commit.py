@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from reconciler.errors import FormatError
 from reconciler.hudi.codecs.avro_binary import decoding, require
 from reconciler.hudi.codecs.avro_container import read_strings, read_text_map
 from reconciler.hudi.timeline.commit_projection import TEXT, CommitProjection
 
-_WANTED: Final = CommitProjection(
-    stat_fields=(("prevCommit", TEXT),), with_extra=True, with_replaced_groups=True
-)
+_WANTED: Final = CommitProjection(stat_fields=(("prevCommit", TEXT),), with_replaced_groups=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +36,16 @@ class CommitMetadata:
         ``replaces``: the file is a completed replacecommit, so it must name the groups it replaced.
         Raises FormatError naming ``path``, also for an empty file, whose content is lost.
         """
-        if not data:
-            raise FormatError(
-                path,
-                "is empty, so the files it wrote or replaced are unknown",
-                "restore it from a copy or roll the instant back with Hudi",
-            )
+        record = _WANTED.read(data, path)
         with decoding(path, "the commit metadata"):
-            record = _WANTED.read(data, path)
             stats = record.get("partitionToWriteStats") or {}
             replaced = record.get("partitionToReplaceFileIds")
             require(
                 replaced is not None or not replaces,
                 "it does not name the file groups it replaced",
             )
-            operation = record.get("operationType")
-            require(operation is None or isinstance(operation, str), "its operation is not a text")
             return cls(
-                operation=operation,
+                operation=record.get("operationType"),
                 has_updates={
                     _check_text(p): any(map(_has_predecessor, s or ())) for p, s in stats.items()
                 },

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from reconciler.hudi.codecs.avro_binary import parse_schema, require
+from reconciler.errors import FormatError
+from reconciler.hudi.codecs.avro_binary import decoding, parse_schema, require
 from reconciler.hudi.codecs.avro_container import decode_with_schema, is_container
 
 #: types of fields that may be null, in Hudi's order
@@ -31,25 +32,34 @@ _IDS: Final = ["null", {"type": "map", "values": {"type": "array", "items": "str
 class CommitProjection:
     """The fields to read of HoodieCommitMetadata and HoodieReplaceCommitMetadata.
 
-    ``stat_fields``: names and types of write statistic fields. ``with_extra``: read the extra
-    metadata and the operation too. ``with_replaced_groups``: read the replaced file groups too. No
-    field has a default, so an Avro record that lacks one is damaged.
+    ``stat_fields``: names and types of write statistic fields. ``with_replaced_groups``: read the
+    replaced file groups too. Extra metadata and operation are always read. No field has a default,
+    so an Avro record that lacks one is damaged.
     """
 
     stat_fields: tuple[tuple[str, tuple[str, str]], ...]
-    with_extra: bool = False
     with_replaced_groups: bool = False
 
     def read(self, data: bytes, path: str) -> dict[str, Any]:
         """Decode the record of a file.
 
-        Raises FormatError, and ValueError for ``decoding`` to name the file.
+        Raises FormatError naming ``path``, also for an empty file.
         """
-        return (
-            decode_with_schema(data, path, self._reader_schema)
-            if is_container(data)
-            else _parse_json(data)
-        )
+        if not data:
+            raise FormatError(
+                path,
+                "is empty, so the files it wrote are unknown",
+                "restore it from a copy or roll the instant back with Hudi",
+            )
+        with decoding(path, "the commit metadata"):
+            record = (
+                decode_with_schema(data, path, self._reader_schema)
+                if is_container(data)
+                else _parse_json(data)
+            )
+            operation = record.get("operationType")
+            require(operation is None or isinstance(operation, str), "its operation is not a text")
+            return record
 
     def _reader_schema(self, name: str, _written: str = "") -> Any:
         require(name in _NAMES, f"it holds a {name} record")
@@ -64,13 +74,9 @@ def _build_schema(wanted: CommitProjection, name: str) -> Any:
         "fields": [{"name": field, "type": [*kinds]} for field, kinds in wanted.stat_fields],
     }
     stats = {"type": "map", "values": {"type": "array", "items": stat}}
-    fields: dict[str, Any] = {"partitionToWriteStats": ["null", stats]}
-    fields |= _MORE if wanted.with_extra else {}
-    fields |= (
-        {"partitionToReplaceFileIds": _IDS}
-        if wanted.with_replaced_groups and name == _REPLACES
-        else {}
-    )
+    fields: dict[str, Any] = {"partitionToWriteStats": ["null", stats], **_MORE}
+    if wanted.with_replaced_groups and name == _REPLACES:
+        fields["partitionToReplaceFileIds"] = _IDS
     schema = {
         "type": "record",
         "name": name,

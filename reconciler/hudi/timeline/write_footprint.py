@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from reconciler.errors import FormatError
-from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.codecs.avro_container import parse_file_name, read_strings
 from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
 
 _WANTED: Final = CommitProjection(
     stat_fields=(("fileId", TEXT), ("path", TEXT), ("numInserts", COUNT)),
-    with_extra=True,
     with_replaced_groups=True,
 )
 
@@ -49,12 +47,8 @@ class WriteFootprint:
 
         Raises FormatError naming ``path``, also for an empty file.
         """
-        if not data:
-            raise FormatError(path, "is empty, so the files it writes are unknown")
+        record = _WANTED.read(data, path)
         with decoding(path, "the commit metadata"):
-            record = _WANTED.read(data, path)
-            operation = record.get("operationType")
-            require(operation is None or isinstance(operation, str), "its operation is not a text")
             groups: dict[str, set[str]] = {}
             inserts: set[str] = set()
             files: set[tuple[str, str]] = set()
@@ -72,5 +66,5 @@ class WriteFootprint:
                 groups={partition: frozenset(ids) for partition, ids in groups.items()},
                 insert_partitions=frozenset(inserts),
                 files=frozenset(files),
-                operation=operation,
+                operation=record.get("operationType"),
             )

@@ -13,7 +13,6 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.errors import FormatError
 from reconciler.hudi.codecs.avro_binary import decoding, require
 from reconciler.hudi.codecs.avro_container import read_text_map
 from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
@@ -25,7 +24,6 @@ _WANTED: Final = CommitProjection(
         ("numInserts", COUNT),
         ("totalWriteBytes", COUNT),
     ),
-    with_extra=True,
 )
 _MOST: Final = np.iinfo(np.int64).max
 
@@ -60,21 +58,13 @@ class WriteStats:
 
         Raises FormatError naming ``path``, also for an empty file.
         """
-        if not data:
-            raise FormatError(
-                path,
-                "is empty, so the files it wrote are unknown",
-                "restore it from a copy or roll the instant back with Hudi",
-            )
+        record = _WANTED.read(data, path)
         with decoding(path, "the write statistics"):
-            record = _WANTED.read(data, path)
-            operation = record.get("operationType")
-            require(operation is None or isinstance(operation, str), "its operation is not a text")
             by_partition = record.get("partitionToWriteStats") or {}
             lists = [found or () for found in by_partition.values()]
             stats = [stat for found in lists for stat in found]
             return cls(
-                operation=operation,
+                operation=record.get("operationType"),
                 extra=read_text_map(record.get("extraMetadata")),
                 rows=_read_counts(stats, "numWrites"),
                 bytes=_read_counts(stats, "totalWriteBytes"),

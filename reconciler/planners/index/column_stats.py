@@ -20,8 +20,9 @@ from reconciler.hudi.metadata.bound_encoding import (
     find_bound_encoding,
     is_indexed_by_hudi,
 )
-from reconciler.hudi.metadata.own_timeline import KNOWN_VERSIONS, VERSION_8
+from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.table import FILES
+from reconciler.hudi.table.properties import KNOWN_VERSIONS
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
 from reconciler.planners.reasons import pluralize
 
