@@ -187,8 +187,8 @@ def _shown_trials(table: Advice) -> list[LayoutTrial]:
 
 
 def _describe_candidate(candidate: LayoutCandidate) -> str:
-    said = f"{candidate.curve} on {', '.join(candidate.columns)}"
-    return said if candidate.mapping == "rank" else f"{said}, {candidate.mapping} mapping"
+    order = f"{candidate.curve} on {', '.join(candidate.columns)}"
+    return order if candidate.mapping == "rank" else f"{order}, {candidate.mapping} mapping"
 
 
 def _format_error(trial: LayoutTrial) -> str:

@@ -48,7 +48,7 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
 
 
 def reason_lines(rules: Iterable[plan_summary.RuleReasons], terminal: Terminal) -> Iterator[str]:
-    """The files of each rule, with the most frequent reasons; each is said once."""
+    """The files of each rule, with the most frequent reasons."""
     for rule in rules:
         amount = words.format_count(rule.files, "file")
         first, *others = rule.reasons

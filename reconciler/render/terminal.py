@@ -15,7 +15,7 @@ _DEFAULT_WIDTH: Final = 80
 #: narrower terminals get lines of this width
 _MIN_WIDTH: Final = 40
 _BAR_WIDTH: Final = 12
-#: from so many columns on, two bars fit beside the name of a size class
+#: the least columns in which two bars fit behind the name of a size class
 _MIN_WIDE: Final = 72
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _ESCAPE_SEQUENCE: Final = re.compile(r"\x1b\[[0-9;]*m")

@@ -52,7 +52,7 @@ def index_status(state: TableState) -> IndexStatus | None:
     known = state.index_state
     if known is None:
         return None
-    last, said = known.version, known.provenance
+    last, provenance = known.version, known.provenance
     covered = len(known.files) - len(known.missing) if known.wanted else 0
     return IndexStatus(
         declared=(*known.wanted, *known.problems),
@@ -63,7 +63,7 @@ def index_status(state: TableState) -> IndexStatus | None:
         commits_since=None
         if last is None
         else sum(i.requested > last.name.instant for i in state.timeline.commits),
-        columns=() if said is None else tuple(said.columns),
+        columns=() if provenance is None else tuple(provenance.columns),
         files=len(known.files),
         files_covered=covered,
         damaged=(*known.newer, *known.damaged),

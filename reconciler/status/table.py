@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from reconciler.arrays import to_numpy_bools, to_string_array
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.layout.sizing.write_history import PastWrite
 from reconciler.planners.protection import build_table_view
-from reconciler.plans.model import TablePlan
+from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Concurrency, TableSpec
 from reconciler.state.model import PLAN_DIGEST, Savepoint, TableState
@@ -75,19 +76,17 @@ def table_status(
     pending = _pending_instants(state, concurrency)
     sizes = _size_classes(state, is_read)
     zone = find_timeline_zone(spec, state)
+    age = partial(_instant_age, zone=zone, now_ms=state.observed_ms)
     index = index_status(state)
     missed = () if index is None else index.missed_by_hudi
     earliest = plan.impact.earliest_readable_before
-    if lock is not None and lock.age_seconds > concurrency.stale_after:
-        lock = replace(lock, is_stale=True)
+    lock = _mark_stale(lock, concurrency)
+    health = _health_condition(plan, pending, lock, concurrency)
     return TableStatus(
         name=plan.name,
         path=plan.path,
         sync=sync,
-        conditions=(
-            synced_condition(spec, plan),
-            _health_condition(plan, pending, lock, concurrency),
-        ),
+        conditions=(synced_condition(spec, plan), health),
         because=because,
         notes=plan.warnings,
         lock=lock,
@@ -96,12 +95,12 @@ def table_status(
         timezone=spec.timezone or state.timezone,
         last_completed=plan.observed.last_completed,
         earliest_readable=earliest,
-        earliest_readable_age_seconds=_instant_age(earliest, zone, state.observed_ms),
+        earliest_readable_age_seconds=age(earliest),
         files=plan.observed.files,
         bytes=plan.observed.bytes,
         bytes_reclaimable=_reclaimable_bytes(plan),
         small_files=plan.observed.small_files,
-        small_file_share=_round_share(plan.observed.small_files, sum(size.files for size in sizes)),
+        small_file_share=_small_file_share(plan.observed, sizes),
         sizes=sizes,
         active_commits=len(state.timeline.commits),
         oldest_pending_age_seconds=max((p.age_seconds for p in pending), default=None),
@@ -110,14 +109,7 @@ def table_status(
         last_clean=_find_last_clean(state, also_ours=True),
         last_foreign_clean=_find_last_clean(state, also_ours=False),
         last_apply=_find_last_apply(state, zone),
-        layout=layout_status(
-            spec,
-            state,
-            view,
-            plan,
-            age=lambda instant: _instant_age(instant, zone, state.observed_ms),
-            stale_after=concurrency.stale_after,
-        ),
+        layout=layout_status(spec, state, view, plan, age=age, stale_after=concurrency.stale_after),
         index=index,
         writers=writers_status(spec, state, view, writes, missed_by_hudi=missed),
     )
@@ -163,8 +155,15 @@ def _reclaimable_bytes(plan: TablePlan) -> int | None:
     return plan.impact.bytes_removed if is_planned else None
 
 
-def _round_share(part: int, whole: int) -> float | None:
-    return round(part / whole, 6) if whole else None
+def _mark_stale(lock: LockStatus | None, concurrency: Concurrency) -> LockStatus | None:
+    if lock is None or lock.age_seconds <= concurrency.stale_after:
+        return lock
+    return replace(lock, is_stale=True)
+
+
+def _small_file_share(observed: Observed, sizes: Sequence[SizeClass]) -> float | None:
+    files = sum(size.files for size in sizes)
+    return round(observed.small_files / files, 6) if files else None
 
 
 def _parse_instant(instant: str, zone: tzinfo | None) -> datetime | None:
