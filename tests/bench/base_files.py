@@ -37,7 +37,7 @@ AVRO = {
 }
 
 
-def cpu(work: Callable[[], object]) -> float:
+def cpu_seconds(work: Callable[[], object]) -> float:
     """Return the CPU seconds of a call, the median of three."""
     found = []
     for _ in range(3):
@@ -47,12 +47,12 @@ def cpu(work: Callable[[], object]) -> float:
     return statistics.median(found)
 
 
-def uuids(count: int, random: np.random.Generator) -> pa.Array:
+def make_uuids(count: int, random: np.random.Generator) -> pa.Array:
     bits = random.bytes(16 * count)
     return pa.array([str(uuid.UUID(bytes=bits[at : at + 16])) for at in range(0, len(bits), 16)])
 
 
-def rows(keys: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
+def make_rows(keys: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
     count = len(keys)
     text = {
         META_COLUMNS[0]: pa.array(["20240101000000000"] * count),
@@ -70,7 +70,7 @@ def rows(keys: pa.Array, random: np.random.Generator) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(text | data)
 
 
-def written(batches: list[pa.RecordBatch], schema: FileSchema, form: BaseFileSettings) -> None:
+def write_files(batches: list[pa.RecordBatch], schema: FileSchema, form: BaseFileSettings) -> None:
     write_base_file(batches, io.BytesIO(), "f1-0_0-1-2_20240101000000000.parquet", schema, form)
 
 
@@ -80,19 +80,19 @@ def main() -> None:
     count = parser.parse_args().rows
     pa.set_cpu_count(1)
     random = np.random.default_rng(7)
-    keys = uuids(count, random)
+    keys = make_uuids(count, random)
     numbers = pa.array(range(count)).cast(pa.string())
     for name, column in (("UUIDs", keys), ("numbers", numbers)):
         for shape in (BloomShape.from_options(), BloomShape.from_options("SIMPLE", entries=count)):
-            spent = cpu(partial(build_bloom_filter, column, shape))
+            spent = cpu_seconds(partial(build_bloom_filter, column, shape))
             print(f"bloom filter {shape.code}, {name}: {count / spent / 1e6:.1f} M keys/s")
-    batch = rows(keys, random)
+    batch = make_rows(keys, random)
     batches = [batch.slice(at, 65_536) for at in range(0, count, 65_536)]
     schema = FileSchema.from_avro(json.dumps(AVRO), "bench")
     for codec in ("gzip", "snappy", "zstd"):
         for bloom in (BloomShape.from_options(), None):
             form = replace(BaseFileSettings(), codec=codec, bloom=bloom)
-            spent = cpu(partial(written, batches, schema, form))
+            spent = cpu_seconds(partial(write_files, batches, schema, form))
             what = "with" if bloom else "without"
             print(f"base file, {codec}, {what} filter: {spent / count * 1e6:.2f} s per M rows")
 

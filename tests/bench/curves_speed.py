@@ -43,7 +43,7 @@ def cpu_seconds(work: Callable[[], Any], times: int = 3) -> float:
     return min(found)
 
 
-def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> None:
+def print_layout_speed(name: str, table: pa.Table, columns: list[str], **options: Any) -> None:
     """Print the speed of one layout."""
     rows = table.num_rows
     sample = table.take(np.linspace(0, rows - 1, SAMPLE).astype(np.int64))
@@ -64,7 +64,7 @@ def timed(name: str, table: pa.Table, columns: list[str], **options: Any) -> Non
     )
 
 
-def from_ranks(columns: int, rows: int) -> None:
+def print_curve_speed(columns: int, rows: int) -> None:
     """Print the speed of the curves alone."""
     rng = np.random.default_rng(1)
     ranks = [rng.integers(0, 1 << 12, rows, dtype=np.uint16) for _ in range(columns)]
@@ -77,28 +77,28 @@ def main() -> None:
     """Print the speed of every layout."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4_000_000)
-    said = parser.parse_args()
-    table = trips(said.rows).table
+    arguments = parser.parse_args()
+    table = trips(arguments.rows).table
     places = {"pu_lon": 10, "pu_lat": 11, "pickup_us": 7}
     queries = [
         "pu_lon between -73.95 and -73.94 and pu_lat between 40.7 and 40.71",
         "pickup_us = 0",
     ]
     for columns in (["pu_lon", "pu_lat"], table.column_names):
-        from_ranks(len(columns), said.rows)
+        print_curve_speed(len(columns), arguments.rows)
         at = [places[name] for name in columns]
         for curve in ("linear", "z-order", "hilbert", "kd-tree"):
-            timed(curve, table, columns, curve=curve)
-        timed("kd-tree, queries", table, columns, curve="kd-tree", queries=queries)
+            print_layout_speed(curve, table, columns, curve=curve)
+        print_layout_speed("kd-tree, queries", table, columns, curve="kd-tree", queries=queries)
         for curve in ("z-order", "hilbert"):
-            timed(
+            print_layout_speed(
                 f"{curve}, direct", table, columns, curve=curve, direct=DirectMapping(positions=at)
             )
-    numbers = np.random.default_rng(2).integers(0, 10**9, said.rows)
+    numbers = np.random.default_rng(2).integers(0, 10**9, arguments.rows)
     text = pa.array(numbers).cast(pa.string())
     table = pa.table({"customer": text, "pickup_us": table["pickup_us"]})
     for curve in ("linear", "z-order", "hilbert", "kd-tree"):
-        timed(f"{curve}, text", table, table.column_names, curve=curve)
+        print_layout_speed(f"{curve}, text", table, table.column_names, curve=curve)
 
 
 if __name__ == "__main__":

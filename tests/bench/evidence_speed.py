@@ -68,11 +68,13 @@ def add_metadata_table(table: Path, shape: Shape, schema: str) -> None:
         f"p{partition:06d}": [shape.name(partition, group, 0) for group in range(GROUPS)]
         for partition in range(shape.partitions)
     }
-    put(table, "files", "files", listing(names, table, schema), schema)
-    put(table, "column_stats", "col-stats", statistics(names, schema), schema)
+    write_hfile(table, "files", "files", listing(names, table, schema), schema)
+    write_hfile(table, "column_stats", "col-stats", statistics(names, schema), schema)
 
 
-def put(table: Path, partition: str, group: str, cells: list[tuple[bytes, bytes]], schema: str):
+def write_hfile(
+    table: Path, partition: str, group: str, cells: list[tuple[bytes, bytes]], schema: str
+):
     folder = table / ".hoodie/metadata" / partition
     folder.mkdir()
     data = hfile_writer.encode_hfile(sorted(cells), schema)
@@ -131,7 +133,7 @@ def weigh_down_footers(table: Path) -> None:
         template.write_bytes(sink.getvalue())
 
 
-def told(folder: Path) -> str:
+def read_overlap(folder: Path) -> str:
     """Return the overlap that the plan reports, and its other warnings."""
     (table,) = json.loads((folder / "p.json").read_bytes())["tables"]
     overlaps = [f["actual"] for f in table["drift"] if "overlap" in f["field"].lower()]
@@ -176,14 +178,14 @@ def main() -> None:
         make_table(table, shape)
         weigh_down_footers(table)
         add_metadata_table(table, shape, schema_of_records(folder / "indexed"))
-        for name, said in SPECS.items():
+        for name, block_text in SPECS.items():
             live = "files" if "footers" in name else "column_stats,files"
-            block = said.replace("%s", str(MAX_FOOTERS // GROUPS))
+            block = block_text.replace("%s", str(MAX_FOOTERS // GROUPS))
             for _ in range(asked.times):
                 cpu, wall = plan(table, folder, block, live)
                 print(
                     f"{shape.files} files, {name:30}{cpu:7.2f} CPU s {wall:7.2f} s; "
-                    + told(folder),
+                    + read_overlap(folder),
                     flush=True,
                 )
 

@@ -116,7 +116,7 @@ def stats(least: pa.Array, greatest: pa.Array) -> ColumnStats:
     )
 
 
-def ask(files: int, turns: int) -> bool:
+def measure_queries(files: int, turns: int) -> bool:
     """Measure each predicate cold and warm; return whether the goals are met."""
     table = ROOT / f"ask-{files}"
     storage = open_storage(str(table))
@@ -126,23 +126,25 @@ def ask(files: int, turns: int) -> bool:
         publish_version(storage, list_versions(storage), "20260101120000000", data.to_pybytes())
     is_met = True
     for name, where in ASKED.items():
-        told = [once(table, where) for _ in range(turns)]
-        cold = median([cost for cost, _, _ in told])
-        warm = statistics.median(seconds for _, seconds, _ in told)
+        measured = [query_in_new_process(table, where) for _ in range(turns)]
+        cold = median([cost for cost, _, _ in measured])
+        warm = statistics.median(seconds for _, seconds, _ in measured)
         is_met &= cold.wall <= GOAL_FROM_DISK and warm <= GOAL_WARM
-        print(f"{name:16} from disk {cold}   warm {warm * 1000:7.1f} ms   {told[0][2]} files")
-    print(f"goals: {GOAL_FROM_DISK} s from disk, {GOAL_WARM * 1000:.0f} ms warm:", verdict(is_met))
+        print(f"{name:16} from disk {cold}   warm {warm * 1000:7.1f} ms   {measured[0][2]} files")
+    print(
+        f"goals: {GOAL_FROM_DISK} s from disk, {GOAL_WARM * 1000:.0f} ms warm:", goal_text(is_met)
+    )
     return is_met
 
 
-def once(table: Path, where: str) -> tuple[Cost, float, int]:
+def query_in_new_process(table: Path, where: str) -> tuple[Cost, float, int]:
     """Measure in a new process, without the imports, which every read needs anyway."""
     command = [sys.executable, "-m", "tests.bench.index_speed", "--ask", str(table), where]
     cost, warm, kept = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return Cost(**cost), warm, kept
 
 
-def asked(table: str, where: str) -> None:
+def query_once(table: str, where: str) -> None:
     """Read the needed part of the index and evaluate the predicate, twice."""
     import resource  # noqa: PLC0415
 
@@ -176,21 +178,22 @@ def asked(table: str, where: str) -> None:
 # --- to build it ---------------------------------------------------------------------------------
 
 
-def build(files: int, turns: int, *, is_beside: bool) -> bool:
+def measure_builds(files: int, turns: int, *, is_beside: bool) -> bool:
     """Measure our build and Hudi's; return whether the goal is met."""
     table = ROOT / f"build-{files}"
     if not (table / ".hoodie" / "timeline").is_dir():
         make(table, files)
     columns = City().trips(0, 1, 1).column_names
-    ours = median([our_build(table, columns) for _ in range(turns)])
+    ours = median([measure_our_build(table, columns) for _ in range(turns)])
     print(f"reconciler        {ours}")
     if not is_beside:
         return True
-    first, hudi = hudi_build(table, columns, turns)
+    first, hudi = measure_hudi_build(table, columns, turns)
     print(f"Hudi 1.2.0, first {first}\nHudi 1.2.0, warm  {hudi}")
     is_met = ours.cpu <= GOAL_BUILD * hudi.cpu
     print(
-        f"{hudi.cpu / ours.cpu:.1f} times less CPU; at least {1 / GOAL_BUILD:.0f}:", verdict(is_met)
+        f"{hudi.cpu / ours.cpu:.1f} times less CPU; at least {1 / GOAL_BUILD:.0f}:",
+        goal_text(is_met),
     )
     return is_met
 
@@ -225,11 +228,11 @@ def make(table: Path, files: int) -> None:
         shape = Shape(partitions=files // 100, groups=100, versions=1)
         make_table(table, shape, base=base, schema=schema)
     properties = table / ".hoodie" / "hoodie.properties"
-    said = properties.read_text().replace("fields=id", "fields=trip_id")
-    properties.write_text(said.replace("ordering.fields=ts", "ordering.fields=pickup_us"))
+    arguments = properties.read_text().replace("fields=id", "fields=trip_id")
+    properties.write_text(arguments.replace("ordering.fields=ts", "ordering.fields=pickup_us"))
 
 
-def our_build(table: Path, columns: list[str]) -> Cost:
+def measure_our_build(table: Path, columns: list[str]) -> Cost:
     """Run ``reconciler apply`` of a spec with an index in a new process."""
     shutil.rmtree(table / ".hoodie" / ".zindex", ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -242,7 +245,7 @@ def our_build(table: Path, columns: list[str]) -> Cost:
         program = Path(sys.executable).parent / "reconciler"
         command = [str(program), "apply", str(spec), "--auto-approve"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
-        cost = watched(process)
+        cost = measure_process(process)
     if process.returncode:
         raise SystemExit(f"reconciler apply ended with {process.returncode}")
     if not list_versions(open_storage(str(table))).valid:
@@ -250,7 +253,7 @@ def our_build(table: Path, columns: list[str]) -> Cost:
     return cost
 
 
-def watched(process: subprocess.Popen[bytes]) -> Cost:
+def measure_process(process: subprocess.Popen[bytes]) -> Cost:
     """Return the cost of a process and its children until it ends."""
     started = time.perf_counter()
     cpu, memory = 0.0, 0
@@ -262,7 +265,7 @@ def watched(process: subprocess.Popen[bytes]) -> Cost:
     return Cost(cpu=cpu, wall=time.perf_counter() - started, megabytes=memory / 2**20)
 
 
-def hudi_build(table: Path, columns: list[str], turns: int) -> tuple[Cost, Cost]:
+def measure_hudi_build(table: Path, columns: list[str], turns: int) -> tuple[Cost, Cost]:
     """Return the first cost in a JVM, and the median of the later ones."""
     hudi = RealHudi("1.2.0", heap="4g!", timeout=3600)
     options = {
@@ -284,7 +287,7 @@ def hudi_build(table: Path, columns: list[str], turns: int) -> tuple[Cost, Cost]
     return costs[0], median(costs[1:])
 
 
-def verdict(is_met: bool) -> str:
+def goal_text(is_met: bool) -> str:
     return "met" if is_met else "MISSED"
 
 
@@ -295,15 +298,17 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--no-hudi", action="store_true")
     parser.add_argument("--ask", nargs=2, help=argparse.SUPPRESS)
-    said = parser.parse_args()
-    if said.ask:
-        asked(*said.ask)
+    arguments = parser.parse_args()
+    if arguments.ask:
+        query_once(*arguments.ask)
         return 0
     is_met = True
-    if said.only != "build":
-        is_met &= ask(said.files or 1_000_000, said.turns)
-    if said.only != "ask":
-        is_met &= build(said.files or 10_000, said.turns, is_beside=not said.no_hudi)
+    if arguments.only != "build":
+        is_met &= measure_queries(arguments.files or 1_000_000, arguments.turns)
+    if arguments.only != "ask":
+        is_met &= measure_builds(
+            arguments.files or 10_000, arguments.turns, is_beside=not arguments.no_hudi
+        )
     return int(not is_met)
 
 

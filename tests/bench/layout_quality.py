@@ -57,7 +57,7 @@ Z_ORDERS = ("Hudi z-order", "Delta z-order", "Iceberg z-order")
 PEERS = ("Hudi z-order", "Hudi Hilbert", "Delta z-order", "Iceberg z-order")
 
 
-def evenly(key: np.ndarray, files: int) -> Files:
+def split_evenly(key: np.ndarray, files: int) -> Files:
     """Return files with exactly equal numbers of rows."""
     found = np.empty(key.shape[1], np.int64)
     found[sort_by_key(key)] = np.arange(key.shape[1]) * files // key.shape[1]
@@ -77,7 +77,7 @@ def by_hudi(curve: str) -> Callable[[Data], Files]:
             curve=curve,
             direct=DirectMapping(positions=places),
         )
-        return evenly(compute_keys(layout, data.table), data.files)
+        return split_evenly(compute_keys(layout, data.table), data.files)
 
     return peer
 
@@ -89,7 +89,7 @@ def by_delta(data: Data) -> Files:
         values = data.table[name].to_numpy()
         ranges = np.quantile(values, np.linspace(0, 1, 1001)[1:-1], method="lower")
         ids.append(np.searchsorted(ranges, values).astype(np.uint16))
-    return evenly(interleave_bits(ids, 10), data.files)
+    return split_evenly(interleave_bits(ids, 10), data.files)
 
 
 def by_iceberg(data: Data) -> Files:
@@ -99,7 +99,7 @@ def by_iceberg(data: Data) -> Files:
         column = data.table[name].combine_chunks()
         wide = pa.int64() if pa.types.is_integer(column.type) else pa.float64()
         lanes.append(fixed_lanes(column.cast(wide), name)[0])
-    return evenly(interleave_bits(lanes, 64), data.files)
+    return split_evenly(interleave_bits(lanes, 64), data.files)
 
 
 def by_us(data: Data, *, curve: str, queries: bool = False) -> Files:
@@ -153,7 +153,7 @@ def shares_read(data: Data, file: np.ndarray, queries: Sequence[Query]) -> np.nd
     return np.array(found)
 
 
-def measured(data: Data) -> dict[str, float]:
+def measure_shares(data: Data) -> dict[str, float]:
     """Print a line per layout; return the mean share of the mix by layout."""
     layouts: dict[str, Callable[[], Files]] = {
         "Hudi z-order": lambda: by_hudi("z-order")(data),
@@ -187,7 +187,7 @@ def kinds(data: Data, shares: np.ndarray) -> list[np.ndarray]:
     return np.split(shares, [50, 80] if data.name == "trips" else 6)
 
 
-def held(what: str, share: float, limit: float) -> bool:
+def print_goal(what: str, share: float, limit: float) -> bool:
     """Print and return whether a goal is met."""
     ok = share <= limit
     print(f"{'met   ' if ok else 'MISSED'} {what}: {share:.4f}, at most {limit:.4f}")
@@ -199,23 +199,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--pair-rows", type=int, default=1_000_000)
-    said = parser.parse_args()
-    means = measured(trips(said.rows))
+    arguments = parser.parse_args()
+    means = measure_shares(trips(arguments.rows))
     tree, told = means["kd-tree"], means["kd-tree, queries declared"]
     best_z = min(means[name] for name in Z_ORDERS)
     best = min(means[name] for name in PEERS)
     print()
     goals = [
-        held("kd-tree, 0.70 of the best z-order", tree, 0.70 * best_z),
-        held("kd-tree, 0.90 of Hudi's Hilbert", tree, 0.90 * means["Hudi Hilbert"]),
-        held("queries declared, 0.62 of the best", told, 0.62 * best),
+        print_goal("kd-tree, 0.70 of the best z-order", tree, 0.70 * best_z),
+        print_goal("kd-tree, 0.90 of Hudi's Hilbert", tree, 0.90 * means["Hudi Hilbert"]),
+        print_goal("queries declared, 0.62 of the best", told, 0.62 * best),
     ]
-    for data in pairs(said.pair_rows):
-        means = measured(data)
+    for data in pairs(arguments.pair_rows):
+        means = measure_shares(data)
         best = min(means[name] for name in PEERS)
-        goals.append(held(f"{data.name}: kd-tree, the best", means["kd-tree"], best))
+        goals.append(print_goal(f"{data.name}: kd-tree, the best", means["kd-tree"], best))
         told = means["kd-tree, queries declared"]
-        goals.append(held(f"{data.name}: queries declared, the best", told, best))
+        goals.append(print_goal(f"{data.name}: queries declared, the best", told, best))
     sys.exit(0 if all(goals) else 1)
 
 

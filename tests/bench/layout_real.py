@@ -93,7 +93,7 @@ def pair_case(folder: Path, data: Data) -> Case:
     )
 
 
-def rewritten(peer: Peer, case: Case, queries: Sequence[str] = ()) -> list[str]:
+def cluster_files(peer: Peer, case: Case, queries: Sequence[str] = ()) -> list[str]:
     """Cluster into the wanted number of files, or the nearest that the system offers."""
     peer.fresh(case.rows, case.key)
     size = sum(file.stat().st_size for file in peer.table.rglob("*.parquet"))
@@ -122,75 +122,77 @@ def _kept(peer: Peer, found: Sequence[str]) -> list[str]:
     return [str(link) for link in links]
 
 
-def told(case: Case, name: str, files: Sequence[str]) -> float:
+def print_shares(case: Case, name: str, files: Sequence[str]) -> float:
     """Print a line; return the mean share over the mix."""
     found = read_file_ranges(files, case.columns)
     if found.rows.sum() != case.count:
         raise SystemExit(f"{name}: {found.rows.sum()} rows of {case.count}")
     share = float(found.shares_read(case.mix).mean())
-    even = evenness(found)
+    even = size_range(found)
     print(f"{name:27} {share:.4f}  {len(files)} files, {even[0]:.2f} to {even[1]:.2f}", flush=True)
     return share
 
 
-def evenness(found: FooterRanges) -> tuple[float, float]:
+def size_range(found: FooterRanges) -> tuple[float, float]:
     """Return the smallest and the largest file relative to the mean."""
     return found.bytes.min() / found.bytes.mean(), found.bytes.max() / found.bytes.mean()
 
 
-def measured(case: Case, said: argparse.Namespace) -> dict[str, float]:
+def measure_shares(case: Case, arguments: argparse.Namespace) -> dict[str, float]:
     """Return the mean share of the mix by system."""
     folder = case.rows.parent
     print(f"\n{case.name}: {case.count} rows, {case.files} files, {len(case.mix)} queries")
     means = {}
     for system in PEERS:
-        with Peer(system, said.heap, folder) as peer:
-            means[system] = told(case, NAMES[system], rewritten(peer, case))
+        with Peer(system, arguments.heap, folder) as peer:
+            means[system] = print_shares(case, NAMES[system], cluster_files(peer, case))
     declared = [where(query) for query in case.declared]
     with ExitStack() as running:
         ours = None
-        if said.ours == "apply":
-            ours = running.enter_context(Peer("ours", said.our_heap, folder))
+        if arguments.ours == "apply":
+            ours = running.enter_context(Peer("ours", arguments.our_heap, folder))
         for name, queries in zip(OURS, ([], declared), strict=True):
             if ours is not None:
-                found = rewritten(ours, case, queries)
+                found = cluster_files(ours, case, queries)
             else:
                 aside = folder / "written"
                 found = write_layout_files(
                     case.rows, aside, case.columns, case.key, case.files, queries
                 )
-            means[name] = told(case, name, found)
+            means[name] = print_shares(case, name, found)
     return means
 
 
-def held(what: str, share: float, limit: float) -> bool:
+def print_goal(what: str, share: float, limit: float) -> bool:
     """Print and return whether a goal is met."""
     ok = share <= limit
     print(f"{'met   ' if ok else 'MISSED'} {what}: {share:.4f}, at most {limit:.4f}")
     return ok
 
 
-def goals(case: Case, means: dict[str, float]) -> bool:
+def print_goals(case: Case, means: dict[str, float]) -> bool:
     """Print which goals are met and return whether all are."""
     tree, told_of = (means[name] for name in OURS)
     best = min(means[system] for system in PEERS)
     if case.name != "trips":
-        return all([held("kd-tree, the best", tree, best), held("declared", told_of, best)])
+        return all(
+            [print_goal("kd-tree, the best", tree, best), print_goal("declared", told_of, best)]
+        )
     best_z = min(means[system] for system in Z_ORDERS)
     return all(
         [
-            held("kd-tree, 0.70 of the best z-order", tree, 0.70 * best_z),
-            held("kd-tree, 0.90 of Hudi's Hilbert", tree, 0.90 * means["hudi-hilbert"]),
-            held("queries declared, 0.62 of the best", told_of, 0.62 * best),
+            print_goal("kd-tree, 0.70 of the best z-order", tree, 0.70 * best_z),
+            print_goal("kd-tree, 0.90 of Hudi's Hilbert", tree, 0.90 * means["hudi-hilbert"]),
+            print_goal("queries declared, 0.62 of the best", told_of, 0.62 * best),
         ]
     )
 
 
-def cases(folder: Path, said: argparse.Namespace) -> Iterable[Case]:
-    if said.only in (None, "trips"):
-        yield trips_case(folder, said.rows)
-    for data in pairs(said.pair_rows):
-        if said.only in (None, data.name):
+def cases(folder: Path, arguments: argparse.Namespace) -> Iterable[Case]:
+    if arguments.only in (None, "trips"):
+        yield trips_case(folder, arguments.rows)
+    for data in pairs(arguments.pair_rows):
+        if arguments.only in (None, data.name):
             yield pair_case(folder, data)
 
 
@@ -203,8 +205,11 @@ def main() -> int:
     parser.add_argument("--heap", default="4g", help="of the other systems' JVM")
     parser.add_argument("--our-heap", default="1g", help="of our driver's JVM")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "peers")
-    said = parser.parse_args()
-    met = [goals(case, measured(case, said)) for case in cases(said.folder.resolve(), said)]
+    arguments = parser.parse_args()
+    met = [
+        print_goals(case, measure_shares(case, arguments))
+        for case in cases(arguments.folder.resolve(), arguments)
+    ]
     return int(not all(met))
 
 

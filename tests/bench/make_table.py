@@ -102,8 +102,8 @@ def make_table(
     timeline = root / ".hoodie" / "timeline"
     (timeline / "history").mkdir(parents=True)
     (root / ".hoodie" / ".temp").mkdir()
-    said = "".join(f"{key}={value}\n" for key, value in _PROPERTIES.items())
-    (root / ".hoodie" / "hoodie.properties").write_text(said)
+    arguments = "".join(f"{key}={value}\n" for key, value in _PROPERTIES.items())
+    (root / ".hoodie" / "hoodie.properties").write_text(arguments)
     templates = _templates(root / ".hoodie" / ".temp", shape.files, base)
     size = 0
     for partition in range(shape.partitions):

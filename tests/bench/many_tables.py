@@ -116,12 +116,12 @@ def _cost(specs: Path, at_once: int, latency: float) -> str:
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
     assert process.stdout is not None
-    said = json.loads(process.stdout.read())
+    result = json.loads(process.stdout.read())
     _, _, usage = os.wait4(process.pid, 0)
     cpu, wall = usage.ru_utime + usage.ru_stime, time.perf_counter() - started
     return (
         f"{cpu:.1f} CPU s, {wall:.1f} s, {usage.ru_maxrss / 1024:.0f} MB peak; "
-        f"{said['changes']} with changes, {said['errors']} with errors"
+        f"{result['changes']} with changes, {result['errors']} with errors"
     )
 
 

@@ -67,7 +67,7 @@ class Hudi:
         self.spark = spark
 
     def load(self, rows: DataFrame, table: Path, key: str) -> None:
-        said = self.QUIET | {
+        settings = self.QUIET | {
             "hoodie.table.name": "bench",
             "hoodie.datasource.write.recordkey.field": key,
             "hoodie.datasource.write.partitionpath.field": "",
@@ -78,13 +78,13 @@ class Hudi:
             "hoodie.bulkinsert.sort.mode": "NONE",
             "hoodie.parquet.compression.codec": "snappy",
         }
-        rows.write.format("hudi").options(**said).mode("overwrite").save(f"file://{table}")
+        rows.write.format("hudi").options(**settings).mode("overwrite").save(f"file://{table}")
 
     def cluster(
         self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
     ) -> None:
         del queries
-        said = self.QUIET | {
+        settings = self.QUIET | {
             "hoodie.clustering.plan.strategy.target.file.max.bytes": target,
             "hoodie.parquet.max.file.size": target,
             "hoodie.clustering.plan.strategy.small.file.limit": WHOLE,
@@ -93,15 +93,15 @@ class Hudi:
             "hoodie.parquet.compression.codec": "snappy",
         }
         if not exact:
-            self._call(table, columns, "scheduleAndExecute", said)
+            self._call(table, columns, "scheduleAndExecute", settings)
             return
-        self._call(table, columns, "schedule", said)
+        self._call(table, columns, "schedule", settings)
         for name in ("clustering.plan.strategy.target.file.max.bytes", "parquet.max.file.size"):
-            said[f"hoodie.{name}"] = 10 * target  # else a task makes several files
-        self._call(table, columns, "execute", said)
+            settings[f"hoodie.{name}"] = 10 * target  # else a task makes several files
+        self._call(table, columns, "execute", settings)
 
-    def _call(self, table: Path, columns: Sequence[str], op: str, said: dict[str, Any]) -> None:
-        options = ",".join(f"{name}={value}" for name, value in said.items())
+    def _call(self, table: Path, columns: Sequence[str], op: str, settings: dict[str, Any]) -> None:
+        options = ",".join(f"{name}={value}" for name, value in settings.items())
         self.spark.sql(
             f"call run_clustering(path => 'file://{table}', order => '{','.join(columns)}', "
             f"order_strategy => '{self.CURVE}', op => '{op}', options => '{options}')"
@@ -137,8 +137,8 @@ class Delta:
         del exact, queries
         for name in ("maxFileSize", "minFileSize"):
             self.spark.conf.set(f"spark.databricks.delta.optimize.{name}", str(target))
-        said = f"optimize delta.`file://{table}` zorder by ({','.join(columns)})"
-        self.spark.sql(said).collect()
+        statement = f"optimize delta.`file://{table}` zorder by ({','.join(columns)})"
+        self.spark.sql(statement).collect()
 
     def files(self, table: Path) -> list[str]:
         return _local(self.spark.read.format("delta").load(f"file://{table}").inputFiles())
@@ -175,14 +175,14 @@ class Iceberg:
         self, table: Path, columns: Sequence[str], target: int, *, exact: bool, queries: list[str]
     ) -> None:
         del queries
-        said = {
+        settings = {
             "rewrite-all": "true",
             "target-file-size-bytes": target,
             "max-file-group-size-bytes": WHOLE,
         }
         if exact:
-            said["max-file-size-bytes"] = 10 * target  # else a task makes several files
-        options = ",".join(f"'{name}','{value}'" for name, value in said.items())
+            settings["max-file-size-bytes"] = 10 * target  # else a task makes several files
+        options = ",".join(f"'{name}','{value}'" for name, value in settings.items())
         self.spark.sql(
             f"call ice.system.rewrite_data_files(table => '{self._name(table)[4:]}', "
             f"strategy => 'sort', sort_order => 'zorder({','.join(columns)})', "
@@ -218,7 +218,7 @@ class Ours:
             "files": {"target": target, "small": WHOLE},
             "clustering": clustering,
             "queries": [
-                {"name": f"query {nth}", "where": said} for nth, said in enumerate(queries)
+                {"name": f"query {nth}", "where": where} for nth, where in enumerate(queries)
             ],
             "concurrency": {"lock": {"provider": "filesystem", "path": ".hoodie", "expire": 0}},
         }
@@ -264,12 +264,16 @@ def open_session(system: str, heap: str, folder: str) -> SparkSession:
     return spark
 
 
-def load_rows(spark: SparkSession, system: System, said: dict[str, Any]) -> None:
+def load_rows(spark: SparkSession, system: System, request: dict[str, Any]) -> None:
     """Create the table with a file for every file of ``rows``."""
-    biggest = max(file.stat().st_size for file in Path(said["rows"]).glob("*.parquet"))
+    biggest = max(file.stat().st_size for file in Path(request["rows"]).glob("*.parquet"))
     for name in ("maxPartitionBytes", "openCostInBytes"):
         spark.conf.set(f"spark.sql.files.{name}", str(biggest))
-    system.load(spark.read.parquet(f"file://{said['rows']}"), Path(said["table"]), said["key"])
+    system.load(
+        spark.read.parquet(f"file://{request['rows']}"),
+        Path(request["table"]),
+        request["key"],
+    )
 
 
 def main() -> None:
@@ -280,14 +284,14 @@ def main() -> None:
     system = SYSTEMS[sys.argv[1]](spark)
     print("{}", file=answers, flush=True)
     for line in sys.stdin:
-        said = json.loads(line)
-        table, answer = Path(said["table"]), None
-        match said["do"]:
+        request = json.loads(line)
+        table, answer = Path(request["table"]), None
+        match request["do"]:
             case "load":
-                load_rows(spark, system, said)
+                load_rows(spark, system, request)
             case "cluster":
-                more = {"exact": said["exact"], "queries": said["queries"]}
-                system.cluster(table, said["columns"], said["target"], **more)
+                more = {"exact": request["exact"], "queries": request["queries"]}
+                system.cluster(table, request["columns"], request["target"], **more)
             case "files":
                 answer = system.files(table)
         print(json.dumps({"answer": answer}), file=answers, flush=True)

@@ -99,9 +99,9 @@ class Peer:
         found: list[str] = self.ask("files")
         return sorted(found)
 
-    def ask(self, do: str, **said: Any) -> Any:
+    def ask(self, do: str, **arguments: Any) -> Any:
         assert self._process.stdin is not None
-        line = json.dumps({"do": do, "table": str(self.table), **said})
+        line = json.dumps({"do": do, "table": str(self.table), **arguments})
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
         return self._answer().get("answer")

@@ -97,19 +97,21 @@ def main() -> None:
     parser.add_argument("--versions", type=int, default=10)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--no-hudi", action="store_true")
-    said = parser.parse_args()
-    shape = Shape(partitions=said.partitions, groups=said.groups, versions=said.versions)
+    arguments = parser.parse_args()
+    shape = Shape(
+        partitions=arguments.partitions, groups=arguments.groups, versions=arguments.versions
+    )
     table = ROOT / ".bench" / f"{shape.partitions}x{shape.groups}x{shape.versions}"
     if not (table / ".hoodie" / "timeline").is_dir():
         print(f"making {shape.files} files in {shape.partitions} partitions", file=sys.stderr)
         make_table(table, shape)
     compileall.compile_dir(ROOT / "reconciler", quiet=1)  # as pip leaves an installed package
     with tempfile.TemporaryDirectory() as folder:
-        ours = median([our_plan(table, Path(folder)) for _ in range(said.times)])
+        ours = median([our_plan(table, Path(folder)) for _ in range(arguments.times)])
     print(f"reconciler plan   {ours.cpu:8.2f} CPU s {ours.wall:8.2f} s {ours.megabytes:7.0f} MB")
-    if said.no_hudi:
+    if arguments.no_hudi:
         return
-    hudi = median(hudi_plan(table, said.times))
+    hudi = median(hudi_plan(table, arguments.times))
     print(f"Hudi 1.2.0, warm  {hudi.cpu:8.2f} CPU s {hudi.wall:8.2f} s")
     print(f"{hudi.cpu / ours.cpu:.1f} times less CPU; {ours.files} files to remove")
     if ours.files != hudi.files:

@@ -50,7 +50,7 @@ class Measured:
     total: int
 
 
-def loaded(folder: Path, rows: int, heap: str) -> Path:
+def copy_table(folder: Path, rows: int, heap: str) -> Path:
     """Return a linked copy of the table that real Hudi wrote."""
     files = trip_files(folder / "rows", rows)
     if not (folder / "loaded" / "hudi").is_dir():
@@ -77,7 +77,9 @@ def spec_of(table: Path, curve: str, files: int, queries: list[str]) -> Path:
         "timezone": "UTC",
         "files": {"target": size // files + 1, "small": WHOLE},
         "clustering": {"columns": COLUMNS, "curve": curve, "when": "always"},
-        "queries": [{"name": f"query {nth}", "where": said} for nth, said in enumerate(queries)],
+        "queries": [
+            {"name": f"query {nth}", "where": arguments} for nth, arguments in enumerate(queries)
+        ],
         "concurrency": {"lock": {"provider": "filesystem", "path": ".hoodie", "expire": 0}},
     }
     whole = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "bench"}}
@@ -86,7 +88,7 @@ def spec_of(table: Path, curve: str, files: int, queries: list[str]) -> Path:
     return file
 
 
-def measured(files: list[Path], queries: list[str]) -> Measured:
+def measure_reads(files: list[Path], queries: list[str]) -> Measured:
     """Measure what queries read of files, by their footers."""
     schema = pq.read_schema(files[0])
     index = index_footers(
@@ -98,17 +100,17 @@ def measured(files: list[Path], queries: list[str]) -> Measured:
     return Measured(files=found.files, bytes=found.bytes, total=int(index.size.sum()))
 
 
-def compared(plan: Plan, after: Measured, *, every: bool) -> bool:
+def print_errors(plan: Plan, after: Measured, *, every: bool) -> bool:
     """Print the errors of the predictions; return whether all are within limits."""
-    said = plan.tables[0].predictions
-    files = np.array([one["filesAfter"] for one in said])
-    size = np.array([one["bytesAfter"] for one in said])
-    bars = np.array([one["error"] for one in said])
+    predictions = plan.tables[0].predictions
+    files = np.array([one["filesAfter"] for one in predictions])
+    size = np.array([one["bytesAfter"] for one in predictions])
+    bars = np.array([one["error"] for one in predictions])
     off_files, off_bytes = np.abs(files - after.files), np.abs(size - after.bytes)
     holds = off_files <= np.maximum(SHARE * after.files, FILES)
     holds_bytes = off_bytes <= np.maximum(SHARE * after.bytes, BYTES * after.total)
     within = (off_files <= bars * files) & (off_bytes <= bars * size)
-    for nth, one in enumerate(said):
+    for nth, one in enumerate(predictions):
         if every or not (holds[nth] and holds_bytes[nth]):
             print(
                 f"  {one['query']:10} {one['filesBefore']:4} → {files[nth]:4} ±{bars[nth]:.0%}, "
@@ -123,10 +125,10 @@ def compared(plan: Plan, after: Measured, *, every: bool) -> bool:
     return bool(holds.all() and holds_bytes.all())
 
 
-def run(said: argparse.Namespace, spark: SparkSession, curve: str, folder: Path) -> bool:
-    table = loaded(folder, said.rows, said.heap)
+def run(arguments: argparse.Namespace, spark: SparkSession, curve: str, folder: Path) -> bool:
+    table = copy_table(folder, arguments.rows, arguments.heap)
     queries = [where(query) for query in query_mix(folder / "rows")]
-    specs = reconciler.load_specs(spec_of(table, curve, said.files, queries))
+    specs = reconciler.load_specs(spec_of(table, curve, arguments.files, queries))
     before = set(table.glob("*.parquet"))
     wall, cpu = time.monotonic(), time.process_time()
     plan = reconciler.plan(specs)
@@ -139,7 +141,7 @@ def run(said: argparse.Namespace, spark: SparkSession, curve: str, folder: Path)
         raise SystemExit(f"the clustering was not applied: {result}")
     files = sorted(set(table.glob("*.parquet")) - before)
     print(f"  {len(before)} files became {len(files)}")
-    return compared(plan, measured(files, queries), every=said.all)
+    return print_errors(plan, measure_reads(files, queries), every=arguments.all)
 
 
 def main() -> int:
@@ -151,14 +153,14 @@ def main() -> int:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--heap", default="1g", help="of the driver's JVM")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "peers")
-    said = parser.parse_args()
-    forecast_input.MAX_GROUPS = said.groups
+    arguments = parser.parse_args()
+    forecast_input.MAX_GROUPS = arguments.groups
     os.environ["PYSPARK_PYTHON"] = sys.executable
     use_java()
-    folder = said.folder.resolve() / f"trips-{said.rows}"
+    folder = arguments.folder.resolve() / f"trips-{arguments.rows}"
     (folder / "work").mkdir(parents=True, exist_ok=True)
-    spark = open_session("ours", said.heap, str(folder / "work"))
-    held = [run(said, spark, curve, folder) for curve in said.curve]
+    spark = open_session("ours", arguments.heap, str(folder / "work"))
+    held = [run(arguments, spark, curve, folder) for curve in arguments.curve]
     return int(not all(held))
 
 

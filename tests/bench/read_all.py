@@ -1,7 +1,7 @@
 """Compare our reader with real Hudi on every zipped table below a folder.
 
 python -m tests.bench.read_all FOLDER                Hudi 1.2.0, and 0.15.0 for version 6 tables
-python -m tests.bench.read_all FOLDER --keep KEPT    keeps what Hudi said; again, it is not asked
+python -m tests.bench.read_all FOLDER --keep KEPT    keeps the answers of Hudi for the next run
 
 A line a table, what is wrong below it, a summary last; exit code 1 when anything is wrong.
 """
@@ -39,7 +39,7 @@ def archives(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def compared(archive: Path, kept: Path, hudi: Callable[[str], RealHudi]) -> Counter[str]:
+def compare_table(archive: Path, kept: Path, hudi: Callable[[str], RealHudi]) -> Counter[str]:
     """Print the differences for a table; return their number by kind."""
     count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -80,9 +80,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as unkept:
         for archive in archives(given.folder):
             if given.only in str(archive):
-                found = compared(archive, given.keep or Path(unkept), hudi)
-                said = ", ".join(f"{many} {what}" for what, many in found.items() if many)
-                print(f"{archive.relative_to(given.folder)}: {said}", flush=True)
+                found = compare_table(archive, given.keep or Path(unkept), hudi)
+                counts = ", ".join(f"{many} {what}" for what, many in found.items() if many)
+                print(f"{archive.relative_to(given.folder)}: {counts}", flush=True)
                 total += found + Counter(tables=1)
     for one in running.values():
         one.close()

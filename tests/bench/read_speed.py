@@ -49,7 +49,7 @@ GOALS = {"cow": 1.1, "mor": 0.8}
 KINDS = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
-def make(hudi: RealHudi, path: Path, kind: str, rows: int) -> None:
+def make_table(hudi: RealHudi, path: Path, kind: str, rows: int) -> None:
     """Create the table completely, or not at all."""
     half = path.with_name(f"{path.name}.half")
     shutil.rmtree(half, ignore_errors=True)
@@ -58,8 +58,8 @@ def make(hudi: RealHudi, path: Path, kind: str, rows: int) -> None:
     fifth = ORDERS.format(key="(id * 5)", tag="fifth", first=0, last=rows // 5)
     steps = [("bulk_insert", first)] + [("upsert", fifth)] * (kind == "mor")
     for operation, query in steps:
-        said = options | {"hoodie.datasource.write.operation": operation}
-        hudi.ask("write_query", table=HudiTable(path=half), query=query, options=said, files=8)
+        settings = options | {"hoodie.datasource.write.operation": operation}
+        hudi.ask("write_query", table=HudiTable(path=half), query=query, options=settings, files=8)
     half.rename(path)
 
 
@@ -91,7 +91,7 @@ class Ours:
         return json.loads(line)
 
 
-def compared(hudi: RealHudi, ours: Ours, table: Path, turns: int) -> dict[str, float]:
+def measure_reads(hudi: RealHudi, ours: Ours, table: Path, turns: int) -> dict[str, float]:
     """Return the median wall seconds of ``hudi`` and ``ours`` after one warm-up turn."""
     taken: dict[str, list[dict[str, Any]]] = {"hudi": [], "ours": []}
     theirs = hudi.ask("sum_of", table=HudiTable(path=table), options={})
@@ -103,8 +103,8 @@ def compared(hudi: RealHudi, ours: Ours, table: Path, turns: int) -> dict[str, f
             "ours": ours.ask("read", table),
         }
         for name, side in sides.items():
-            said = f"{side['wall']:7.2f} s {side['cpu']:7.2f} CPU s"
-            print(f"  turn {turn} {name} {said}", file=sys.stderr, flush=True)
+            cost = f"{side['wall']:7.2f} s {side['cpu']:7.2f} CPU s"
+            print(f"  turn {turn} {name} {cost}", file=sys.stderr, flush=True)
             taken[name] += [side] * (turn > 0)
     return {name: statistics.median(t["wall"] for t in spent) for name, spent in taken.items()}
 
@@ -114,21 +114,22 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--only", choices=list(GOALS))
     parser.add_argument("--turns", type=int, default=3)
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     is_met = True
     hudi = RealHudi("1.2.0", heap=f"{HEAP}!", timeout=3600)
     try:
-        for kind in [said.only] if said.only else GOALS:
-            table = ROOT / ".bench" / f"{kind}-{said.rows}"
+        for kind in [arguments.only] if arguments.only else GOALS:
+            table = ROOT / ".bench" / f"{kind}-{arguments.rows}"
             if not table.is_dir():
                 print(f"making {table.name}", file=sys.stderr)
-                make(hudi, table, kind, said.rows)
+                make_table(hudi, table, kind, arguments.rows)
             with Ours() as ours:
-                found = compared(hudi, ours, table, said.turns)
+                found = measure_reads(hudi, ours, table, arguments.turns)
             ratio = found["ours"] / found["hudi"]
             is_met &= ratio <= GOALS[kind]
             print(
-                f"{kind} {said.rows} rows: Hudi {found['hudi']:.2f} s, ours {found['ours']:.2f} s, "
+                f"{kind} {arguments.rows} rows: Hudi {found['hudi']:.2f} s, "
+                f"ours {found['ours']:.2f} s, "
                 f"{ratio:.2f} times Hudi's time (goal {GOALS[kind]})",
                 flush=True,
             )

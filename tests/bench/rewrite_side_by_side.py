@@ -28,7 +28,9 @@ ORDER = ("hudi", "delta", "iceberg", "ours")
 GOAL, MEMORY = 0.6, 4096
 
 
-def turn(system: str, heap: str, folder: Path, rows: Path, target: int) -> tuple[Cost, list[str]]:
+def run_turn(
+    system: str, heap: str, folder: Path, rows: Path, target: int
+) -> tuple[Cost, list[str]]:
     """Run one rewrite; return its cost and its files."""
     with Peer(system, heap, folder) as peer:
         peer.fresh(rows, KEY)
@@ -53,31 +55,31 @@ def main() -> int:
     parser.add_argument("--heap", default="4g", help="of the other systems' JVM")
     parser.add_argument("--our-heap", default="1g", help="of our driver's JVM")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "peers")
-    said = parser.parse_args()
-    folder = said.folder.resolve() / f"trips-{said.rows}"
-    rows = trip_files(folder / "rows", said.rows)
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve() / f"trips-{arguments.rows}"
+    rows = trip_files(folder / "rows", arguments.rows)
     mix = query_mix(rows)
-    if "ours" in said.only and not (folder / "loaded" / "hudi").is_dir():
-        with Peer("hudi", said.heap, folder) as hudi:
+    if "ours" in arguments.only and not (folder / "loaded" / "hudi").is_dir():
+        with Peer("hudi", arguments.heap, folder) as hudi:
             hudi.fresh(rows, KEY)
-    taken: dict[str, list[Cost]] = {system: [] for system in said.only}
-    for number in range(said.turns):
-        for system in said.only:
-            heap = said.our_heap if system == "ours" else said.heap
-            cost, files = turn(system, heap, folder, rows, int(said.target * 2**20))
+    taken: dict[str, list[Cost]] = {system: [] for system in arguments.only}
+    for number in range(arguments.turns):
+        for system in arguments.only:
+            heap = arguments.our_heap if system == "ours" else arguments.heap
+            cost, files = run_turn(system, heap, folder, rows, int(arguments.target * 2**20))
             found = read_file_ranges(files, COLUMNS)
-            if found.rows.sum() != said.rows:
-                raise SystemExit(f"{NAMES[system]}: {found.rows.sum()} rows of {said.rows}")
+            if found.rows.sum() != arguments.rows:
+                raise SystemExit(f"{NAMES[system]}: {found.rows.sum()} rows of {arguments.rows}")
             taken[system].append(cost)
             print(
                 f"  turn {number} {NAMES[system]:24}{cost}  {len(files):4} files, "
                 f"{found.bytes.sum() / 2**20:6.0f} MB, read {found.shares_read(mix).mean():.4f}",
                 flush=True,
             )
-    return int(not judged({system: median(costs) for system, costs in taken.items()}))
+    return int(not print_medians({system: median(costs) for system, costs in taken.items()}))
 
 
-def judged(costs: dict[str, Cost]) -> bool:
+def print_medians(costs: dict[str, Cost]) -> bool:
     """Print the medians; return whether the measured goals are met."""
     for system, cost in costs.items():
         print(f"{NAMES[system]:24}{cost}")
@@ -88,8 +90,8 @@ def judged(costs: dict[str, Cost]) -> bool:
     print(f"{'met' if is_met else 'MISSED'}: {ours.megabytes:.0f} MB, at most {MEMORY}")
     if costs:
         ratio = ours.wall / min(cost.wall for cost in costs.values())
-        said = "met" if ratio <= GOAL else "MISSED"
-        print(f"{said}: {ratio:.2f} times the fastest, at most {GOAL}")
+        arguments = "met" if ratio <= GOAL else "MISSED"
+        print(f"{arguments}: {ratio:.2f} times the fastest, at most {GOAL}")
         is_met &= ratio <= GOAL
     return is_met
 

@@ -50,7 +50,7 @@ AVRO = {
 }
 
 
-def avro_of(schema: pa.Schema) -> str:
+def avro_schema_of(schema: pa.Schema) -> str:
     fields = ",".join(
         f'{{"name":"{f.name}","type":["null",{AVRO[f.type]}],"default":null}}' for f in schema
     )
@@ -68,7 +68,7 @@ def base_files(folder: Path, rows: int, form: BaseFileSettings) -> None:
     for number, first in enumerate(range(0, rows, ROWS_A_FILE)):
         count = min(ROWS_A_FILE, rows - first)
         trips = city.trips(first, count, HALF_A_YEAR_US // rows)
-        schema = FileSchema.from_avro(avro_of(trips.schema), "trips")
+        schema = FileSchema.from_avro(avro_schema_of(trips.schema), "trips")
         stamp = CommitStamp(instant="20260101000000000", task=number)
         name = f"{number:08d}-0000-0000-0000-000000000000-0_0-1-{number}_{stamp.instant}.parquet"
         with (half / name).open("wb") as sink:
@@ -85,13 +85,13 @@ def _with_meta(trips: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from trips.to_batches(100_000)
 
 
-def asked(
+def make_job(
     folder: Path, target: int, form: BaseFileSettings, ordering: RowOrdering
 ) -> tuple[RewriteJob, RewriteGroup]:
     names = sorted(path.name for path in folder.iterdir() if path.suffix == ".parquet")
     sizes = [(folder / name).stat().st_size for name in names]
     trips = City().trips(0, 10, 1)
-    schema = FileSchema.from_avro(avro_of(trips.schema), "trips")
+    schema = FileSchema.from_avro(avro_schema_of(trips.schema), "trips")
     work = RewriteJob(
         instant="20260102000000000",
         seed="0" * 32,
@@ -121,25 +121,27 @@ def main() -> int:
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir()) / "rewrite-bench"
     )
-    said = parser.parse_args()
-    form = BaseFileSettings(codec=said.codec)
-    folder = said.folder.resolve() / f"trips-{said.rows}-{said.codec}"
-    base_files(folder, said.rows, form)
+    arguments = parser.parse_args()
+    form = BaseFileSettings(codec=arguments.codec)
+    folder = arguments.folder.resolve() / f"trips-{arguments.rows}-{arguments.codec}"
+    base_files(folder, arguments.rows, form)
     ordering = RowOrdering()
-    if said.curve != "none":
-        ordering = RowOrdering(columns=tuple(COLUMNS), curve=said.curve, mapping="rank")
-    work, group = asked(folder, int(said.target * 1e6), form, ordering)
+    if arguments.curve != "none":
+        ordering = RowOrdering(columns=tuple(COLUMNS), curve=arguments.curve, mapping="rank")
+    work, group = make_job(folder, int(arguments.target * 1e6), form, ordering)
     made = folder.with_name(f"{folder.name}-made")
     shutil.rmtree(made, ignore_errors=True)
     shutil.copytree(folder, made, copy_function=os.link)
-    run = _here if said.here else _on_spark
-    profile = cProfile.Profile(time.process_time) if said.profile else None
-    cost, result = run(StorageRef(str(made)), work, group, said.cores, profile)
+    run = _here if arguments.here else _on_spark
+    profile = cProfile.Profile(time.process_time) if arguments.profile else None
+    cost, result = run(StorageRef(str(made)), work, group, arguments.cores, profile)
     if profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(45)
     sizes = np.array([file.size for file in result.files])
     assert result.read == result.written
-    print(f"{cost}  {said.rows} rows, {group.bytes / 1e6:.0f} MB, {group.outputs} files wanted")
+    print(
+        f"{cost}  {arguments.rows} rows, {group.bytes / 1e6:.0f} MB, {group.outputs} files wanted"
+    )
     print(
         f"{len(sizes)} files, {result.splits} of them split off, {sizes.sum() / 1e6:.0f} MB: mean "
         f"{sizes.mean() / 1e6:.2f}, least {sizes.min() / sizes.mean():.3f} and greatest "

@@ -21,39 +21,43 @@ from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, ROW_BYTES
 
 
-def by_hudi(rows: DataFrame, said: dict[str, Any]) -> None:
+def by_hudi(rows: DataFrame, request: dict[str, Any]) -> None:
     """Write with Hudi's defaults, except sizes and codec, and without cleaning or archiving."""
     options = {
         "hoodie.table.name": "bench",
         "hoodie.datasource.write.recordkey.field": KEY,
         "hoodie.datasource.write.partitionpath.field": PARTITION,
         "hoodie.table.ordering.fields": ORDERING,
-        "hoodie.datasource.write.operation": said["operation"],
+        "hoodie.datasource.write.operation": request["operation"],
         "hoodie.parquet.compression.codec": "snappy",
-        "hoodie.parquet.max.file.size": said["target"],
-        "hoodie.parquet.small.file.limit": said["small"],
+        "hoodie.parquet.max.file.size": request["target"],
+        "hoodie.parquet.small.file.limit": request["small"],
         "hoodie.copyonwrite.record.size.estimate": ROW_BYTES,
         "hoodie.clean.automatic": "false",
         "hoodie.archive.automatic": "false",
     }
-    if said["index"]:
-        options["hoodie.index.type"] = said["index"]
-    rows.write.format("hudi").options(**options).mode("append").save(f"file://{said['table']}")
+    if request["index"]:
+        options["hoodie.index.type"] = request["index"]
+    rows.write.format("hudi").options(**options).mode("append").save(f"file://{request['table']}")
 
 
-def by_us(rows: DataFrame, said: dict[str, Any]) -> None:
+def by_us(rows: DataFrame, request: dict[str, Any]) -> None:
     """Write with ``reconciler.write`` and the declared sizes."""
     spec = {
-        "path": said["table"],
+        "path": request["table"],
         "timezone": "UTC",
-        "files": {"target": said["target"], "small": said["small"], "recordSize": ROW_BYTES},
+        "files": {
+            "target": request["target"],
+            "small": request["small"],
+            "recordSize": ROW_BYTES,
+        },
         "concurrency": {"lock": {"provider": "filesystem", "path": ".hoodie", "expire": 0}},
     }
     whole = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "bench"}}
-    file = Path(f"{said['table']}.spec.yaml")
+    file = Path(f"{request['table']}.spec.yaml")
     file.write_text(json.dumps(whole | {"spec": spec}))  # YAML has JSON in it
     (loaded,) = reconciler.load_specs(file)
-    outcome = reconciler.write(rows, loaded, said["operation"])
+    outcome = reconciler.write(rows, loaded, request["operation"])
     if outcome.status != "completed" or outcome.warnings:
         raise SystemExit(f"the write is not as it should be: {outcome}")
 
@@ -66,8 +70,8 @@ def main() -> None:
     write = {"hudi": by_hudi, "ours": by_us}[sys.argv[1]]
     print("{}", file=answers, flush=True)
     for line in sys.stdin:
-        said = json.loads(line)
-        write(spark.read.parquet(f"file://{said['rows']}"), said)
+        request = json.loads(line)
+        write(spark.read.parquet(f"file://{request['rows']}"), request)
         print("{}", file=answers, flush=True)
     spark.stop()
 

@@ -100,7 +100,7 @@ class Bench:
         print(f"    {name} {time.perf_counter() - begun:.2f} s", file=sys.stderr, flush=True)
 
 
-def checked(turn: Turn, system: str, wanted: Sums, writes: int) -> None:
+def check_sums(turn: Turn, system: str, wanted: Sums, writes: int) -> None:
     """Exit if a table does not have the expected rows."""
     if turn.left.sums != wanted:
         raise SystemExit(f"{NAMES[system]} has {turn.left.sums}, and was given {wanted}")
@@ -119,30 +119,35 @@ def main() -> int:
     parser.add_argument("--index", help="of Hudi; its default is SIMPLE")
     parser.add_argument("--heap", default="4g", help="of either JVM")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "writes")
-    said = parser.parse_args()
-    history = History(rows=said.rows, inserts=said.inserts, upserts=said.upserts)
-    folder = said.folder.resolve() / f"{said.rows}-{said.inserts}-{said.upserts}"
+    arguments = parser.parse_args()
+    history = History(rows=arguments.rows, inserts=arguments.inserts, upserts=arguments.upserts)
+    folder = (
+        arguments.folder.resolve() / f"{arguments.rows}-{arguments.inserts}-{arguments.upserts}"
+    )
     rows = history_files(folder / "rows", history)
     bench = Bench(
         folder=folder,
         rows=rows,
         history=history,
-        sizes={"target": int(said.target * 2**20), "small": int(said.target * 2**20 * 5 / 6)},
-        index=said.index,
-        heap=said.heap,
+        sizes={
+            "target": int(arguments.target * 2**20),
+            "small": int(arguments.target * 2**20 * 5 / 6),
+        },
+        index=arguments.index,
+        heap=arguments.heap,
     )
     wanted = expected_sums(rows, history)
-    taken: dict[str, list[Turn]] = {system: [] for system in said.only}
-    for number in range(said.turns):
-        for system in said.only:
+    taken: dict[str, list[Turn]] = {system: [] for system in arguments.only}
+    for number in range(arguments.turns):
+        for system in arguments.only:
             turn = bench.turn(system)
-            checked(turn, system, wanted, len(history.steps))
+            check_sums(turn, system, wanted, len(history.steps))
             taken[system].append(turn)
             print(f"  turn {number} {NAMES[system]:12}{turn.cost}  {turn.left}", flush=True)
-    return int(not judged(taken))
+    return int(not print_medians(taken))
 
 
-def judged(taken: dict[str, list[Turn]]) -> bool:
+def print_medians(taken: dict[str, list[Turn]]) -> bool:
     """Print medians and ratios; return whether the measured goals are met."""
     for system, turns in taken.items():
         print(f"{NAMES[system]:12} inserts{median([turn.inserts for turn in turns])}")
@@ -160,8 +165,8 @@ def judged(taken: dict[str, list[Turn]]) -> bool:
         ("bytes rewritten", found.rewritten / of.rewritten, REWRITTEN),
     ]
     for what, ratio, goal in ratios:
-        said = "met" if ratio <= goal else "MISSED"
-        print(f"{said}: {what} {ratio:.2f} of Hudi's, at most {goal}")
+        arguments = "met" if ratio <= goal else "MISSED"
+        print(f"{arguments}: {what} {ratio:.2f} of Hudi's, at most {goal}")
     return all(ratio <= goal for _, ratio, goal in ratios)
 
 
