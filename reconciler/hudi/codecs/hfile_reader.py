@@ -107,10 +107,10 @@ class HFile:
         batch: list[_BlockPointer] = []
         for pointer in self._find_data_blocks(self._root, self._levels, prefix):
             if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
-                yield from (cell for cell in self._read_cells(batch) if cell[0].startswith(prefix))
+                yield from self._read_matching(batch, prefix)
                 batch = []
             batch.append(pointer)
-        yield from (cell for cell in self._read_cells(batch) if cell[0].startswith(prefix))
+        yield from self._read_matching(batch, prefix)
 
     def sample_prefixes(self, width: int) -> Iterator[Cell]:
         """Yield entries that include the first one of every distinct key prefix of ``width`` bytes.
@@ -184,6 +184,10 @@ class HFile:
 
     def _read_cells(self, pointers: Sequence[_BlockPointer]) -> Iterator[Cell]:
         return (cell for cells in self._decode_blocks(pointers) for cell in cells)
+
+    def _read_matching(self, pointers: Sequence[_BlockPointer], prefix: bytes) -> Iterator[Cell]:
+        cells = self._read_cells(pointers)
+        return (cell for cell in cells if cell[0].startswith(prefix)) if prefix else cells
 
     def _decode_blocks(self, pointers: Sequence[_BlockPointer]) -> Iterator[list[Cell]]:
         """Yield the entries of each block, given in ascending order."""

@@ -8,7 +8,7 @@ HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from reconciler.errors import BusyError, StaleError, UnsupportedError
@@ -38,8 +38,10 @@ from reconciler.hudi.metadata.sync_decisions import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     RECORD_INDEX,
+    NewFilesFacts,
     PartitionDecision,
     SyncDecision,
+    decide_sync,
 )
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 from reconciler.hudi.timeline.instant import Action, Instant, State
@@ -114,22 +116,28 @@ class NewFiles:
 def plan_sync(
     builder: PartitionLogBuilder,
     builders: Mapping[str, LogBuilder],
-    decide: Callable[[Mapping[str, str]], Mapping[str, PartitionDecision]],
+    action: Action,
+    facts: NewFilesFacts,
+    inflight: Collection[str],
 ) -> SyncPlan:
     """Plan the update of every partition that can be updated; the others must be dropped.
 
-    Files of an earlier attempt are removed first. ``decide``: obstacles by metadata partition ->
-    the decision for each live partition. Raises what ``decide`` raises; BusyError when a partition
-    must be dropped while another write is pending, which may rely on it; FormatError.
+    Files of an earlier attempt are removed first. ``inflight``: partitions that are being built.
+    Raises as ``decide_sync`` does; BusyError when a partition must be dropped while another write
+    is pending, which may rely on it; FormatError.
     """
     table, instant = builder.table, builder.new_files.instant
-    wanted = [name for name, verdict in decide({}).items() if verdict.decision is SyncDecision.SYNC]
+
+    def decide(obstacles: Mapping[str, str]) -> dict[str, PartitionDecision]:
+        live = table.live_partitions
+        return decide_sync(action, live, inflight, replace(facts, obstacles=obstacles))
+
+    wanted = [name for name, found in decide({}).items() if found.decision is SyncDecision.SYNC]
     contents, obstacles = _build_logs(builders, wanted)
-    verdicts = decide(obstacles)
     dropped = {
-        name: verdict.because
-        for name, verdict in verdicts.items()
-        if verdict.decision is SyncDecision.DROP
+        name: found.because
+        for name, found in decide(obstacles).items()
+        if found.decision is SyncDecision.DROP
     }
     if dropped:
         _check_no_pending_write(table, instant, dropped)

@@ -312,8 +312,8 @@ class RecordEncoder:
         is_tight: bool,
     ) -> bytes:
         where = f"{name}, column {found.column}"
-        wrapping = wrappers.get(found.column)
-        if wrapping is None:
+        wrapper = wrappers.get(found.column)
+        if wrapper is None:
             raise UnsupportedError(
                 f"{where}: the index has no entry that shows how it stores this column; drop the "
                 "index column_stats"
@@ -322,15 +322,15 @@ class RecordEncoder:
         values = {
             "fileName": name,
             "columnName": found.column,
-            "minValue": wrapping.wrap(least, where),
-            "maxValue": wrapping.wrap(greatest, where),
+            "minValue": wrapper.wrap(least, where),
+            "maxValue": wrapper.wrap(greatest, where),
             "valueCount": found.values,
             "nullCount": found.nulls,
             "totalSize": found.size,
             "totalUncompressedSize": found.plain_size,
             "isDeleted": False,
             "isTightBound": is_tight,
-            "valueType": wrapping.value_type,
+            "valueType": wrapper.value_type,
         }
         return self._encode_record(kind, "ColumnStatsMetadata", values)
 

@@ -7,7 +7,7 @@ HoodieTableMetadataUtil.convertMetadataToRecords (0.15 to 1.2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from reconciler.hudi.metadata.partition_logs import (
     plan_sync,
     require_pending_action,
 )
-from reconciler.hudi.metadata.sync_decisions import NewFilesFacts, PartitionDecision, decide_sync
+from reconciler.hudi.metadata.sync_decisions import NewFilesFacts
 from reconciler.hudi.metadata.table import MetadataTable
 from reconciler.hudi.timeline.instant import Action
 
@@ -47,10 +47,6 @@ def plan_rewrite_sync(
     """
     action = require_pending_action(table, new_files.instant, REWRITES, "clustering")
     rows = sum(file.rows for _path, file in new_files.files)
-    teller = PartitionLogBuilder.from_listing(table, listing, new_files)
-
-    def judged(obstacles: Mapping[str, str]) -> dict[str, PartitionDecision]:
-        facts = NewFilesFacts(table_version=table.version, rows=rows, obstacles=obstacles)
-        return decide_sync(action, table.live_partitions, inflight, facts)
-
-    return plan_sync(teller, teller.builders(), judged)
+    facts = NewFilesFacts(table_version=table.version, rows=rows)
+    builder = PartitionLogBuilder.from_listing(table, listing, new_files)
+    return plan_sync(builder, builder.builders(), action, facts, inflight)

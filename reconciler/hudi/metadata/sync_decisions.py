@@ -158,9 +158,9 @@ def decide_write_sync(
 def _decide_clean(partition: str) -> PartitionDecision:
     if partition in _CLEAN:
         return _CLEAN[partition]
-    for prefix, verdict in _CLEAN_PREFIXES.items():
+    for prefix, decision in _CLEAN_PREFIXES.items():
         if partition.startswith(prefix):
-            return verdict
+            return decision
     raise UnsupportedError(
         f"the metadata partition {partition!r} is unknown, so a clean cannot "
         "update it; use a newer version of reconciler"

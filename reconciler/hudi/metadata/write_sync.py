@@ -38,8 +38,6 @@ from reconciler.hudi.metadata.sync_decisions import (
     PARTITION_STATS,
     RECORD_INDEX,
     NewFilesFacts,
-    PartitionDecision,
-    decide_sync,
 )
 from reconciler.hudi.metadata.table import MetadataTable
 from reconciler.hudi.timeline.instant import Action
@@ -81,17 +79,10 @@ def plan_write_sync(
     is pending, which may rely on it.
     """
     action = require_pending_action(table, new_files.instant, COMMITS, "commit")
-    words = _WriteSync(
-        PartitionLogBuilder.from_listing(table, listing, new_files), listing, new_files
-    )
-
-    def judged(obstacles: Mapping[str, str]) -> dict[str, PartitionDecision]:
-        facts = NewFilesFacts(
-            table_version=table.version, rows=0, obstacles=obstacles, adds_values=True
-        )
-        return decide_sync(action, table.live_partitions, inflight, facts)
-
-    return plan_sync(words.builder, words.builders(), judged)
+    facts = NewFilesFacts(table_version=table.version, rows=0, adds_values=True)
+    builder = PartitionLogBuilder.from_listing(table, listing, new_files)
+    sync = _WriteSync(builder, listing, new_files)
+    return plan_sync(builder, sync.builders(), action, facts, inflight)
 
 
 @dataclass(frozen=True)
