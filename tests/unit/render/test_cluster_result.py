@@ -1,4 +1,4 @@
-"""What a clustering did, as people and programs are told."""
+"""The result of a clustering, for people and for programs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_clustering_is_one_clause(how, done, says):
     assert says in said(outcome(how, done))
 
 
-def test_groups_that_stayed_are_named_and_make_the_result_stale():
+def test_skipped_groups_are_named_and_make_the_result_stale():
     found = outcome(done=ClusterOutcome(groups=1, splits=2, left=(LEFT,)))
 
     assert 4 == found.exit_code
@@ -71,7 +71,7 @@ def test_groups_that_stayed_are_named_and_make_the_result_stale():
     assert "2 files more than planned, because others grew too large" in said(found)
 
 
-def test_what_queries_read_stands_beside_what_was_predicted():
+def test_measured_reads_are_shown_with_predicted_ones():
     found = outcome(done=replace(DONE, queries=(MEASURED,)))
     text = "query one customer reads 2 of 31 files, 2.0 KiB (5 %); predicted: 3 files, 3.0 KiB"
 
@@ -79,7 +79,7 @@ def test_what_queries_read_stands_beside_what_was_predicted():
     assert text in " ".join(result_markdown(result(table(outcomes=(found,)))).split())
 
 
-def test_what_was_not_looked_at_is_said():
+def test_unmeasured_files_are_counted():
     some = replace(MEASURED, predicted_files=None, predicted_bytes=None, unread=7000)
     found = outcome(done=replace(DONE, queries=(some,)))
     text = (
@@ -91,26 +91,26 @@ def test_what_was_not_looked_at_is_said():
     assert "predicted" not in said(found)
 
 
-def test_that_nothing_could_be_measured_is_a_warning():
+def test_a_failed_measurement_is_a_warning():
     found = outcome(done=replace(DONE, unmeasured="the queries could not be measured: why"))
 
     assert "! warning the queries could not be measured: why" in said(found)
     assert 0 == found.exit_code
 
 
-def test_of_many_queries_the_first_ten_are_told():
+def test_only_the_first_ten_queries_are_shown():
     found = outcome(done=replace(DONE, queries=(MEASURED,) * 12))
 
     assert 10 == said(found).count("query one customer")
     assert "… and 2 more queries" in said(found)
 
 
-def test_the_last_line_sums_clusterings_up():
+def test_the_summary_counts_clusterings():
 
     assert "52 files (3.0 GiB) rewritten into 4 files." in said(outcome())
 
 
-def test_a_comment_says_what_was_rewritten_and_what_stayed():
+def test_a_comment_shows_rewritten_and_skipped_groups():
     found = outcome(
         done=ClusterOutcome(files_before=2, files_after=1, bytes_read=2048, left=(LEFT,))
     )

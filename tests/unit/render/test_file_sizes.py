@@ -1,4 +1,4 @@
-"""How big files are as lines for a terminal."""
+"""File sizes as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def plan(*tables):
     return Plan(created_at="2026-01-01T00:00:00+00:00", tool="", tables=tables)
 
 
-def test_sizes_are_bars_and_small_files_are_where_they_lie():
+def test_sizes_are_bars_and_small_files_are_listed_by_partition():
     assert shown(report()) == [
         "  = file sizes  12 base files, 500.0 MiB; 8 small (below 100.0 MiB; target",
         "      120.0 MiB)",
@@ -110,13 +110,13 @@ def test_the_worst_partitions_are_shown_and_the_rest_is_counted():
     assert "      … and 1 214 more partitions with small files" in found
 
 
-def test_a_table_without_partitions_has_no_lines_of_them():
+def test_a_table_without_partitions_lists_none():
     flat = replace(STATE, partitions=(replace(STATE.partitions[0], partition=""),))
 
     assert not [line for line in shown(report(flat)) if "(root)" in line]
 
 
-def test_a_table_of_log_files_alone_has_no_base_files():
+def test_a_table_with_log_files_only_has_no_base_files():
     none = replace(STATE, files=0, small=0, log_only=1, histogram=(), partitions=(), operations=())
 
     assert shown(report(none)) == [
@@ -141,7 +141,7 @@ def test_the_next_rows_go_into_small_files_and_new_ones():
     ]
 
 
-def test_of_many_partitions_those_that_get_most_rows_are_shown():
+def test_only_the_partitions_with_most_rows_are_shown():
     parts = tuple(replace(OUTLOOK, partition=f"p{nth}") for nth in range(20))
     simulated = InsertReport(
         rows=9, because="b", partition_count=30, total=OUTLOOK, partitions=parts
@@ -156,7 +156,7 @@ def test_of_many_partitions_those_that_get_most_rows_are_shown():
     assert shown(report(next_insert=simulated), full=True)[-1] == "      … and 10 more partitions"
 
 
-def test_what_was_not_simulated_says_why():
+def test_a_missing_simulation_has_its_reason():
     simulated = InsertReport(rows=1, because="not simulated: who knows")
 
     assert shown(report(next_insert=simulated))[-1] == (
@@ -164,7 +164,7 @@ def test_what_was_not_simulated_says_why():
     )
 
 
-def test_an_unchanged_table_has_one_sentence_where_files_are_small():
+def test_an_unchanged_table_with_small_files_has_one_sentence():
     found = plan_text(plan(table(report())), color=False)
 
     assert "    = file sizes  12 base files, 500.0 MiB; 8 small (below" in found
@@ -175,7 +175,7 @@ def test_an_unchanged_table_has_one_sentence_where_files_are_small():
     )
 
 
-def test_an_unchanged_table_shows_what_was_simulated():
+def test_an_unchanged_table_shows_its_simulation():
     simulated = InsertReport(rows=1, because="not simulated: who knows")
     asked = plan(table(report(next_insert=simulated)))
 
@@ -184,5 +184,5 @@ def test_an_unchanged_table_shows_what_was_simulated():
     assert "next insert" not in plan_markdown(plan(table(report())))
 
 
-def test_without_sizes_there_is_nothing_to_say():
+def test_without_sizes_there_are_no_lines():
     assert [] == shown(None)

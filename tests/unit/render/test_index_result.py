@@ -1,4 +1,4 @@
-"""What became of an index, as people and programs are told."""
+"""The result of an index step, for people and for programs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def said(found):
         ),
     ],
 )
-def test_an_index_is_one_clause_and_what_it_was_made_of(how, done, says):
+def test_an_index_is_one_clause_with_its_sources(how, done, says):
 
     assert says in said(outcome(how, done))
 
@@ -86,7 +86,7 @@ def test_an_index_has_a_code(found, code):
     assert code == found.exit_code
 
 
-def test_columns_that_were_left_out_are_named():
+def test_skipped_columns_are_named():
     found = outcome(done=IndexOutcome(version="v", left=(LEFT,)))
 
     assert f"! skipped {LEFT.because}" in said(found)

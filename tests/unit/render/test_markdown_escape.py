@@ -1,4 +1,4 @@
-"""What a forge would make of text that others chose; read from the HTML, as forges do."""
+"""Escaped text of others, checked in the rendered HTML as code hosts do."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ BAITS = [
 
 
 @pytest.mark.parametrize("bait", BAITS)
-def test_a_forge_finds_nothing_in_a_sentence(bait):
+def test_a_code_host_finds_no_reference_in_a_sentence(bait):
     for text in (bait, f"see {bait} and {bait}.", f"({bait})", f"x{bait}x"):
         assert [] == seen(f"- {escape_markdown(text)}\n")
         assert {"ul", "li", "code"} >= set(Eye(f"- {escape_markdown(text)}\n").tags)
@@ -71,7 +71,7 @@ def test_a_forge_finds_nothing_in_a_sentence(bait):
 
 @settings(max_examples=examples(100, many=300), deadline=None)
 @given(st.lists(st.sampled_from(BAITS) | st.text(max_size=3), max_size=6))
-def test_a_forge_finds_nothing_in_any_mixture(pieces):
+def test_a_code_host_finds_no_reference_in_any_mixture(pieces):
     text = "".join(pieces).encode("utf-8", "replace").decode()
 
     assert [] == seen(f"- {escape_markdown(text)} end\n")
@@ -83,7 +83,7 @@ def test_markdown_makes_no_link_in_code_either(bait):
     assert not LINKS.search(escape_markdown(f"see {bait}"))
 
 
-def test_what_people_copy_is_copied_whole():
+def test_escaped_text_is_copied_whole():
     assert "<code>s3:&#47;/lake/a</code>" == escape_markdown("s3://lake/a")
     assert "at <code>20261121041500123</code>." == escape_markdown("at 20261121041500123.")
     assert "2026-11-14 04:10 → 7 days, 10 %" == escape_markdown("2026-11-14 04:10 → 7 days, 10 %")

@@ -115,7 +115,7 @@ texts = st.sampled_from([*HOSTILE, *BAITS, "/close", "x\n/merge"]) | st.text(max
 
 @settings(max_examples=examples(50, many=150), deadline=None)
 @given(st.lists(texts, min_size=6, max_size=6))
-def test_nothing_that_others_chose_becomes_markup(said):
+def test_no_text_of_others_becomes_markup(said):
     name, path, rule, because, partition, error = (
         t.encode("utf-8", "replace").decode() for t in said
     )
@@ -176,7 +176,7 @@ def test_a_thousand_tables_fit_and_close_every_tag(limit, kind):
     assert ("plan.json" in found) is (limit < 1_000_000 or kind in ("change", "blocked"))
 
 
-def test_many_changes_do_not_push_out_what_is_unchanged():
+def test_many_changes_do_not_push_out_the_unchanged_tables():
     changing = [table(f"a.t{i:04d}") for i in range(1000)]
     idle = [table(f"b.t{i:04d}", steps=(), impact=Impact()) for i in range(200)]
     found = plan_markdown(plan(*changing, *idle))
@@ -185,7 +185,7 @@ def test_many_changes_do_not_push_out_what_is_unchanged():
     assert "<code>b.t0000</code>" in found
 
 
-def test_a_fence_is_longer_than_what_it_holds():
+def test_a_fence_is_longer_than_any_backticks_inside():
     assert "````diff\na\n```\n````\n" == code_block(["a", "```"], "diff")
 
 
@@ -216,7 +216,7 @@ def shrinking(name: str, to: str | None) -> TablePlan:
     return losing(name, 100, 1000, impact=impact)
 
 
-def test_the_table_that_loses_most_of_itself_is_first_and_a_blocked_one_before_it():
+def test_blocked_tables_come_first_and_then_the_greatest_share_of_removed_bytes():
     tables = (
         losing("half", 50, 100),
         losing("big", 10_000, 1_000_000),
@@ -229,7 +229,7 @@ def test_the_table_that_loses_most_of_itself_is_first_and_a_blocked_one_before_i
     assert ["blocked", "most", "half", "bigger", "big"] == order(found, *(t.name for t in tables))
 
 
-def test_of_tables_that_lose_the_same_share_the_one_whose_time_travel_shrinks_is_first():
+def test_at_equal_shares_the_table_whose_time_travel_shrinks_is_first():
     tables = (
         shrinking("a.same", "20260101000000000"),
         shrinking("b.third", "20260111000000000"),
@@ -244,7 +244,7 @@ def test_of_tables_that_lose_the_same_share_the_one_whose_time_travel_shrinks_is
     )
 
 
-def test_verdicts_of_policies_stand_above_everything_else():
+def test_verdicts_of_policies_come_first():
     waived = Note("maxFilesRemoved", "waived until 2026-12-31 (backlog): policy floor")
     blocked = Note("minRetention", "policy floor asks for at least 10")
     warned = Note("requireLock", "policy locks asks for a lock")
@@ -269,7 +269,7 @@ def test_verdicts_of_policies_stand_above_everything_else():
     ] == lines
 
 
-def test_owners_have_a_column_where_a_table_has_one():
+def test_owners_have_a_column_if_a_table_has_one():
     found = plan_markdown(plan(table("a", spec={"owner": "@core"}), table("b")))
 
     assert "| table | owner | removes |" in found
@@ -278,14 +278,14 @@ def test_owners_have_a_column_where_a_table_has_one():
     assert "owner" not in plan_markdown(plan(table("b")))
 
 
-def test_it_is_said_of_how_many_tables_it_speaks():
+def test_the_comment_shows_the_number_of_all_tables():
     found = plan_markdown(plan(table("a"), by=("--changed-since origin/main", "--name a|b")))
 
     assert "### reconciler plan · 1 of 30 tables: 1 to change\n" in found
     assert "Selected by <code>--changed-since origin/main --name 'a&#124;b'</code>." in found
 
 
-def test_what_can_be_applied_says_how_and_what_makes_it_stale():
+def test_an_applicable_plan_shows_how_and_what_invalidates_it():
     found = plan_markdown(plan(table("t")), digest="sha256:1", environment="prod")
 
     assert found.endswith(
@@ -305,7 +305,7 @@ def test_what_can_be_applied_says_how_and_what_makes_it_stale():
     ],
     ids=["unchanged", "blocked", "error"],
 )
-def test_what_cannot_be_applied_says_neither(only):
+def test_a_plan_without_changes_shows_neither(only):
     found = plan_markdown(plan(only), digest="sha256:1")
 
     assert "reconciler apply" not in found
@@ -323,7 +323,7 @@ def test_one_long_reason_does_not_push_out_the_others():
 
 
 @pytest.mark.parametrize("letter", [chr(0x1F308), "é", "→", "\x1b", "`", "&"])
-def test_a_page_of_the_longest_names_fits_every_forge(letter):
+def test_a_page_of_the_longest_names_fits_every_code_host(letter):
     note = Note(letter * 300, letter * 900)
     tables = [
         table(

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from reconciler import arrays
 from reconciler.plans import columns
+from reconciler.plans.document import load_plan
 from reconciler.plans.model import Impact, NamedFiles, Note, Observed, RollbackStep, Selection
 from reconciler.render.plan_markdown import plan_markdown
 from reconciler.render.plan_text import plan_text
@@ -33,7 +35,7 @@ def selected(*tables, of: int, by: tuple[str, ...]) -> list[str]:
     return found.splitlines()
 
 
-def test_a_plan_of_some_tables_says_of_how_many_and_by_what():
+def test_a_plan_of_some_tables_shows_the_total_and_the_selectors():
     lines = selected(
         table("a"), table("b", steps=()), table("c", steps=()), of=30, by=("--name sales.*",)
     )
@@ -44,7 +46,7 @@ def test_a_plan_of_some_tables_says_of_how_many_and_by_what():
     )
 
 
-def test_a_plan_of_no_table_says_of_how_many():
+def test_a_plan_of_no_table_shows_the_total():
     lines = selected(of=30, by=("--changed-since origin/main",))
 
     assert [
@@ -71,7 +73,7 @@ def test_selectors_of_others_are_few_and_move_no_cursor():
         ("no clustering: 1 file slice is not small", "= no clustering  1 file slice is not small"),
     ],
 )
-def test_of_a_table_with_steps_it_is_said_which_work_is_not_due(because, expected):
+def test_a_table_with_steps_shows_which_work_is_not_due(because, expected):
     found = text(table("t", warnings=(Note("nothingToDo", because),)))
 
     assert f"  {expected}" in found
@@ -86,7 +88,7 @@ def test_colour_changes_nothing_but_colour():
     assert text(*tables) == re.sub(r"\x1b\[[0-9;]*m", "", painted)
 
 
-def test_nothing_of_others_moves_the_cursor():
+def test_no_text_of_others_moves_the_cursor():
     found = text(
         table("t\x1b[2J\r\n\x07", path="/w/\x9b31m", warnings=(Note("r", "a\x1b]0;x\x07"),))
     )
@@ -111,7 +113,7 @@ def test_sentences_fit_in_80_columns():
         ("001", "002", "001 → 002"),
     ],
 )
-def test_the_time_travel_window_is_said_in_words(before, after, says):
+def test_the_time_travel_window_is_shown_in_words(before, after, says):
     impact = Impact(files_removed=1, earliest_readable_before=before, earliest_readable_after=after)
     found = text(table("t", observed=SEEN, impact=impact))
 
@@ -136,7 +138,7 @@ def test_the_time_travel_window_is_said_in_words(before, after, says):
         ),
     ],
 )
-def test_a_table_without_change_says_why(fields, says):
+def test_an_unchanged_table_has_a_reason(fields, says):
     found = text(replace(table("a.b", steps=(), impact=Impact()), **fields))
 
     assert f"= a.b  {says}" in found
@@ -165,7 +167,7 @@ def rollback(*names: str) -> RollbackStep:
     )
 
 
-def test_a_dead_write_is_told_of_with_its_files_and_is_no_removal():
+def test_a_rollback_shows_its_files_and_is_no_removal():
     lines = text(table("t", steps=(rollback("a", "b"),), impact=Impact())).splitlines()
 
     assert "Applying rolls back 1 dead write and removes no other files." == lines[1]
@@ -174,7 +176,7 @@ def test_a_dead_write_is_told_of_with_its_files_and_is_no_removal():
     assert "; no files to remove, 1 dead write to roll back." in lines[-2]
 
 
-def test_a_dead_write_beside_other_work_is_told_of_first():
+def test_a_rollback_comes_before_other_work():
     step = table("t").steps[0]
     lines = text(table("t", steps=(rollback(), step))).splitlines()
 
@@ -182,15 +184,65 @@ def test_a_dead_write_beside_other_work_is_told_of_first():
     assert any("- rollback  commit 20261121041500123, no files: " in line for line in lines)
 
 
-def test_the_full_text_names_every_file_of_a_dead_write():
+def test_the_full_text_names_every_file_of_a_rollback():
     said = text(table("t", steps=(rollback("a", "\x1b[2Jb"),), impact=Impact()), full=True)
 
     assert "      p=1\n        - \\x1b[2Jb\n        - a\n" in said
 
 
-def test_a_comment_tells_of_a_dead_write_as_the_text_does():
+def test_a_comment_shows_a_rollback_as_the_text_does():
     step = rollback("a", "b")
     comment = plan_markdown(plan(table("t", steps=(step,), impact=Impact())))
 
     assert "Applying rolls back **1 dead write** and removes no other files." in comment
     assert "\n- rollback  commit 20261121041500123, 2 files: " in comment
+
+
+CLUSTERED = load_plan(
+    (Path(__file__).parents[2] / "cases" / "render" / "clustering" / "plan.json").read_bytes(),
+    "plan.json",
+)
+
+
+def test_the_net_change_of_bytes_comes_first():
+    lines = plan_text(CLUSTERED, color=False, width=200).splitlines()
+
+    assert lines[1].startswith(
+        "Net change: about +2.6 GiB until a clean removes the replaced files."
+    )
+    assert "108 files, 5.8 GiB (+2.5 GiB), as of 20261120041500123" in "\n".join(lines)
+
+
+def test_a_reason_is_shown_once_however_many_groups_share_it():
+    found = plan_text(CLUSTERED, color=False, width=400)
+
+    assert 1 == found.count("8 groups: 6 to 24 of 6 to 24 base files are below files.small")
+    assert 4 == found.count("(above smallFileShareAbove 0.3)")  # of three tables
+
+
+def test_partitions_are_in_the_order_of_their_paths():
+    found = plan_text(CLUSTERED, color=False)
+    paths = re.findall(r"^      (dt=\S+) ", found, re.MULTILINE)
+
+    assert len(paths) == 8
+    assert sorted(paths) == paths
+
+
+def test_file_ids_are_shown_in_the_full_text_only():
+    file_id = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
+
+    assert not file_id.search(plan_text(CLUSTERED, color=False))
+    assert file_id.search(plan_text(CLUSTERED, color=False, full=True))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_lines_fit_the_terminal_and_no_word_is_broken(width):
+    shown = plan_text(CLUSTERED, color=False, width=width)
+    *lines, digest = shown.splitlines()
+
+    assert all(len(line) <= width for line in lines)
+    assert digest.startswith("Digest: sha256:")
+    bars = str.maketrans("", "", " ▏▎▍▌▋▊▉█")
+    assert shown.split("Digest")[0].translate(bars).replace("\n", "") == (
+        plan_text(CLUSTERED, color=False, width=400).split("Digest")[0].translate(bars)
+    ).replace("\n", "")

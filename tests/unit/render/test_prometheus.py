@@ -67,7 +67,7 @@ def test_control_characters_are_made_visible():
     )
 
 
-def test_what_is_unknown_is_absent():
+def test_unknown_values_are_absent():
     gone = TableStatus(
         name="t", path="/t", sync="error", error="no", conditions=conditions("Unknown", "False")
     )
@@ -80,7 +80,7 @@ def test_what_is_unknown_is_absent():
     } == {name: value for (name, _), value in found.items()}
 
 
-def test_conditions_are_one_and_nought_with_their_reason():
+def test_conditions_are_one_or_zero_with_their_reason():
     text = status_prometheus([table(conditions=conditions("True", "False"))], observed_at=NOW)
     labels = frozenset({("table", "t"), ("reason", "R")})
 
@@ -88,7 +88,7 @@ def test_conditions_are_one_and_nought_with_their_reason():
     assert {labels: 0.0} == metric(text, "reconciler_healthy")
 
 
-def test_a_half_made_savepoint_pins_nobody_knows_what():
+def test_an_unfinished_savepoint_has_no_pinned_bytes():
     kept = SavepointStatus(
         instant="1", is_completed=True, files=1, bytes=9, pinned_files=1, pinned_bytes=7
     )
@@ -102,7 +102,7 @@ def test_a_half_made_savepoint_pins_nobody_knows_what():
     )
 
 
-def test_the_order_is_of_names_whatever_the_order_of_tables():
+def test_series_are_in_the_order_of_table_names():
     one, other = table("a", path="/2"), table("b", path="/1")
 
     text = status_prometheus([one, other], observed_at=NOW)
@@ -111,13 +111,13 @@ def test_the_order_is_of_names_whatever_the_order_of_tables():
     assert text.index('reconciler_files{table="a"}') < text.index('reconciler_files{table="b"}')
 
 
-def test_an_environment_is_a_label_of_everything():
+def test_an_environment_is_a_label_of_every_series():
     text = status_prometheus([table()], observed_at=NOW, environment="prod")
 
     assert all(("environment", "prod") in pairs for _, pairs in samples(text))
 
 
-def test_no_tables_are_no_samples_but_the_time():
+def test_without_tables_only_the_time_is_written():
     text = status_prometheus([], observed_at=NOW)
 
     assert [("reconciler_status_timestamp_seconds", frozenset())] == list(samples(text))

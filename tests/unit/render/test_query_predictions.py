@@ -48,14 +48,14 @@ def test_a_query_has_files_and_bytes_before_and_after_and_an_error():
     ]
 
 
-def test_without_a_clustering_a_query_has_what_it_reads():
+def test_without_a_clustering_a_query_has_only_todays_reads():
     assert shown([one("q", (1, 1), (2048, 2048))]) == [
         "  = queries  1 query, today's reads",
         "      q            1 file  2.0 KiB",
     ]
 
 
-def test_of_many_queries_those_that_read_most_are_shown():
+def test_only_the_queries_that_read_most_are_shown():
     many = [one(f"q{nth}", (nth, nth), (nth, nth)) for nth in range(12)]
     found = shown(many)
 
@@ -65,5 +65,5 @@ def test_of_many_queries_those_that_read_most_are_shown():
     assert 13 == len(shown(many, full=True))
 
 
-def test_without_queries_there_is_nothing_to_say():
+def test_without_queries_there_are_no_lines():
     assert [] == shown([])

@@ -44,7 +44,7 @@ DONE = StepOutcome(
 )
 
 
-def test_a_clean_that_went_well_takes_two_lines_and_a_sum():
+def test_a_completed_clean_takes_two_lines_and_a_summary():
     assert [
         "t  done  /w/t",
         "  clean 20261121041500123  removed 12 410 files, 1.8 TiB, in 1.2 minutes",
@@ -55,7 +55,7 @@ def test_a_clean_that_went_well_takes_two_lines_and_a_sum():
     ] == result_text(result(table(outcomes=(DONE,)), seconds=72.0), color=False).splitlines()
 
 
-def test_a_result_of_some_tables_says_of_how_many():
+def test_a_result_of_some_tables_shows_the_total():
     by = ("--changed-since main",)
     one = ApplyResult(
         plan_digest="sha256:0",
@@ -78,7 +78,7 @@ def test_a_result_of_some_tables_says_of_how_many():
     assert "selection" not in json.loads(result_json(result(table())))
 
 
-def test_what_stayed_is_counted_by_reason():
+def test_skipped_files_are_counted_by_reason():
     stayed = StepOutcome(
         kind="clean", how="nothing", left_out=rows("a savepoint", "gone", "a savepoint")
     )
@@ -101,7 +101,7 @@ def test_what_stayed_is_counted_by_reason():
         ("nothing", "nothing left to do"),
     ],
 )
-def test_every_way_to_end_is_said(how, says):
+def test_every_outcome_has_its_text(how, says):
     outcome = StepOutcome(kind="resume", how=how, instant="1")
 
     assert says in " ".join(result_text(result(table(outcomes=(outcome,))), color=False).split())
@@ -118,7 +118,7 @@ def test_the_worst_table_comes_first():
     assert "Exit code 1: " in found
 
 
-def test_a_table_of_which_nothing_was_begun_is_left_out():
+def test_a_stale_table_without_outcomes_is_skipped():
     stale = TableResult(name="moved", path="/t/moved", error="its spec is another now", code=4)
     found = result_text(ApplyResult(plan_digest="sha256:0", tables=(stale,)), color=False)
 
@@ -126,7 +126,7 @@ def test_a_table_of_which_nothing_was_begun_is_left_out():
     assert "Result: 1 table: 1 skipped; no files removed" in found
 
 
-def test_the_json_names_every_file_that_stayed():
+def test_the_json_names_every_skipped_file():
     outcome = StepOutcome(
         kind="clean",
         how="inflight",
@@ -151,7 +151,7 @@ def test_a_result_is_not_taken_for_a_plan():
         load_plan(result_json(result(table())), "r.json")
 
 
-def test_nothing_of_others_moves_the_cursor():
+def test_no_text_of_others_moves_the_cursor():
     found = result_text(result(table("a\x1b[2J", error="b\r\x9b31m", code=1)), color=False)
 
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
@@ -175,7 +175,7 @@ def test_nothing_of_others_moves_the_cursor():
         ),
     ],
 )
-def test_of_a_rollback_it_is_said_what_became_of_the_write(fields, said):
+def test_a_rollback_shows_what_happened_to_the_write(fields, said):
     outcome = StepOutcome(kind="rollback", **fields)
     lines = result_text(result(table(outcomes=(outcome,))), color=False).splitlines()
 
@@ -183,7 +183,7 @@ def test_of_a_rollback_it_is_said_what_became_of_the_write(fields, said):
     assert (4 if "left_out" in fields else 0) == outcome.exit_code
 
 
-def test_an_instant_that_was_taken_back_is_none_that_was_written():
+def test_a_rolled_back_instant_is_not_a_written_one():
     outcome = StepOutcome(kind="rollback", how="undone", instant="1", removed=2, bytes=3)
     found = json.loads(result_json(result(table(outcomes=(outcome,)))))["tables"][0]
 

@@ -1,4 +1,4 @@
-"""What an apply did, as the reader of a pull request sees it."""
+"""The result of an apply as a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.render.test_plan_markdown import TAGS, Page
 from tests.unit.render.test_result import DONE, result, rows, table
 
 
-def test_a_clean_that_went_well_is_said_at_once():
+def test_a_completed_clean_is_one_sentence():
     found = result_markdown(
         result(table(outcomes=(DONE,)), seconds=72.0),
         environment="prod",
@@ -50,7 +50,7 @@ def test_a_clean_that_went_well_is_said_at_once():
     ] == found.splitlines()
 
 
-def test_what_needs_somebody_stands_above_the_table():
+def test_troubles_come_before_the_table():
     stayed = StepOutcome(kind="clean", how="nothing", left_out=rows("a savepoint", "a savepoint"))
     found = result_markdown(
         result(
@@ -90,7 +90,7 @@ def test_nothing_to_do_takes_a_line():
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(BAITS) | st.text(max_size=9), min_size=5, max_size=5))
-def test_nothing_that_others_chose_becomes_markup_or_a_reference(texts):
+def test_no_text_of_others_becomes_markup_or_a_reference(texts):
     name, path, error, rule, actor = (t.encode("utf-8", "replace").decode() for t in texts)
     bad = StepOutcome(
         kind="clean",

@@ -149,7 +149,7 @@ def test_the_schema_is_one():
 
 
 @pytest.mark.parametrize("table", [FULL, GONE], ids=["full", "gone"])
-def test_a_status_is_of_the_schema(table):
+def test_a_status_matches_the_schema(table):
     selected = Selection(tables=1, total=3, by=("--name t",))
 
     VALIDATOR.validate(document(table))
@@ -190,7 +190,7 @@ def test_the_schema_names_every_field_and_no_other(of, kind):
     ("key", "value"),
     [("sync", "fine"), ("files", -1), ("conditions", [{"type": "Ready"}]), ("path", None)],
 )
-def test_another_value_is_not_of_the_schema(key, value):
+def test_another_value_does_not_match_the_schema(key, value):
     damaged = copy.deepcopy(document(FULL))
     damaged["tables"][0][key] = value
 

@@ -54,7 +54,7 @@ def test_a_notice_is_a_line_for_a_chat_and_data_for_programs():
     } == document(drifted, blocked, environment="prod", plan_digest="sha256:1")
 
 
-def test_what_stopped_the_whole_command_is_the_event():
+def test_an_error_of_the_whole_command_is_the_event():
     found = document(error=("stale", "the plan's digest is another"), total=0)
 
     assert "stale" == found["event"]
@@ -80,7 +80,7 @@ def test_three_hundred_tables_make_no_flood():
     assert {500} == {len(said) for table in found["tables"] for said in table["because"]}
 
 
-def test_the_worst_tables_are_the_ones_that_are_named():
+def test_the_worst_tables_are_named():
     many = [TableNotice(name=f"t{i:03}", path="/t", event="drift") for i in range(60)]
     failed = TableNotice(name="z", path="/z", event="failed")
 
@@ -90,14 +90,14 @@ def test_the_worst_tables_are_the_ones_that_are_named():
 @pytest.mark.parametrize(
     "name", ["<!channel>", "<@U1>", "@here", "@all", "[click](https://evil)", "`x`", "#1", "www.x"]
 )
-def test_a_name_calls_nobody_and_leads_nowhere(name):
+def test_a_name_is_neither_a_mention_nor_a_link(name):
     text = document(TableNotice(name=name, path="/t", event="drift"))["text"]
 
     assert not [mark for mark in "<>[]`" if mark in text]
     assert not [mark for mark in ("@h", "@a", "@U", "://", "#1", "www.") if mark in text]
 
 
-def test_control_characters_and_halves_of_characters_are_made_visible():
+def test_control_characters_and_surrogates_are_made_visible():
     hostile = TableNotice(name="a\x1b[1m\nb\udce9", path="/a\udce9", event="drift")
     data = notice_json(Notice(command="plan", exit_code=0, total=1, tables=(hostile,)))
     found = json.loads(data)
@@ -107,7 +107,7 @@ def test_control_characters_and_halves_of_characters_are_made_visible():
     assert r"/a\udce9" == found["tables"][0]["path"]
 
 
-def test_a_plan_tells_errors_refusals_and_changes():
+def test_a_plan_reports_errors_refusals_and_changes():
     plan = Plan(
         created_at="",
         tool="",
@@ -128,7 +128,7 @@ def test_a_plan_tells_errors_refusals_and_changes():
     ] == [(t.name, t.event, t.because) for t in plan_notices(plan)]
 
 
-def test_a_status_tells_what_is_not_in_sync_or_hangs():
+def test_a_status_reports_tables_out_of_sync_or_unhealthy():
     tables = [
         TableStatus(name="gone", path="/", sync="error", error="is not there"),
         TableStatus(name="held", path="/", sync="blocked", because=("suspend: true",)),
@@ -152,7 +152,7 @@ def test_a_status_tells_what_is_not_in_sync_or_hangs():
     ] == [(t.name, t.event, t.because) for t in status_notices(tables)]
 
 
-def test_an_apply_tells_what_was_not_done_as_reviewed():
+def test_an_apply_reports_what_was_not_done_as_reviewed():
     wrong = StepOutcome(kind="clean", how="completed", differences=(Note("p=1", "a is missing"),))
     stays = StepOutcome(kind="clean", how="completed", partitions_left=(Note("", "not empty"),))
     result = ApplyResult(

@@ -1,4 +1,4 @@
-"""What a write came to, as people read it."""
+"""The result of a write, for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING = {
 }
 
 
-def test_rows_and_file_groups_are_said_in_groups_of_three_digits():
+def test_rows_and_file_groups_have_digits_in_groups_of_three():
     done = WriteResult(
         status="completed",
         instant="20261122000000000",
@@ -36,7 +36,7 @@ def test_rows_and_file_groups_are_said_in_groups_of_three_digits():
     )
 
 
-def test_a_deletion_of_what_is_not_there_says_so():
+def test_a_deletion_of_missing_keys_says_so():
     done = WriteResult(
         status="nothing", counts=RowCounts(**{**NOTHING, "incoming": 2, "absent_deletes": 2})
     )
@@ -46,7 +46,7 @@ def test_a_deletion_of_what_is_not_there_says_so():
     )
 
 
-def test_a_deletion_of_one_key_that_is_not_there_says_so():
+def test_a_deletion_of_one_missing_key_says_so():
     done = WriteResult(
         status="nothing", counts=RowCounts(**{**NOTHING, "incoming": 1, "absent_deletes": 1})
     )

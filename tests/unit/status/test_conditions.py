@@ -44,7 +44,7 @@ SUSPENDED = Note("suspend", "suspend: true in the spec")
         ({"error": "/t: is not there"}, "Unknown", "Unreadable", "/t: is not there"),
     ],
 )
-def test_in_sync_is_an_empty_plan_that_nothing_forbids(changes, status, reason, message):
+def test_a_table_is_in_sync_if_its_plan_is_empty_and_not_refused(changes, status, reason, message):
     found = synced_condition(SPEC, replace(PLAN, **changes))
 
     assert ("Synced", status, reason, message) == (
@@ -55,13 +55,13 @@ def test_in_sync_is_an_empty_plan_that_nothing_forbids(changes, status, reason, 
     )
 
 
-def test_what_nothing_is_declared_for_is_not_known_to_be_in_sync():
+def test_an_unmanaged_table_is_not_known_to_be_in_sync():
     found = synced_condition(replace(SPEC, retention=None), PLAN)
 
     assert ("Unknown", "Unmanaged") == (found.status, found.reason)
 
 
-def test_what_a_dead_write_has_left_is_told_of_a_table_that_nothing_is_declared_for():
+def test_an_unmanaged_table_reports_what_a_dead_write_has_left():
     found = synced_condition(replace(SPEC, retention=None), replace(PLAN, steps=ROLLBACK))
 
     assert ("False", "Drifted", "commit 2 was left") == (found.status, found.reason, found.message)
@@ -74,7 +74,7 @@ def test_drift_and_refusals_make_no_table_unhealthy():
     assert ("Healthy", "True", "Healthy") == (found.type, found.status, found.reason)
 
 
-def test_the_worst_is_the_reason_and_the_message_says_all():
+def test_the_reason_is_the_worst_and_the_message_has_all():
     restoring = replace(PLAN, refusals=(Note("pendingRestore", "restore 1 is half done"),))
     found = healthy_condition(restoring, stuck=["commit 2 hangs"], stale_lock="/l is held by ann")
 

@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory):
+def table(tmp_path_factory):
     """A version 6 table with a savepoint, two pending writes and a clean by Hudi."""
     root = tmp_path_factory.mktemp("table")
     unpack(TABLES / "v6_cow_part.zip", root, hollow=True)
@@ -41,15 +41,15 @@ def seen(tmp_path_factory):
     return spec, state, plan_table(spec, state, NOW)
 
 
-def test_a_table_with_files_beyond_its_retention_has_drifted(seen):
-    found = table_status(*seen)
+def test_a_table_with_files_beyond_its_retention_has_drifted(table):
+    found = table_status(*table)
 
     assert "drifted" == found.sync
     assert found.because[0].startswith("retention.commits: 8 file slices in 8 files exceed it")
 
 
-def test_pending_instants_have_an_age_and_hang_after_the_declared_time(seen):
-    found = table_status(*seen).pending
+def test_pending_instants_have_an_age_and_are_stuck_after_the_declared_time(table):
+    found = table_status(*table).pending
 
     assert [
         ("20261121044641595", "replacecommit", "REQUESTED", True),
@@ -58,8 +58,8 @@ def test_pending_instants_have_an_age_and_hang_after_the_declared_time(seen):
     assert all(p.age_seconds > 3600 for p in found)
 
 
-def test_a_savepoint_pins_what_no_newest_slice_has(seen):
-    spec, state, plan = seen
+def test_a_savepoint_pins_what_no_newest_slice_has(table):
+    spec, state, plan = table
     found = table_status(spec, state, plan).savepoints[0]
     named = {n for n in state.files.name.to_pylist() if n in state.savepoints[0].files}
 
@@ -69,8 +69,8 @@ def test_a_savepoint_pins_what_no_newest_slice_has(seen):
     assert 0 < found.pinned_bytes <= found.bytes
 
 
-def test_a_savepoint_of_everything_pins_all_but_the_newest_slices(seen):
-    spec, state, plan = seen
+def test_a_savepoint_of_everything_pins_all_but_the_newest_slices(table):
+    spec, state, plan = table
     everything = Savepoint(
         instant="1", completed=True, files=frozenset(state.files.name.to_pylist())
     )
@@ -80,15 +80,15 @@ def test_a_savepoint_of_everything_pins_all_but_the_newest_slices(seen):
     assert len(state.files) - 4 == found.pinned_files
 
 
-def test_sizes_count_every_newest_base_file_once(seen):
-    found = table_status(*seen)
+def test_sizes_count_every_newest_base_file_once(table):
+    found = table_status(*table)
 
     assert (*SIZE_CLASSES, None) == tuple(c.below for c in found.sizes)
     assert 4 == sum(c.files for c in found.sizes) == found.small_files
 
 
-def test_the_last_clean_tells_what_writers_really_keep(seen):
-    found = table_status(*seen)
+def test_the_last_clean_shows_what_writers_really_keep(table):
+    found = table_status(*table)
 
     assert found.last_clean == found.last_foreign_clean
     assert "KEEP_LATEST_COMMITS" == found.last_clean.policy
@@ -96,8 +96,8 @@ def test_the_last_clean_tells_what_writers_really_keep(seen):
     assert not found.last_clean.is_ours
 
 
-def test_our_own_cleans_are_told_from_the_writers(seen):
-    spec, state, plan = seen
+def test_our_own_cleans_are_distinguished_from_those_of_writers(table):
+    spec, state, plan = table
     ours = replace(
         state.cleans[-1], instant="20261121090000000", extra={"reconciler.plan.digest": "x"}
     )
@@ -107,8 +107,8 @@ def test_our_own_cleans_are_told_from_the_writers(seen):
     assert state.cleans[-1].instant == found.last_foreign_clean.instant
 
 
-def test_refused_unmanaged_and_unreadable_tables_say_so(seen):
-    spec, state, plan = seen
+def test_refused_unmanaged_and_unreadable_tables_say_so(table):
+    spec, state, plan = table
     refused = replace(plan, refusals=(Note("suspend", "suspend: true"),))
     gone = replace(plan, error="nothing is there", observed=None)
 
@@ -121,8 +121,8 @@ def test_refused_unmanaged_and_unreadable_tables_say_so(seen):
     )
 
 
-def test_that_no_clustering_is_due_warns_of_nothing(seen):
-    spec, state, plan = seen
+def test_a_clustering_that_is_not_due_is_no_warning(table):
+    spec, state, plan = table
     none = Note("nothingToDo", "no clustering: 1 file slice is not small")
     text = status_text([table_status(spec, state, replace(plan, warnings=(none,)))], color=False)
 
@@ -130,14 +130,14 @@ def test_that_no_clustering_is_due_warns_of_nothing(seen):
     assert "! warning" not in text
 
 
-def test_without_drift_and_steps_a_table_is_in_sync(seen):
-    spec, state, plan = seen
+def test_without_drift_and_steps_a_table_is_in_sync(table):
+    spec, state, plan = table
 
     assert "in sync" == table_status(spec, state, replace(plan, steps=(), drift=())).sync
 
 
-def test_what_holds_the_boundary_back_and_what_to_do_is_said(seen):
-    spec, state, plan = seen
+def test_the_cause_of_a_held_boundary_has_its_remedy(table):
+    spec, state, plan = table
     held = Note("pendingWrite", "commit 1 holds it back: roll it back")
     idle = Note("idle", "nothing to do: the newest commit is old")
     found = table_status(spec, state, replace(plan, warnings=(held, idle)))
@@ -153,9 +153,9 @@ def test_what_holds_the_boundary_back_and_what_to_do_is_said(seen):
     ] == document["tables"][0]["notes"]
 
 
-def test_a_held_lock_names_who_has_it(seen):
+def test_a_held_lock_names_its_holder(table):
     lock = LockStatus(path="/w/t/.hoodie/lock", held_by="ann, 7 s ago", age_seconds=7)
-    found = table_status(*seen, lock=lock)
+    found = table_status(*table, lock=lock)
 
     assert "  locked  /w/t/.hoodie/lock is held by ann, 7 s ago\n" in status_text(
         [found], color=False
@@ -170,10 +170,10 @@ def test_a_held_lock_names_who_has_it(seen):
     ]
 
 
-def test_people_read_what_needs_somebody_first(seen):
+def test_tables_that_need_attention_come_first(table):
     found = status_text(
         [
-            table_status(*seen),
+            table_status(*table),
             TableStatus(name="b", path="/b", sync="in sync"),
             TableStatus(name="c", path="/c", sync="error", error="nothing is there"),
         ],
@@ -191,8 +191,8 @@ def test_people_read_what_needs_somebody_first(seen):
     assert found.endswith("Status: 3 tables: 1 error, 1 drifted, 1 in sync; 1 unhealthy\n")
 
 
-def test_programs_read_the_same_as_people(seen):
-    data = status_json([table_status(*seen)], observed_at=NOW.isoformat(), tool="t 1")
+def test_the_document_has_what_the_text_shows(table):
+    data = status_json([table_status(*table)], observed_at=NOW.isoformat(), tool="t 1")
     found = json.loads(data)
 
     assert data == canonical_json.to_canonical_bytes(found) + b"\n"
@@ -201,7 +201,7 @@ def test_programs_read_the_same_as_people(seen):
     assert 3 == found["tables"][0]["savepoints"][0]["pinnedFiles"]
 
 
-def test_a_status_of_some_tables_says_of_how_many():
+def test_a_status_of_some_tables_shows_the_total():
     selection = Selection(tables=0, total=2, by=("--name t",))
     document = json.loads(
         status_json([], observed_at=NOW.isoformat(), tool="t", selection=selection)
@@ -211,15 +211,15 @@ def test_a_status_of_some_tables_says_of_how_many():
     assert {"tables": 0, "of": 2, "by": ["--name t"], "removed": []} == document["selection"]
 
 
-def test_a_status_is_not_taken_for_a_plan(seen):
-    data = status_json([table_status(*seen)], observed_at=NOW.isoformat(), tool="t 1")
+def test_a_status_is_not_taken_for_a_plan(table):
+    data = status_json([table_status(*table)], observed_at=NOW.isoformat(), tool="t 1")
 
     with pytest.raises(PlanError, match="is the output of `reconciler status`"):
         load_plan(data, "status.json")
 
 
-def test_what_hangs_makes_a_table_unhealthy_whatever_its_files_are(seen):
-    spec, state, plan = seen
+def test_a_stuck_instant_makes_a_table_unhealthy_whatever_its_files_are(table):
+    spec, state, plan = table
     found = table_status(spec, state, replace(plan, steps=(), drift=()))
     synced, healthy = found.conditions
 
@@ -231,8 +231,8 @@ def test_what_hangs_makes_a_table_unhealthy_whatever_its_files_are(seen):
     assert "longer than concurrency.staleAfter, 1h" in healthy.message
 
 
-def test_what_is_pending_for_less_than_declared_hangs_not(seen):
-    spec, state, plan = seen
+def test_an_instant_pending_for_less_than_declared_is_not_stuck(table):
+    spec, state, plan = table
     patient = replace(spec, concurrency=Concurrency(stale_after=10**9))
 
     assert "Healthy" == table_status(patient, state, plan).condition("Healthy").reason
@@ -251,8 +251,8 @@ def test_what_is_pending_for_less_than_declared_hangs_not(seen):
         ),
     ],
 )
-def test_a_lock_of_a_holder_that_is_gone_is_stale(lock, message, seen):
-    found = table_status(*seen, lock=lock)
+def test_a_lock_of_a_holder_that_is_gone_is_stale(lock, message, table):
+    found = table_status(*table, lock=lock)
 
     assert "StaleLock" == found.condition("Healthy").reason
     assert found.condition("Healthy").message.startswith(f"{message}; replacecommit ")
@@ -260,8 +260,8 @@ def test_a_lock_of_a_holder_that_is_gone_is_stale(lock, message, seen):
     assert "  ! stale lock  /l is held by" in status_text([found], color=False)
 
 
-def test_the_earliest_readable_write_has_an_age_where_the_zone_is_known(seen):
-    spec, state, plan = seen
+def test_the_earliest_readable_write_has_an_age_if_the_zone_is_known(table):
+    spec, state, plan = table
     utc = table_status(spec, state, plan)
     tokyo = table_status(replace(spec, timezone="Asia/Tokyo"), state, plan)
     nowhere = table_status(replace(spec, timezone=None), state, plan)
@@ -272,8 +272,8 @@ def test_the_earliest_readable_write_has_an_age_where_the_zone_is_known(seen):
     assert nowhere.earliest_readable_age_seconds is None
 
 
-def test_shares_and_sums_are_of_the_plan_and_the_newest_files(seen):
-    spec, state, plan = seen
+def test_shares_and_sums_are_of_the_plan_and_the_newest_files(table):
+    spec, state, plan = table
     found = table_status(spec, state, plan)
     refused = replace(plan, refusals=(Note("clock", "the clock is wrong"),))
 
@@ -284,8 +284,8 @@ def test_shares_and_sums_are_of_the_plan_and_the_newest_files(seen):
     assert table_status(spec, state, refused).bytes_reclaimable is None
 
 
-def test_the_last_apply_is_our_newest_clean_and_says_who_and_from_what(seen):
-    spec, state, plan = seen
+def test_the_last_apply_is_our_newest_clean_with_its_actor_and_commit(table):
+    spec, state, plan = table
     extra = {
         "reconciler.plan.digest": "sha256:1",
         "reconciler.spec.digest": "sha256:2",
@@ -314,8 +314,8 @@ def test_the_last_apply_is_our_newest_clean_and_says_who_and_from_what(seen):
     assert table_status(spec, state, plan).last_apply is None
 
 
-def test_a_table_that_cannot_be_believed_has_conditions_too(seen):
-    spec, _, plan = seen
+def test_a_table_with_an_unusable_state_has_conditions_too(table):
+    spec, _, plan = table
     restoring = replace(plan, refusals=(Note("pendingRestore", "restore 1 is half done"),))
     gone = replace(plan, error="nothing is there", observed=None)
 

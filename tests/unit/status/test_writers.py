@@ -1,4 +1,4 @@
-"""What the timeline says of writers that keep to another spec, or to none."""
+"""Work of writers on the timeline that contradicts the spec."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_files_as_declared_are_no_fact(state):
     assert [] == facts(sized(), state, written())
 
 
-def test_files_far_above_the_target_say_who_made_them(state):
+def test_files_far_above_the_target_name_their_writers(state):
     [(rule, because)] = facts(sized(target=TINY, small=1), state, written(operation="UPSERT"))
 
     assert "writersFiles" == rule
@@ -97,7 +97,7 @@ def test_files_a_little_above_the_target_are_no_fact(state):
     assert facts(sized(target=greatest * 2 // 3 - 1, small=1), state, written())
 
 
-def test_small_files_that_inserts_left_beside_each_other_are_a_fact(state):
+def test_small_files_that_inserts_left_in_one_partition_are_a_fact(state):
     [(rule, because)] = facts(sized(small=HUGE), state, written())
 
     assert "writersFiles" == rule
@@ -108,7 +108,7 @@ def test_small_files_that_inserts_left_beside_each_other_are_a_fact(state):
     assert "hoodie.parquet.small.file.limit" in because
 
 
-def test_small_files_of_a_bulk_insert_are_told_from_those_of_inserts(state):
+def test_small_files_of_a_bulk_insert_are_distinguished_from_those_of_inserts(state):
     [(_, because)] = facts(sized(small=HUGE), state, written(operation="BULK_INSERT"))
 
     assert "written by bulk_insert, which never fills files" in because
@@ -134,7 +134,7 @@ def test_our_own_files_and_those_of_unknown_writes_are_no_fact_about_writers(sta
     assert [] == facts(sized(small=HUGE), state)
 
 
-def test_what_was_clustered_away_is_no_fact(state):
+def test_replaced_files_are_no_fact(state):
     """Only files that a snapshot reads count."""
     gone = {
         (state.files.partitions[state.files.group_partition[nth]], file_id): LATER[-1]
@@ -144,7 +144,7 @@ def test_what_was_clustered_away_is_no_fact(state):
     assert [] == facts(sized(small=HUGE), replace(state, replaced=gone), written())
 
 
-def test_without_files_or_clustering_in_the_spec_nobody_judges_files(state):
+def test_without_files_or_clustering_in_the_spec_files_are_not_checked(state):
     assert [] == facts(BARE, state, written())
     clustering = replace(BARE, clustering=Clustering(columns=("id",)))
     assert "writersFiles" in dict(facts(clustering, state, written()))
@@ -197,7 +197,7 @@ def test_a_clean_by_another_policy_is_a_fact(state):
     ("hours", "is_fact"),
     [(24 * 3, False), (24 * 4, False), (24 * 4 + 1, False), (24 * 4 + 2, True), (1000, True)],
 )
-def test_hours_are_those_of_the_last_commit_that_was_given_up(state, hours, is_fact):
+def test_hours_are_those_of_the_last_removed_commit(state, hours, is_fact):
     """Four days and no more lie between it and the clean; a change of clocks may hide an hour."""
     by_hours = clean(LATER[-4], policy=Policy.HOURS)
     found = facts(retaining(Policy.HOURS, hours), cleaned(state, by_hours))
@@ -217,7 +217,7 @@ def test_our_cleans_and_empty_ones_are_no_fact(state):
     assert [] == facts(retaining(Policy.COMMITS, 5), cleaned(state, ours, blank))
 
 
-def test_a_clean_of_long_ago_says_nothing_of_the_writers_of_today(state):
+def test_an_old_clean_is_no_evidence_about_todays_writers(state):
     narrow = retaining(Policy.COMMITS, 50)
 
     assert facts(narrow, cleaned(state, clean(LATER[0], LATER[-10])))
@@ -262,7 +262,7 @@ def test_a_clustering_of_a_writer_by_other_columns_is_a_fact(state, layout, ours
     assert (said is None) == ("writersClustering" not in found)
 
 
-def test_an_index_of_hudi_that_is_kept_without_a_declared_column_is_a_fact(state):
+def test_an_index_of_hudi_that_lacks_a_declared_column_is_a_fact(state):
     spec = replace(BARE, index=IndexColumns(columns=("a", "b"), hudi="build"))
 
     assert [] == facts(spec, state)
@@ -275,7 +275,7 @@ def test_an_index_of_hudi_that_is_kept_without_a_declared_column_is_a_fact(state
     ("has", "missed"),
     [(None, ()), ((), ("a", "b")), (("b", "c"), ("a",)), (("b", "a"), ())],
 )
-def test_only_what_can_be_in_a_live_index_of_hudi_is_missed_there(has, missed):
+def test_only_columns_that_a_live_index_of_hudi_can_have_are_missing_there(has, missed):
     """That a column is none of the table's, or of no type to index, is said by the plan."""
     index = IndexStatus(declared=("a", "b", "tags"), unindexable=("tags",), hudi_columns=has)
 
@@ -317,7 +317,7 @@ def said_of(folder: Path, tmp_path: Path, block: str, capsys) -> tuple[str, list
         ),
     ],
 )
-def test_status_says_it_and_still_exits_with_0(folder, tmp_path, capsys, more, files):
+def test_status_shows_the_fact_and_still_exits_with_0(folder, tmp_path, capsys, more, files):
     """With a clustering to judge, more of the past writes have been read."""
     block = "  files: {target: 100kB, small: 90kB}" + more
     text, rules = said_of(folder, tmp_path, block, capsys)
@@ -326,7 +326,7 @@ def test_status_says_it_and_still_exits_with_0(folder, tmp_path, capsys, more, f
     assert f"! writers {files} written by insert" in text
 
 
-def test_status_says_nothing_of_writers_where_the_spec_does_not_ask(folder, tmp_path, capsys):
+def test_status_shows_no_writers_if_the_spec_declares_nothing_for_them(folder, tmp_path, capsys):
     text, rules = said_of(folder, tmp_path, "  retention: {commits: 3}", capsys)
 
     assert [] == rules
@@ -344,7 +344,7 @@ def test_a_write_that_cannot_be_read_is_no_fact_and_no_error(folder, tmp_path, c
     assert "error" not in text
 
 
-def test_lint_says_it_where_the_field_is_and_ends_with_0(folder, tmp_path, monkeypatch, capsys):
+def test_lint_warns_at_the_field_and_exits_with_0(folder, tmp_path, monkeypatch, capsys):
     (tmp_path / "orders").symlink_to(folder)
     (tmp_path / "orders.yaml").write_text(
         SPEC.format(block="  files: {target: 100kB, small: 90kB}")
@@ -361,7 +361,7 @@ def test_lint_says_it_where_the_field_is_and_ends_with_0(folder, tmp_path, monke
     assert capsys.readouterr().out == "1 table, no problems\n"
 
 
-def test_lint_of_a_table_that_cannot_be_read_ends_with_1(tmp_path, monkeypatch, capsys):
+def test_lint_of_an_unreadable_table_exits_with_1(tmp_path, monkeypatch, capsys):
     (tmp_path / "orders.yaml").write_text(SPEC.format(block="  retention: {commits: 3}"))
     monkeypatch.chdir(tmp_path)
 
