@@ -1,4 +1,4 @@
-"""The columns that are asked for, and which base files hold them in other types; pure."""
+"""Select columns, and find base files that hold them in other types; pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from reconciler.errors import UsageError
 
-#: a column's name -> its type, spelled so that the same types of several writers are equal
+#: column -> its type, spelled so that equal types of different writers are equal
 TypesByColumn = Mapping[str, str]
 
 
 def select_columns(schema: pa.Schema, columns: Sequence[str] | None, table: str) -> pa.Schema:
-    """The columns asked for, in order; None for all. Raises UsageError for one there is none of."""
+    """Return the wanted columns in order, None for all; raises UsageError for an unknown one."""
     if columns is None:
         return schema
     for name in columns:
@@ -24,56 +24,56 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None, table: str)
 
 
 def spell_types(schema: pa.Schema) -> TypesByColumn:
-    """What ``find_evolved_instants`` compares of a base file's schema."""
+    """Return the types of a file's columns, for ``find_evolved_instants``."""
     return {field.name: _spell_type(field.type) for field in schema}
 
 
 def find_evolved_instants(
     instants: Sequence[str], shape: Callable[[str], TypesByColumn], table: pa.Schema
 ) -> frozenset[str]:
-    """The instants whose base files hold a column in another type than the table does.
+    """Return the instants whose base files have another type in a column than the table.
 
-    ``instants`` ascend; ``shape`` looks into a file of one. A schema only moves on, so what two
-    instants share holds for those between them: as few files are looked into as it changed.
+    ``instants`` ascend; ``shape`` reads a file of one. A schema only moves forward, so what two
+    instants share holds for those between them. So few files are read.
     """
     known: dict[str, TypesByColumn] = {}
 
-    def at(place: int) -> TypesByColumn:
-        instant = instants[place]
+    def types_at(position: int) -> TypesByColumn:
+        instant = instants[position]
         if instant not in known:
             known[instant] = shape(instant)
         return known[instant]
 
-    found: set[str] = set()
-    wanted = spell_types(table)
-    parts = [(0, len(instants) - 1)] if instants else []
-    while parts:
-        low, high = parts.pop()
-        if at(low) == at(high):
-            if has_other_types(at(low), wanted):
-                found.update(instants[low : high + 1])
+    evolved: set[str] = set()
+    expected = spell_types(table)
+    ranges = [(0, len(instants) - 1)] if instants else []
+    while ranges:
+        low, high = ranges.pop()
+        if types_at(low) == types_at(high):
+            if has_other_types(types_at(low), expected):
+                evolved.update(instants[low : high + 1])
         elif high - low == 1:
-            parts += [(low, low), (high, high)]
+            ranges += [(low, low), (high, high)]
         else:
             middle = (low + high) // 2
-            parts += [(low, middle), (middle, high)]
-    return frozenset(found)
+            ranges += [(low, middle), (middle, high)]
+    return frozenset(evolved)
 
 
-def has_other_types(have: TypesByColumn, wanted: TypesByColumn) -> bool:
+def has_other_types(have: TypesByColumn, expected: TypesByColumn) -> bool:
     """Whether any column of the table has another type in the file."""
-    return any(wanted.get(name, kind) != kind for name, kind in have.items())
+    return any(expected.get(name, type_) != type_ for name, type_ in have.items())
 
 
-def _spell_type(kind: pa.DataType) -> str:
-    """A type without what readers do not care about: names of items, units they all know."""
+def _spell_type(type_: pa.DataType) -> str:
+    """Spell a type without item names and other details that do not matter to readers."""
     types = pa.types
-    if types.is_struct(kind):
-        return f"<{','.join(sorted(f'{field.name}:{_spell_type(field.type)}' for field in kind))}>"
-    if types.is_list(kind):
-        return f"[{_spell_type(kind.value_type)}]"
-    if types.is_map(kind):
-        return f"{{{_spell_type(kind.key_type)}:{_spell_type(kind.item_type)}}}"
-    if types.is_timestamp(kind) and kind.unit in ("ms", "us"):
-        return "timestamp" if kind.tz is None else "instant"
-    return str(kind)
+    if types.is_struct(type_):
+        return f"<{','.join(sorted(f'{field.name}:{_spell_type(field.type)}' for field in type_))}>"
+    if types.is_list(type_):
+        return f"[{_spell_type(type_.value_type)}]"
+    if types.is_map(type_):
+        return f"{{{_spell_type(type_.key_type)}:{_spell_type(type_.item_type)}}}"
+    if types.is_timestamp(type_) and type_.unit in ("ms", "us"):
+        return "timestamp" if type_.tz is None else "instant"
+    return str(type_)

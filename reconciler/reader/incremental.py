@@ -1,7 +1,7 @@
-"""What an incremental read needs: the writes between two times, and the slices they wrote to; pure.
+"""Select the writes and the file slices of an incremental read; pure.
 
-Source: IncrementalQueryAnalyzer, MergeOnReadIncrementalRelationV1 and V2. The answer is what the
-table held at the end of the range, of it the records whose last change lies in the range.
+Source: IncrementalQueryAnalyzer, MergeOnReadIncrementalRelationV1 and V2. The result is the table
+at the end of the range, restricted to records whose last change is in the range.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.state.model import TableState
 
 
 def make_read_limit(state: TableState, end: str | None) -> ReadLimit:
-    """What is seen of the table at the end of a range."""
+    """Return which writes of the table count at the end of a range."""
     if end is None:
         return ReadLimit()
     by_name = state.table_version < LOGS_BY_COMPLETION
@@ -27,65 +27,66 @@ def make_read_limit(state: TableState, end: str | None) -> ReadLimit:
 
 
 def find_commit_times(state: TableState, begin: str, end: str | None) -> tuple[str, ...]:
-    """The completed writes after ``begin`` up to ``end``, by their requested times, sorted.
+    """Return the requested times of the completed writes after ``begin`` up to ``end``, sorted.
 
-    ``begin`` and ``end`` are requested times in version 6 and completion times later, as Hudi
-    takes them.
+    ``begin`` and ``end`` are requested times in version 6 and completion times later, as in Hudi.
     """
-    until = make_read_limit(state, end)
-    times = (_get_times(state, i.requested) for i in state.timeline.commits)
+    limit = make_read_limit(state, end)
+    write_times = (_get_times(state, instant.requested) for instant in state.timeline.commits)
     return tuple(
         sorted(
             requested
-            for requested, moment in times
-            if moment > begin and until.includes(requested, state.completions.get(requested))
+            for requested, time in write_times
+            if time > begin and limit.includes(requested, state.completions.get(requested))
         )
     )
 
 
 def check_range(state: TableState, begin: str, archived: Iterable[Instant]) -> None:
-    """Raises BlockedError when writes after ``begin`` are archived: what they wrote is not known.
+    """Raise BlockedError where writes after ``begin`` are archived, so their files are unknown.
 
     ``archived``: the completed archived instants. The message names the earliest possible begin.
     """
     version = state.table_version
-    moments = [
-        i.requested if version < LOGS_BY_COMPLETION else i.completed or i.requested
-        for i in archived
-        if i.action in COMMITS
+    times_ = [
+        instant.requested
+        if version < LOGS_BY_COMPLETION
+        else instant.completed or instant.requested
+        for instant in archived
+        if instant.action in COMMITS
     ]
-    last = max(moments, default="")
+    last = max(times_, default="")
     if last > begin:
         raise BlockedError(
-            f"{state.location}: writes after {begin} are archived, so what changed since then is "
-            f"not known; begin at {last} or later, or read the whole table"
+            f"{state.location}: writes after {begin} are archived, so their changes are unknown; "
+            f"begin at {last} or later, or read the whole table"
         )
 
 
 def find_touched_slices(
-    picked: SliceSelection, state: TableState, times: tuple[str, ...]
+    picked: SliceSelection, state: TableState, write_times: tuple[str, ...]
 ) -> NDArray[np.bool_]:
-    """Per slice whether a write of ``times`` may have a record in it.
+    """Return a mask of the slices that may have a record of one of the writes.
 
-    A base file holds records of writes up to its own; what a log file of version 6 holds is seen
-    when it is read.
+    A base file holds records of its own and earlier writes. Log files of version 6 are only known
+    when they are read.
     """
     files = picked.files
-    if not times or not len(files):
+    if not write_times or not len(files):
         return np.zeros(len(picked), np.bool_)
-    first = times[0]
+    first = write_times[0]
     newer = np.array([instant >= first for instant in files.instants], np.bool_)
     base = picked.get_base_instants()
     touched = (base >= 0) & newer[base]
     if state.table_version < LOGS_BY_COMPLETION:
         return touched | picked.has_logs
-    known = frozenset(times)
-    counts = np.array([instant in known for instant in files.instants], np.bool_)
-    return touched | picked.has_marked_log(counts[files.instant[picked.logs]])
+    counted = frozenset(write_times)
+    is_counted = np.array([instant in counted for instant in files.instants], np.bool_)
+    return touched | picked.has_marked_log(is_counted[files.instant[picked.logs]])
 
 
 def _get_times(state: TableState, requested: str) -> tuple[str, str]:
-    """The requested time of a write and the one that ranges compare."""
+    """Return a write's requested time and the time that ranges compare."""
     if state.table_version < LOGS_BY_COMPLETION:
         return requested, requested
     return requested, state.completions.get(requested, requested)

@@ -1,4 +1,4 @@
-"""Reads a table's index of statistics for a read; whatever is wrong with it, the read goes on."""
+"""Read a table's index for a read; a problem with the index never fails the read."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from reconciler.index.versions import IndexVersion
     from reconciler.storage.api import Storage
 
-#: bytes up to which a file is read whole, in one call; of bigger ones only the wanted columns
+#: index files up to this size are read whole in one call; of larger ones only the wanted columns
 _READ_WHOLE_BYTES: Final = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IndexRead:
-    """What was read of a table's index.
+    """The result of reading a table's index.
 
-    ``index`` is None where there is none that can be read; ``version``: its file, below the table;
-    ``problems``: what is wrong with newer versions, and with the storage, a sentence each.
+    ``index``: None where no version can be read; ``version``: its file, below the table;
+    ``problems``: a sentence for each newer version that is damaged, and for storage errors.
     """
 
     index: FileIndex | None = None
@@ -33,9 +33,9 @@ class IndexRead:
 
 
 def read_index(storage: Storage, columns: tuple[str, ...]) -> IndexRead:
-    """The newest version that can be read, with the statistics of some columns. Raises nothing.
+    """Read the newest readable version, restricted to some columns. Raises nothing.
 
-    A listing, one of each version's folder, and a read; of damaged versions one more each.
+    Lists the versions, reads one; for each damaged version one more.
     """
     problems: list[str] = []
     try:
@@ -44,15 +44,15 @@ def read_index(storage: Storage, columns: tuple[str, ...]) -> IndexRead:
             try:
                 index, _ = decode_index(_open_version(storage, version), version.path, columns)
             except NotFoundError:
-                problems.append(f"{version.path}: went away while it was read")
-            except FormatError as damaged:
-                problems.append(str(damaged))
+                problems.append(f"{version.path}: was removed while it was read")
+            except FormatError as damage:
+                problems.append(str(damage))
             else:
                 return IndexRead(index=index, version=version.path, problems=tuple(problems))
-    except ReconcilerError as failed:
-        problems.append(str(failed))
-    except Exception as odd:  # noqa: BLE001 (an index is no reason for a read to fail)
-        problems.append(f"the index could not be read: {type(odd).__name__}: {odd}")
+    except ReconcilerError as failure:
+        problems.append(str(failure))
+    except Exception as unexpected:  # noqa: BLE001 (an index is no reason for a read to fail)
+        problems.append(f"the index could not be read: {type(unexpected).__name__}: {unexpected}")
     return IndexRead(problems=tuple(problems))
 
 

@@ -1,12 +1,13 @@
-"""Which slices with log files hold no row that matches, by what Hudi's column_stats say of them.
+"""Find slices whose log files hold no matching row, by Hudi's column_stats.
 
-A row that a snapshot shows comes whole from the base file or from one log record, as long as the
-table's records are not merged field by field (``MergeRules.refusal``), so a slice is left out where
-its base file cannot match and no log file can. Deletions only take rows away.
+A snapshot takes a row whole from the base file or from one log record, unless the table merges
+records field by field (``MergeRules.refusal``). So a slice is skipped where neither its base file
+nor any log file can match. Deletions only remove rows.
 
-Believed are bounds of whole numbers, days and truth values alone: of text Hudi compares log records
-in Java's order, of floats it loses NaN, of times the unit is not always known, and it counts
-nulls that are not there. Log files of table versions before 8 hold blocks of several writes.
+Only bounds of integers, dates and booleans are used. Hudi compares text of log records in Java's
+order, loses NaN of floats, does not always give the unit of times, and counts nulls wrongly. Log
+files of table versions before 8 hold blocks of several writes.
+
 Source: HoodieAppendHandle (collectColumnRangeMetadata), HoodieDeltaWriteStat.putRecordsStats.
 """
 
@@ -35,23 +36,27 @@ if TYPE_CHECKING:
 
     from reconciler.storage.api import Storage
 
-#: statistics, of a log file in a column each, that a read asks for; they are objects, one by one
+#: the most statistics (one per log file and column) that a read loads; each is a Python object
 MAX_STATISTICS: Final = 200_000
-_NOT_USED: Final = "column_stats of log files are left aside"
+_NOT_USED: Final = "column_stats of log files are not used"
 
 
 def find_unmatched_logs(
     storage: Storage, scan: Scan, slices: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], str | None]:
-    """Per slice, given by its row, whether no log file of it can match the scan's condition.
+    """Return a mask of the given slices: whether no log file of it can match the condition.
 
-    And what kept the statistics from being read, None for nothing. Raises nothing else.
+    The second value says why statistics were not read, None for no problem. Raises nothing.
     """
     unknown = np.zeros(len(slices), np.bool_)
     condition = scan.condition
     if condition is None or not len(slices) or scan.rules.refusal:
         return unknown, None
-    columns = [c for c in list_file_columns(scan, condition) if _is_trusted(c, scan.table_schema)]
+    columns = [
+        column
+        for column in list_file_columns(scan, condition)
+        if _is_trusted(column, scan.table_schema)
+    ]
     if not columns:
         return unknown, None
     logs = _LogFiles.from_slices(scan, slices)
@@ -59,7 +64,7 @@ def find_unmatched_logs(
     if count > MAX_STATISTICS:
         return (
             unknown,
-            f"{_NOT_USED}: {count} of them would be asked for, more than {MAX_STATISTICS}",
+            f"{_NOT_USED}: {count} are needed, at most {MAX_STATISTICS} are read",
         )
     try:
         found = _read_log_statistics(storage, logs, columns, scan.table_schema)
@@ -76,7 +81,7 @@ def find_unmatched_logs(
 
 
 def _is_trusted(column: str, schema: pa.Schema) -> bool:
-    """Whether Hudi's bounds of a column in log files are what its values are."""
+    """Whether Hudi's bounds of a column in log files are exact."""
     if column not in schema.names:  # fields of structs
         return False
     kind, types = schema.field(column).type, pa.types
@@ -85,10 +90,10 @@ def _is_trusted(column: str, schema: pa.Schema) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _LogFiles:
-    """The log files of some slices, by partition; arrays have an element a log file.
+    """The log files of some slices, by partition; arrays have an element per log file.
 
-    ``slice``: the place of its slice among the asked ones; ``partition``: the row of its partition
-    in the scan's. ``folders``: the partitions' paths, each with the names of its log files.
+    ``slice``: position of its slice in the given ones; ``partition``: row of its partition in the
+    scan's partitions. ``folders``: the partitions' paths, each with the names of its log files.
     """
 
     slice: NDArray[np.int64]
@@ -97,16 +102,16 @@ class _LogFiles:
 
     @classmethod
     def from_slices(cls, scan: Scan, slices: NDArray[np.int64]) -> _LogFiles:
-        taken = scan.slices.take(to_integer_array(slices))
-        number = to_numpy_numbers(taken.column("partition").combine_chunks())
-        lists = taken.column("logs").to_pylist()
+        selected = scan.slices.take(to_integer_array(slices))
+        number = to_numpy_numbers(selected.column("partition").combine_chunks())
+        lists = selected.column("logs").to_pylist()
         order = np.argsort(number, kind="stable")
         paths = scan.partitions.column(PATH)
         by_folder: dict[int, list[str]] = {}
-        for place in order.tolist():
-            names = [path.rpartition("/")[2] for path in lists[place]]
-            by_folder.setdefault(int(number[place]), []).extend(names)
-        counts = np.array([len(lists[place]) for place in order.tolist()], np.int64)
+        for position in order.tolist():
+            names = [path.rpartition("/")[2] for path in lists[position]]
+            by_folder.setdefault(int(number[position]), []).extend(names)
+        counts = np.array([len(lists[position]) for position in order.tolist()], np.int64)
         return cls(
             slice=np.repeat(order, counts),
             partition=np.repeat(number[order], counts).astype(np.int32),
@@ -117,7 +122,7 @@ class _LogFiles:
 def _read_log_statistics(
     storage: Storage, logs: _LogFiles, columns: Sequence[str], schema: pa.Schema
 ) -> FileIndex | None:
-    """What the live column_stats say of log files, an element each; None where none are live."""
+    """Read live column_stats of log files, an element each; None where none are live."""
     from reconciler.hudi.metadata.column_stats import read_column_stats  # noqa: PLC0415 (few need it)
     from reconciler.hudi.metadata.table import open_metadata_table  # noqa: PLC0415
 
@@ -132,12 +137,12 @@ def _read_log_statistics(
         live_partitions=live,
     )
     count = len(logs.slice)
-    low: list[list[Any]] = [[None] * count for _ in columns]
-    high: list[list[Any]] = [[None] * count for _ in columns]
+    minima: list[list[Any]] = [[None] * count for _ in columns]
+    maxima: list[list[Any]] = [[None] * count for _ in columns]
     for stats in read_column_stats(table, columns, logs.folders):
-        for place, least, greatest in zip(stats.file, stats.least, stats.greatest, strict=True):
-            low[stats.column][place] = least
-            high[stats.column][place] = greatest
+        for position, least, greatest in zip(stats.file, stats.least, stats.greatest, strict=True):
+            minima[stats.column][position] = least
+            maxima[stats.column][position] = greatest
     names = [name for _, found in logs.folders for name in found]
     return FileIndex(
         partition=to_string_array([""] * count).dictionary_encode(),
@@ -146,24 +151,24 @@ def _read_log_statistics(
         rows=np.full(count, UNKNOWN, np.int64),
         columns={
             column: _make_column_stats(least, greatest, schema.field(column).type)
-            for column, least, greatest in zip(columns, low, high, strict=True)
+            for column, least, greatest in zip(columns, minima, maxima, strict=True)
         },
     )
 
 
-def _make_column_stats(low: list[Any], high: list[Any], kind: pa.DataType) -> ColumnStats:
-    """Bounds that are both there and of the column's type; nothing is known of nulls."""
-    is_told = [
+def _make_column_stats(minima: list[Any], maxima: list[Any], kind: pa.DataType) -> ColumnStats:
+    """Return the bounds that are valid for the column's type; null counts are unknown."""
+    is_valid = [
         isinstance(least, int)
         and isinstance(greatest, int)
         and _is_valid_range(least, greatest, kind)
-        for least, greatest in zip(low, high, strict=True)
+        for least, greatest in zip(minima, maxima, strict=True)
     ]
-    unknown = np.full(len(low), UNKNOWN, np.int64)
-    none = np.zeros(len(low), np.bool_)
+    unknown = np.full(len(minima), UNKNOWN, np.int64)
+    none = np.zeros(len(minima), np.bool_)
     return ColumnStats(
-        least=_make_bounds(low, is_told, kind),
-        greatest=_make_bounds(high, is_told, kind),
+        least=_make_bounds(minima, is_valid, kind),
+        greatest=_make_bounds(maxima, is_valid, kind),
         nulls=unknown,
         values=unknown,
         is_exact_least=none,
@@ -173,17 +178,17 @@ def _make_column_stats(low: list[Any], high: list[Any], kind: pa.DataType) -> Co
 
 
 def _is_valid_range(least: int, greatest: int, kind: pa.DataType) -> bool:
-    """Whether both are values of a type, in their order: what is not says nothing."""
+    """Whether both bounds are values of the type, in order."""
     if pa.types.is_boolean(kind):
         return 0 <= least <= greatest <= 1
     half: int = 1 << (kind.bit_width - 1)
     return -half <= least <= greatest < half
 
 
-def _make_bounds(values: list[Any], is_told: list[bool], kind: pa.DataType) -> pa.Array:
-    told = [value if is_so else None for value, is_so in zip(values, is_told, strict=True)]
+def _make_bounds(values: list[Any], is_valid: list[bool], kind: pa.DataType) -> pa.Array:
+    known = [value if is_known else None for value, is_known in zip(values, is_valid, strict=True)]
     if pa.types.is_boolean(kind):
-        return pa.array([None if value is None else bool(value) for value in told], kind)
+        return pa.array([None if value is None else bool(value) for value in known], kind)
     if pa.types.is_date32(kind):
-        return pa.array(told, pa.int32()).cast(kind)
-    return pa.array(told, kind)
+        return pa.array(known, pa.int32()).cast(kind)
+    return pa.array(known, kind)

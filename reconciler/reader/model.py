@@ -1,4 +1,4 @@
-"""What one read of a table touches, as values: picked by this room, carried out by Spark."""
+"""Values that describe one read of a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ReadKind = Literal["snapshot", "readOptimized", "incremental"]
 
-#: the column of ``Scan.partitions`` that holds the folder; no column of data has its name
+#: the column of ``Scan.partitions`` with the folder; no data column has this name
 PATH: Final = "_hoodie_partition_path"
 
 #: the columns of ``Scan.slices``
@@ -38,11 +38,11 @@ SLICES: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """What is asked of a table.
+    """A read of a table.
 
     ``as_of``: an instant of the timeline, None for now; ``begin``, ``end``: of an incremental read,
-    the writes after ``begin`` up to ``end`` (None: the newest); ``columns``: names in the order
-    they are wanted, None for all.
+    the writes after ``begin`` up to ``end`` (None: the newest); ``columns``: names in order, None
+    for all.
     """
 
     kind: ReadKind = "snapshot"
@@ -54,7 +54,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCondition:
-    """What is understood of a ``where``. ``zone``: of the session whose rows are filtered by it."""
+    """The parsed part of a ``where``. ``zone``: of the session whose rows it filters."""
 
     predicate: Predicate
     zone: SessionZone
@@ -62,21 +62,20 @@ class ReadCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scan:
-    """What one read touches: the files, and how their rows become the answer.
+    """The files that a read touches, and how their rows become the result.
 
-    ``as_of``: the instant shown, None for a table without a completed write.
-    ``schema``: of the answer, the wanted columns in order.
-    ``build_table_schema``: every column of the table as of that instant, meta columns first where it has
-    them; log records and base files are brought to it.
-    ``partition_schema``: the columns that a row takes from its folder's name, not from its file;
-    some of ``build_table_schema``. ``partitions``: a row a partition, the folder as ``PATH`` ("" when
-    not partitioned) and the columns of ``partition_schema``: their values are those of every row.
-    ``slices``: a row a file slice, columns as ``SLICES``: ``partition`` a row of ``partitions``,
-    paths below the table's root, ``logs`` in merge order, sizes in bytes, ``base_size`` 0 where
-    ``base`` is null; ``evolves``: a column of the base file has another type than the table's, so
-    nothing that cannot widen types (Spark's parquet reader) may read it.
-    ``find_commit_times``: of an incremental read, the instants whose rows count, sorted; else None.
-    ``condition``: rows for which it is not true may be left out; None: no row may.
+    ``as_of``: the shown instant, None for a table without a completed write. ``schema``: of the
+    result, the wanted columns in order. ``table_schema``: all columns of the table as of that
+    instant, meta columns first; log records and base files are converted to it.
+    ``partition_schema``: the columns that rows take from their folder's name instead of their file.
+    ``partitions``: a row per partition: the folder as ``PATH`` ("" where not partitioned) and the
+    columns of ``partition_schema``. ``slices``: a row per file slice, columns as ``SLICES``:
+    ``partition`` is a row of ``partitions``, paths are below the table's root, ``logs`` in merge
+    order, sizes in bytes, ``base_size`` 0 where ``base`` is null; ``evolves``: the base file has
+    another type in a column than the table, so readers that cannot widen types (Spark's parquet
+    reader) must not read it. ``commit_times``: of an incremental read, the instants whose rows
+    count, sorted; else None. ``condition``: rows for which it is not true may be left out; None: no
+    row may.
     """
 
     location: str
@@ -92,11 +91,11 @@ class Scan:
     condition: ReadCondition | None = None
 
     def select_partitions(self, mask: NDArray[np.bool_]) -> Self:
-        """The same read of some partitions only; ``mask`` has an element a row of partitions."""
+        """Return the scan of some partitions; ``mask`` has an element per partition."""
         rows = self.slices.column("partition").combine_chunks()
         return replace(self, slices=self.slices.filter(to_boolean_array(mask).take(rows)))
 
     def get_partition_values(self, partition: int) -> Mapping[str, Any]:
-        """What the rows of a partition hold in the columns of ``partition_schema``."""
+        """Return the values that the rows of a partition have in ``partition_schema``."""
         names = self.partition_schema.names
         return {name: self.partitions.column(name)[partition] for name in names}

@@ -1,4 +1,4 @@
-"""The only module of this room that touches storage: what a read needs to know before it begins."""
+"""Open a scan: decide which files a read touches, before it runs. Storage is read here only."""
 
 from __future__ import annotations
 
@@ -61,22 +61,22 @@ _SKELETONS: Final = "00000000000001"
 def open_scan(
     storage: Storage, request: ReadRequest, *, listing: ListingSource = "storage"
 ) -> Scan:
-    """What a read of the table touches, as it is now.
+    """Return what a read of the table touches now.
 
-    Nothing is read of the files but the footers of a few. ``listing``: where their names come from.
-    Raises BlockedError for a pending restore and for times whose files are gone, naming what can be
-    read; UnsupportedError for tables that must not be read, UsageError for a column there is none
-    of, FormatError and StorageError.
+    Of data files only the footers of a few are read. ``listing``: where file names come from.
+    Raises BlockedError for a pending restore and for times whose files were cleaned, naming what
+    can be read; UnsupportedError for tables that must not be read, UsageError for an unknown
+    column, FormatError and StorageError.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return _ScanOpening.begin(storage, request, listing).make_scan()
-        except NotFoundError as moved:
+        except NotFoundError as gone:
             if attempt == _ATTEMPTS:
                 raise StorageError(
-                    moved.path,
-                    "went away again and again while the table was opened; its writers are busy: "
-                    "run again",
+                    gone.path,
+                    "disappeared repeatedly while the table was opened; its writers are busy: run "
+                    "again",
                 ) from None
     raise AssertionError
 
@@ -94,8 +94,8 @@ class _ScanOpening:
     @classmethod
     def begin(cls, storage: Storage, request: ReadRequest, listing: ListingSource) -> _ScanOpening:
         properties = load_properties(storage)
-        is_past = request.as_of is not None or request.kind == "incremental"
-        state = observe(storage, None, observed_ms=0, listing=listing, with_history=is_past)
+        needs_history = request.as_of is not None or request.kind == "incremental"
+        state = observe(storage, None, observed_ms=0, listing=listing, with_history=needs_history)
         if request.kind == "incremental":
             return cls(storage, request, properties, state, make_read_limit(state, request.end))
         return cls(storage, request, properties, state, ReadLimit(requested=request.as_of))
@@ -132,11 +132,11 @@ class _ScanOpening:
 
     @property
     def _column_limit(self) -> ReadLimit:
-        """Time travel shows the columns of then; an incremental read those of now, as in Hudi."""
+        """The limit for columns: past ones for time travel, else current ones, as in Hudi."""
         return ReadLimit() if self.request.kind == "incremental" else self.limit
 
     def _last_block_instant(self) -> str | None:
-        """The instant after which log blocks do not count: version 6 has several in a file."""
+        """The instant after which log blocks do not count; a version 6 file has several writes."""
         by_name = self.state.table_version < LOGS_BY_COMPLETION
         return self.limit.requested if by_name else None
 
@@ -157,7 +157,7 @@ class _ScanOpening:
         return find_commit_times(self.state, begin, self.request.end)
 
     def _read_schema(self, picked: SliceSelection) -> pa.Schema:
-        """The columns that the newest write says, else the table's first ones, else a file's."""
+        """Return the columns declared by the newest write, else by the table, else by a file."""
         found = read_declared_schema(
             self.storage, self.properties, self.state, is_visible=self._column_limit.includes
         )
@@ -174,7 +174,7 @@ class _ScanOpening:
         )
 
     def _check_not_renamed(self, picked: SliceSelection) -> None:
-        """Raises UnsupportedError where files hold a column of the table under another name."""
+        """Raise UnsupportedError where files hold a column of the table under another name."""
         rows = np.concatenate([picked.base[picked.base >= 0], picked.logs])
         versions = load_schema_versions(self.storage)
         if not len(rows) or not versions:
@@ -182,39 +182,39 @@ class _ScanOpening:
         oldest = picked.files.instants[int(picked.files.instant[rows].min())]
         newest = find_newest_write(self.state, self._column_limit) or oldest
         for column, before in find_renamed_columns(versions, oldest=oldest, as_of=newest).items():
-            was = "another column" if column == before else f"called {before}"
+            described = "another column" if column == before else f"called {before}"
             raise UnsupportedError(
-                f"table {self.properties.table_name}: what is column {column} now was {was} when "
-                f"its oldest files were written (at {oldest}), and files are read by name; rewrite "
-                "them with Hudi, for example by clustering, to read the table here"
+                f"table {self.properties.table_name}: column {column} was {described} when its "
+                f"oldest files were written (at {oldest}), and files are read by column name; "
+                "rewrite them with Hudi, for example by clustering, to read the table here"
             )
 
     def _find_evolved_slices(self, picked: SliceSelection, schema: pa.Schema) -> NDArray[np.bool_]:
-        """Per slice whether its base file holds other types than the table; footers say."""
+        """Return a mask of slices whose base file has other types than the table, by footers."""
         instants = picked.files.instants
         codes = picked.get_base_instants()
-        one_of = np.full(len(instants), -1, np.int64)
-        one_of[codes[codes >= 0]] = picked.base[codes >= 0]
-        place = {instant: code for code, instant in enumerate(instants)}
+        base_file_rows = np.full(len(instants), -1, np.int64)
+        base_file_rows[codes[codes >= 0]] = picked.base[codes >= 0]
+        code_of = {instant: code for code, instant in enumerate(instants)}
 
         def shape(instant: str) -> TypesByColumn:
-            path, size = _get_file(picked, one_of[place[instant]])
+            path, size = _get_file(picked, base_file_rows[code_of[instant]])
             return spell_types(read_file_schema(self.storage, path, size))
 
         written = [
             instants[code]
-            for code in np.flatnonzero(one_of >= 0).tolist()
+            for code in np.flatnonzero(base_file_rows >= 0).tolist()
             if instants[code] != _SKELETONS
         ]
         evolved = find_evolved_instants(written, shape, schema) | {_SKELETONS}
         is_evolved = np.array([instant in evolved for instant in instants], np.bool_)
-        found = np.zeros(len(picked), np.bool_)
-        found[codes >= 0] = is_evolved[codes[codes >= 0]]
-        return found
+        is_evolved_slice = np.zeros(len(picked), np.bool_)
+        is_evolved_slice[codes >= 0] = is_evolved[codes[codes >= 0]]
+        return is_evolved_slice
 
 
 def _list_partitions(picked: SliceSelection) -> tuple[NDArray[np.int32], list[str]]:
-    """Per slice the number of its partition among those that have one, and the paths of these."""
+    """Number the partitions that have slices; returns each slice's number, and their paths."""
     codes = picked.files.group_partition[picked.group]
     used = np.zeros(len(picked.files.partitions), np.bool_)
     used[codes] = True
@@ -224,7 +224,7 @@ def _list_partitions(picked: SliceSelection) -> tuple[NDArray[np.int32], list[st
 
 
 def _get_file(picked: SliceSelection, row: int) -> tuple[str, int]:
-    """Path and size of a file by its row."""
+    """Return path and size of a file by its row."""
     files = picked.files
     folder = files.partitions[files.partition[row]]
     name = files.name[int(row)].as_py()

@@ -1,7 +1,6 @@
-"""What a condition leaves of a scan: partitions, then the index, then statistics of log files.
+"""Prune a scan by a condition: partitions, then the index, then statistics of log files.
 
-Storage is touched for the index alone, and only where the condition names a column that it may
-know.
+Storage is read for the index only, and only where the condition names a column that it may have.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrunedScan:
-    """A scan and what is read of it.
+    """A scan, and what is read of it.
 
-    ``decisions``: int8, per slice of ``scan`` the place of its ``Decision``. ``kept``: the slices
-    that are read, with the condition where row groups may be left out by it. ``index``: the file
-    of the version that was asked, below the table; None: none was. ``problems``: why something was
-    not asked that could have been, a sentence each.
+    ``decisions``: int8, per slice of ``scan`` the code of its ``SkipDecision``. ``kept``: the
+    slices that are read, with the condition where row groups may be skipped. ``index``: the index
+    file that was read, below the table, None for none. ``problems``: why a possible source was not
+    used.
     """
 
     scan: Scan
@@ -49,41 +48,41 @@ class PrunedScan:
 
 
 def keep_all(scan: Scan, why: SkipDecision = SkipDecision.NO_CONDITION) -> PrunedScan:
-    """A scan all of which is read."""
+    """Return a scan of which all is read."""
     return PrunedScan(scan=scan, kept=scan, decisions=repeat_decision(why, len(scan.slices)))
 
 
 def prune_by_index(scan: Scan, storage: Storage) -> PrunedScan:
-    """What the scan's condition leaves of it, by statistics of base and log files.
+    """Prune a scan by statistics of base and log files.
 
-    One listing of the index and a read, where the condition names a column that can be indexed.
-    Raises nothing: what cannot be read says nothing.
+    Reads the index once where the condition names a column that can be indexed. Raises nothing:
+    what cannot be read does not skip anything.
     """
     condition = scan.condition
     if condition is None:
         return keep_all(scan)
     columns = list_file_columns(scan, condition)
-    found = read_index(storage, columns) if columns and len(scan.slices) else IndexRead()
-    decisions = decide_by_index(scan, condition, found.index)
+    index_read = read_index(storage, columns) if columns and len(scan.slices) else IndexRead()
+    decisions = decide_by_index(scan, condition, index_read.index)
     slices = find_slices_with_undecided_logs(scan, decisions)
-    cannot, problem = find_unmatched_logs(storage, scan, slices)
-    decisions = decide_by_logs(scan, decisions, cannot)
+    is_unmatched, problem = find_unmatched_logs(storage, scan, slices)
+    decisions = decide_by_logs(scan, decisions, is_unmatched)
     return PrunedScan(
         scan=scan,
         kept=select_slices(scan, mark_read_slices(decisions)),
         decisions=decisions,
-        index=found.version,
-        problems=(*found.problems, *([problem] if problem else [])),
+        index=index_read.version,
+        problems=(*index_read.problems, *([problem] if problem else [])),
     )
 
 
-def widen_to_scan(whole: Scan, of_partitions: NDArray[np.bool_], found: PrunedScan) -> PrunedScan:
-    """The same about a whole scan, of which only the marked slices were looked at."""
+def widen_to_scan(whole: Scan, is_kept: NDArray[np.bool_], index_read: PrunedScan) -> PrunedScan:
+    """Return the pruning for a whole scan, of which only the marked slices were examined."""
     decisions = repeat_decision(SkipDecision.PARTITION, len(whole.slices))
-    decisions[of_partitions] = found.decisions
-    return replace(found, scan=whole, decisions=decisions)
+    decisions[is_kept] = index_read.decisions
+    return replace(index_read, scan=whole, decisions=decisions)
 
 
-def count_slices(found: PrunedScan, decision: SkipDecision) -> int:
-    """How many slices had a fate."""
-    return int((found.decisions == get_decision_code(decision)).sum())
+def count_slices(index_read: PrunedScan, decision: SkipDecision) -> int:
+    """Return how many slices have a decision."""
+    return int((index_read.decisions == get_decision_code(decision)).sum())

@@ -1,6 +1,6 @@
-"""What predicates reach of a table: the base files that statistics do not rule out.
+"""Find the base files that predicates may reach, by statistics.
 
-Statistics are those of an index, of footers read here, and of what the names of folders say.
+Statistics come from an index, from footers read here, and from folder names.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ def find_reached_files(
     zone: str,
     known: FileIndex | None = None,
 ) -> NDArray[np.bool_]:
-    """Bool, predicates by base files: whether a row of the file may be asked for.
+    """Return a mask, predicates by base files: whether a row of the file may match.
 
-    ``files``: of partitions of the scan, each once; ``known``: the statistics of some of them,
-    taken where it has all columns that the predicates speak of; of the others footers are read.
-    ``zone``: of the session. A file whose footer cannot be read is reached by all.
+    ``files``: of partitions of the scan, each once; ``known``: statistics of some of them, used
+    where it has all columns of the predicates; footers of the others are read. ``zone``: of the
+    session. A file whose footer cannot be read counts as reached by all.
     """
     if not len(files) or not wheres:
         return np.ones((len(wheres), len(files)), np.bool_)
     index = read_statistics(storage, scan, files, wheres, known)
     found = find_reads(wheres, index, index.size, schema=scan.table_schema, zone=zone)
-    kept: NDArray[np.bool_] = found.kept[
+    reached: NDArray[np.bool_] = found.kept[
         :, find_rows(index, files.partition, files.name, files.size)
     ]
-    return kept
+    return reached
 
 
 def read_statistics(
@@ -62,18 +62,25 @@ def read_statistics(
     wheres: Sequence[str],
     known: FileIndex | None = None,
 ) -> FileIndex:
-    """The statistics of base files in the columns that predicates speak of; see ``find_reached_files``."""
-    said = set(scan.partition_schema.names)
+    """Return statistics of base files in the columns of predicates.
+
+    Arguments as in ``find_reached_files``.
+    """
+    folder_columns = set(scan.partition_schema.names)
     named = find_query_columns(wheres, scan.table_schema)
-    columns = tuple(name for name in named if name not in said)
-    at = np.full(len(files), -1, np.int64)
+    columns = tuple(name for name in named if name not in folder_columns)
+    known_rows = np.full(len(files), -1, np.int64)
     known = _select_columns(known, find_index_types(columns, scan.table_schema))
     if known is not None:
-        at = find_rows(known, files.partition, files.name, files.size)
-    asked = IndexRequest(columns=columns, schema=scan.table_schema)
-    unread = files_to_batch(files).take(to_integer_array(np.flatnonzero(at < 0)))
-    read = read_share(storage, asked, unread, progress=lambda _: None).index
-    parts = [read] if known is None or (at < 0).all() else [take_files(known, at[at >= 0]), read]
+        known_rows = find_rows(known, files.partition, files.name, files.size)
+    request = IndexRequest(columns=columns, schema=scan.table_schema)
+    unread = files_to_batch(files).take(to_integer_array(np.flatnonzero(known_rows < 0)))
+    read = read_share(storage, request, unread, progress=lambda _: None).index
+    parts = (
+        [read]
+        if known is None or (known_rows < 0).all()
+        else [take_files(known, known_rows[known_rows >= 0]), read]
+    )
     index = join_indexes(parts)
     paths = scan.partitions.column(PATH).combine_chunks()
     row = to_numpy_numbers(pc.index_in(index.partition.dictionary, value_set=paths)).astype(
@@ -82,16 +89,16 @@ def read_statistics(
     return add_partition_columns(index, scan, row[to_numpy_numbers(index.partition.indices)])
 
 
-def _select_columns(known: FileIndex | None, kinds: Mapping[str, Any]) -> FileIndex | None:
-    """The index with these columns alone; None where it lacks one, or has it in another type."""
-    if known is None or not kinds.keys() <= known.columns.keys():
+def _select_columns(known: FileIndex | None, types: Mapping[str, Any]) -> FileIndex | None:
+    """Restrict an index to columns; None where one is missing or has another type."""
+    if known is None or not types.keys() <= known.columns.keys():
         return None
-    if any(known.columns[name].type != kind for name, kind in kinds.items()):
+    if any(known.columns[name].type != kind for name, kind in types.items()):
         return None
-    return replace(known, columns={name: known.columns[name] for name in kinds})
+    return replace(known, columns={name: known.columns[name] for name in types})
 
 
 def make_keys(partition: Sequence[str], name: Sequence[str], size: NDArray[np.int64]) -> FileKeys:
-    """Files as an index knows them."""
+    """Return files as keys of an index."""
     paths = pa.array(partition, pa.string()).dictionary_encode().cast(PARTITION)
     return FileKeys(partition=paths, name=pa.array(name, pa.string()), size=size)

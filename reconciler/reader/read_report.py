@@ -1,4 +1,4 @@
-"""What a read touches, in numbers; pure."""
+"""Report what a read touches, in numbers; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.reader.spark_types import spell_spark_type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSlices:
-    """Slices that Python workers read, for one reason."""
+    """File slices that Python workers read, for one reason."""
 
     reason: str
     because: str
@@ -41,7 +41,7 @@ class ReadStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceDecisions:
-    """Slices of one fate. ``files``: each by its base file, or by its first log file."""
+    """Slices with the same decision. ``files``: each slice's base file, else its first log file."""
 
     decision: str
     because: str
@@ -55,12 +55,12 @@ class SliceDecisions:
 class ReadReport:
     """A read before it runs.
 
-    ``as_of``: the instant shown, None for a table without a completed write; ``columns``: names and
-    types as Spark spells them; ``partitions`` are those that hold rows, ``kept`` those of them that
-    are read; sizes in bytes; ``direct_slices``: base files alone, read by Spark's own reader.
-    ``stages``, ``decided``: of slices, down to those that are read; ``row_group_starts``: of those, None
-    where nothing is left out by them. ``index``: the file that was asked, below the table, and
-    ``problems`` why something was not. ``damaged``: log files of it that lost their end.
+    ``as_of``: the shown instant, None for a table without a completed write; ``columns``: names and
+    types as Spark spells them; ``partitions``: those with rows, ``kept_partitions``: those that are
+    read; sizes in bytes; ``direct_slices``: base files alone, read by Spark's own reader.
+    ``stages``, ``decided``: of slices, down to those that are read; ``row_groups``: of those, None
+    where none is skipped. ``index``: the index file that was read, below the table; ``problems``:
+    why something was not used. ``damaged``: truncated log files.
     """
 
     table: str
@@ -87,37 +87,37 @@ class ReadReport:
     damaged: tuple[str, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
-        """The same as a JSON object has it."""
-        found = asdict(self)
-        found["columns"] = [{"name": name, "type": kind} for name, kind in self.columns]
-        return {"format": 1, **_to_json(found)}
+        """Return the report as a JSON object."""
+        pruned = asdict(self)
+        pruned["columns"] = [{"name": name, "type": kind} for name, kind in self.columns]
+        return {"format": 1, **_to_json(pruned)}
 
 
 def make_read_report(
-    found: PrunedScan,
-    asked: ReadArguments,
+    pruned: PrunedScan,
+    arguments: ReadArguments,
     *,
     where: str | None = None,
     spark_reaches: bool = True,
     row_groups: RowGroupCounts | None = None,
     damaged: tuple[str, ...] = (),
 ) -> ReadReport:
-    """What a read touches. ``found``: what ``where`` leaves of its scan."""
-    scan, kept = found.scan, found.kept
-    why = find_python_reasons(kept, spark_reaches=spark_reaches)
-    counts = [int(np.count_nonzero(why == at)) for at in range(len(PythonReason))]
-    stages = _count_stages(found)
+    """Report what a read touches. ``found``: what ``where`` leaves of the scan."""
+    scan, kept_scan = pruned.scan, pruned.kept
+    reasons = find_python_reasons(kept_scan, spark_reaches=spark_reaches)
+    counts = [int(np.count_nonzero(reasons == at)) for at in range(len(PythonReason))]
+    stages = _count_stages(pruned)
     return ReadReport(
         table=scan.location,
-        kind=asked.kind,
+        kind=arguments.kind,
         as_of=scan.as_of,
-        begin=asked.begin,
-        end=asked.end,
+        begin=arguments.begin,
+        end=arguments.end,
         where=where,
         columns=tuple((field.name, spell_spark_type(field.type)) for field in scan.schema),
         partitions=_count_partitions(scan.slices),
-        kept_partitions=_count_partitions(kept.slices),
-        direct_slices=int(np.count_nonzero(why < 0)),
+        kept_partitions=_count_partitions(kept_scan.slices),
+        direct_slices=int(np.count_nonzero(reasons < 0)),
         python_slices=sum(counts),
         through_python=tuple(
             PythonSlices(reason=str(reason), because=BECAUSE[reason], slices=count)
@@ -129,21 +129,21 @@ def make_read_report(
         log_files=stages[-1].log_files,
         log_bytes=stages[-1].log_bytes,
         stages=stages,
-        decided=_count_decisions(found),
+        decided=_count_decisions(pruned),
         row_groups=row_groups,
-        index=found.index,
-        problems=found.problems,
+        index=pruned.index,
+        problems=pruned.problems,
         damaged=damaged,
     )
 
 
-def _count_stages(found: PrunedScan) -> tuple[ReadStage, ...]:
-    in_partitions = found.decisions != get_decision_code(SkipDecision.PARTITION)
-    slices = found.scan.slices
+def _count_stages(pruned: PrunedScan) -> tuple[ReadStage, ...]:
+    is_in_partition = pruned.decisions != get_decision_code(SkipDecision.PARTITION)
+    slices = pruned.scan.slices
     return (
         _count_stage("all", slices),
-        _count_stage("partitions", slices.filter(to_boolean_array(in_partitions))),
-        _count_stage("index", found.kept.slices),
+        _count_stage("partitions", slices.filter(to_boolean_array(is_in_partition))),
+        _count_stage("index", pruned.kept.slices),
     )
 
 
@@ -157,14 +157,14 @@ def _count_stage(name: str, slices: pa.Table) -> ReadStage:
     )
 
 
-def _count_decisions(found: PrunedScan) -> tuple[SliceDecisions, ...]:
-    """By fate, those that are left out first."""
-    decided = []
+def _count_decisions(pruned: PrunedScan) -> tuple[SliceDecisions, ...]:
+    """Group the slices by decision, skipped ones first."""
+    decisions = []
     for decision in SkipDecision:
-        mask = found.decisions == get_decision_code(decision)
+        mask = pruned.decisions == get_decision_code(decision)
         if mask.any():
-            slices = found.scan.slices.filter(to_boolean_array(mask))
-            decided.append(
+            slices = pruned.scan.slices.filter(to_boolean_array(mask))
+            decisions.append(
                 SliceDecisions(
                     decision=str(decision),
                     because=BECAUSE_DECIDED[decision],
@@ -174,7 +174,7 @@ def _count_decisions(found: PrunedScan) -> tuple[SliceDecisions, ...]:
                     files=tuple(_list_names(slices)),
                 )
             )
-    return tuple(decided)
+    return tuple(decisions)
 
 
 def _list_names(slices: pa.Table) -> list[str]:
@@ -192,7 +192,7 @@ def _sum_column(slices: pa.Table, name: str) -> int:
 
 
 def _to_json(value: Any) -> Any:
-    """The same with names as JSON has them here, and lists."""
+    """Return the value with camel-case names and lists."""
     match value:
         case dict():
             return {_to_camel_case(name): _to_json(one) for name, one in value.items()}

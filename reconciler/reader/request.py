@@ -1,4 +1,4 @@
-"""What people ask for, as a request: instants and date-times, a kind, columns; pure.
+"""Turn user input into a read request: times, kind, columns; pure.
 
 Source of the spellings: HoodieSqlCommonUtils.formatQueryInstant (``as.of.instant``).
 """
@@ -24,7 +24,7 @@ _FORMS: Final = "20260131040000000, 2026-01-31, 2026-01-31 04:00:00 or 2026-01-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadArguments:
-    """A read as it is asked for, checked when the request is made; what is not given is None."""
+    """A read as the user gave it, not yet checked; options that are not given are None."""
 
     kind: str = "snapshot"
     as_of: str | None = None
@@ -42,20 +42,21 @@ class ReadArguments:
         return tuple(text for text in (self.as_of, self.begin, self.end) if text is not None)
 
     def to_request(self, zone: tzinfo | None = None) -> ReadRequest:
-        """The request; ``zone``: of the timeline's instants, None where only its writers know.
+        """Check the arguments and return the request.
 
-        Raises UsageError for what contradicts itself or is no time.
+        ``zone``: of the timeline's instants, None where only its writers know it. Raises UsageError
+        for contradictions and for invalid times.
         """
         kind = _parse_kind(self.kind)
         if kind == "incremental":
             self._check_incremental()
         elif self.begin is not None or self.end is not None:
-            raise UsageError("begin and end are of incremental reads; ask for kind incremental")
+            raise UsageError("begin and end need kind incremental")
         if self.columns is not None and not self.columns:
             raise UsageError("columns: name at least one")
         times = [
-            None if text is None else parse_instant(text, zone, what)
-            for text, what in ((self.as_of, "as of"), (self.begin, "begin"), (self.end, "end"))
+            None if text is None else parse_instant(text, zone, option)
+            for text, option in ((self.as_of, "as of"), (self.begin, "begin"), (self.end, "end"))
         ]
         as_of, begin, end = times
         if begin is not None and end is not None and begin > end:
@@ -68,29 +69,29 @@ class ReadArguments:
     def _check_incremental(self) -> None:
         if self.begin is None:
             raise UsageError(
-                "an incremental read begins after an instant; give it (000 for the first write)"
+                "an incremental read needs begin: the instant it starts after (000 for all writes)"
             )
         if self.as_of is not None:
-            raise UsageError("as of is not of incremental reads; their end says how far they go")
+            raise UsageError("an incremental read cannot have as of; its end limits it")
 
 
 def _parse_kind(text: str) -> ReadKind:
     for kind in get_args(ReadKind):
         if text == kind:
             return kind  # type: ignore[no-any-return]
-    raise UsageError(f"kind {text!r}: say one of {', '.join(KINDS)}")
+    raise UsageError(f"kind {text!r}: must be one of {', '.join(KINDS)}")
 
 
 def _find_repeated(names: Sequence[str]) -> str:
     return next(name for at, name in enumerate(names) if name in names[:at])
 
 
-def parse_instant(text: str, zone: tzinfo | None, what: str) -> str:
-    """A time as an instant of a timeline whose instants are in a zone.
+def parse_instant(text: str, zone: tzinfo | None, option: str) -> str:
+    """Return a time as an instant of a timeline whose instants are in a zone.
 
-    Times without an offset are in that zone already; None: it is not known. A second without a
-    fraction is its last millisecond, as Hudi takes it (HoodieInstantTimeGenerator,
-    DEFAULT_MILLIS_EXT), so that the writes of that second are in it.
+    Times without an offset are already in that zone; None: it is unknown. A second without a
+    fraction becomes its last millisecond, as in Hudi (HoodieInstantTimeGenerator,
+    DEFAULT_MILLIS_EXT), so that the writes of that second are included.
 
     >>> parse_instant("2026-01-31 04:00:00", None, "as of")
     '20260131040000999'
@@ -105,12 +106,14 @@ def parse_instant(text: str, zone: tzinfo | None, what: str) -> str:
             raise ValueError(text)  # noqa: TRY301 (other spellings of ISO 8601)
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{what} {text!r}: is no time of a timeline; write {_FORMS}") from None
+        raise UsageError(
+            f"{option} {text!r}: not a valid instant or time; write {_FORMS}"
+        ) from None
     if found.tzinfo is not None:
         if zone is None:
             raise UsageError(
-                f"{what} {text!r}: the table does not say the zone of its timeline, so an offset "
-                "means nothing; write the time as the timeline shows it, without one"
+                f"{option} {text!r}: the table does not declare the zone of its timeline; write "
+                "the time as the timeline shows it, without an offset"
             )
         found = found.astimezone(zone)
     millis = 999 if _SECONDS.search(text) else found.microsecond // 1000

@@ -1,4 +1,4 @@
-"""How much of the base files that are read lies in row groups that may match, by their footers."""
+"""Count row groups that may match, by the footers of base files that a read touches."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from reconciler.reader.model import Scan
     from reconciler.storage.api import Storage
 
-#: files whose footers are looked at, some of many, and how many at once
+#: the most files whose footers are read, and how many at once
 MAX_FOOTERS: Final = 64
 _AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupCounts:
-    """What the footers of some base files say: ``looked_at`` of ``files`` without log files.
+    """Row groups by the footers of base files without log files: ``looked_at`` of ``files`` files.
 
     ``groups``, ``bytes``: all row groups of those files; ``kept_groups``, ``kept_bytes``: those
-    that may match. Bytes are compressed ones, of every column.
+    that may match. Bytes are compressed, of all columns.
     """
 
     files: int
@@ -41,10 +41,10 @@ class RowGroupCounts:
 
 
 def count_row_groups(storage: Storage, kept: Scan) -> RowGroupCounts | None:
-    """Row groups of the base files of a scan, for its condition; None where it has none.
+    """Count row groups of a scan's base files for its condition; None for no condition.
 
-    Of more than ``MAX_FOOTERS`` files so many are looked at, evenly spread. One whose footer cannot be
-    read is not counted as looked at.
+    Of more than ``MAX_FOOTERS`` files an even sample is read. Files with unreadable footers do not
+    count.
     """
     test = RowGroupTest.from_scan(kept)
     if test is None:
@@ -53,11 +53,11 @@ def count_row_groups(storage: Storage, kept: Scan) -> RowGroupCounts | None:
         kept
     )
     rows = np.flatnonzero(is_whole)
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_FOOTERS)).astype(np.int64)]
-    files = kept.slices.take(to_integer_array(some)).select(["partition", "base", "base_size"])
+    sampled = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_FOOTERS)).astype(np.int64)]
+    files = kept.slices.take(to_integer_array(sampled)).select(["partition", "base", "base_size"])
     tails = FooterTails(storage)
 
-    def counted(file: dict[str, Any]) -> tuple[int, int, int, int] | None:
+    def count_file(file: dict[str, Any]) -> tuple[int, int, int, int] | None:
         try:
             tail = tails.read(file["base"], file["base_size"])
         except ReconcilerError:
@@ -69,12 +69,12 @@ def count_row_groups(storage: Storage, kept: Scan) -> RowGroupCounts | None:
         sizes = np.array([_sum_bytes(footer.row_group(at)) for at in range(len(mask))], np.int64)
         return len(mask), int(mask.sum()), int(sizes.sum()), int(sizes[mask].sum())
 
-    found = parallel.run_parallel(counted, files.to_pylist(), parallelism=_AT_ONCE)
-    told = [one for one in found if one is not None]
-    sums = np.array(told, np.int64).reshape(-1, 4).sum(axis=0).tolist()
+    results = parallel.run_parallel(count_file, files.to_pylist(), parallelism=_AT_ONCE)
+    counts = [one for one in results if one is not None]
+    sums = np.array(counts, np.int64).reshape(-1, 4).sum(axis=0).tolist()
     return RowGroupCounts(
         files=len(rows),
-        looked_at=len(told),
+        looked_at=len(counts),
         groups=sums[0],
         kept_groups=sums[1],
         bytes=sums[2],
@@ -86,8 +86,8 @@ def _read_footer(tail: bytes) -> Any:
     import pyarrow.parquet as pq  # noqa: PLC0415 (heavy)
 
     try:
-        found = pq.read_metadata(pa.BufferReader(tail))
-        return found if is_valid_footer(tail, pq.ParquetSchema(found)) else None
+        results = pq.read_metadata(pa.BufferReader(tail))
+        return results if is_valid_footer(tail, pq.ParquetSchema(results)) else None
     except (pa.ArrowException, OSError, ValueError):
         return None
 

@@ -1,7 +1,8 @@
-"""What of a Spark session says what a condition means; Java's objects come in as arguments.
+"""Read the settings of a Spark session that change what a condition means.
 
-Sources: SQLConf (what is not set has a default), AbstractSqlParser and Cast (both ask the session
-that is active on their thread), DateTimeUtils.getZoneId, java.time.zone.ZoneRules.
+Java's objects are passed in as arguments. Sources: SQLConf (settings have defaults),
+AbstractSqlParser and Cast (both use the session active on their thread), DateTimeUtils.getZoneId,
+java.time.zone.ZoneRules.
 """
 
 # ruff: noqa: SLF001 (Java's side of a session has no public name)
@@ -17,18 +18,18 @@ from reconciler.index.zone_rules import YearlyRule, ZoneRules
 from reconciler.reader.skipping import find_unusual_keys
 from reconciler.reader.where import is_spark_error
 
-#: before any place had a time of its own
-_LONG_AGO: Final = -(1 << 40)
+#: before any place had a time zone
+_DISTANT_PAST: Final = -(1 << 40)
 _DAY: Final = 86_400
-#: the Java package of Spark's own functions
-_OF_SPARK: Final = "org.apache.spark.sql.catalyst.expressions."
+#: Java package of Spark's own functions
+_SPARK_PACKAGE: Final = "org.apache.spark.sql.catalyst.expressions."
 
 
 @contextmanager
 def activate_session(session: Any) -> Iterator[None]:
-    """While the block runs, what is read of text is read as this session reads it.
+    """Make a session the active one during the block.
 
-    Spark reads text as the session that is active says, whichever it is put to.
+    Spark parses and casts text by the settings of the active session.
     """
     sessions = session._jvm.org.apache.spark.sql.SparkSession
     before = sessions.getActiveSession()
@@ -43,7 +44,7 @@ def activate_session(session: Any) -> Iterator[None]:
 
 
 def find_unusual_settings(session: Any) -> list[str]:
-    """The names of settings under which a condition is left to Spark, sorted."""
+    """Return the names of settings under which a condition is left to Spark, sorted."""
     defaults = session._jvm.org.apache.spark.sql.internal.SQLConf()
     keys = session._jsparkSession.conf().getAll().keys().mkString("\n").split("\n")
     return [
@@ -57,33 +58,33 @@ def _is_default(session: Any, key: str, defaults: Any) -> bool:
     except Exception as error:
         if not is_spark_error(error):
             raise
-        return False  # Spark does not know it
+        return False  # Spark does not know the setting
 
 
 def find_replaced_functions(session: Any, names: Sequence[str]) -> list[str]:
-    """Those of some functions of Spark in whose place the session has others, or has none.
+    """Return the given functions of Spark that the session has replaced or lacks.
 
-    Source: FunctionRegistry, where a session's function of the name takes the place of Spark's.
+    Source: FunctionRegistry, where a session's function replaces Spark's of the same name.
     """
     if not names:
         return []
     identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
     registry = session._jsparkSession.sessionState().functionRegistry()
-    known = {name: registry.lookupFunction(identifier(name)) for name in names}
-    return [name for name, found in known.items() if not _is_spark_function(found)]
+    functions = {name: registry.lookupFunction(identifier(name)) for name in names}
+    return [name for name, function in functions.items() if not _is_spark_function(function)]
 
 
-def _is_spark_function(found: Any) -> bool:
-    return found.isDefined() and str(found.get().getClassName()).startswith(_OF_SPARK)
+def _is_spark_function(function: Any) -> bool:
+    return function.isDefined() and str(function.get().getClassName()).startswith(_SPARK_PACKAGE)
 
 
 def read_session_zone(session: Any) -> SessionZone:
-    """What the clocks of the session's time zone show; its name alone where Java knows none."""
+    """Return the rules of the session's time zone; its name alone where Java knows no rules."""
     name = session.conf.get("spark.sql.session.timeZone") or ""
     java, dates = session._jvm.java, session._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils
     try:
         rules = dates.getZoneId(name).getRules()
-        first = rules.getOffset(java.time.Instant.ofEpochSecond(_LONG_AGO)).getTotalSeconds()
+        first = rules.getOffset(java.time.Instant.ofEpochSecond(_DISTANT_PAST)).getTotalSeconds()
         yearly = [_read_yearly_rule(rule) for rule in rules.getTransitionRules()]
         return ZoneRules.from_java(first, rules.getTransitions().toString(), yearly)
     except Exception as error:
@@ -93,7 +94,7 @@ def read_session_zone(session: Any) -> SessionZone:
 
 
 def _read_yearly_rule(rule: Any) -> YearlyRule:
-    """Of a ZoneOffsetTransitionRule."""
+    """Convert a ZoneOffsetTransitionRule."""
     weekday = rule.getDayOfWeek()
     return YearlyRule(
         month=rule.getMonth().getValue(),

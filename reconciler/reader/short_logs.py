@@ -1,7 +1,7 @@
-"""Log files of a read that lost their end: what is missing is not read, as in Hudi, but said.
+"""Find truncated log files of a read: like Hudi, it skips what is missing, but reports it.
 
-A reader skips a block that is not whole, since a writer that dies leaves such. So rows of a
-committed log file that was cut off later are missing, and nothing but its length tells.
+Readers skip an incomplete block, because a dying writer leaves such a block. So rows of a log file
+that was truncated after its commit are missing, and only the file's length shows it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from reconciler.reader.model import Scan
     from reconciler.storage.api import Storage
 
-#: files of the timeline that are read at a time
+#: timeline files that are read at a time
 _AT_ONCE: Final = 8
 
 
 def find_short_logs(storage: Storage, scan: Scan) -> tuple[str, ...]:
-    """A sentence for each log file of a scan that is shorter than its writer has said.
+    """Return a sentence for each log file of a scan that is shorter than its writer declared.
 
-    Reads the writes of the active timeline that may have made one of them, and lists the folders of
-    slices that do not add up; nothing where no slice has log files. Raises nothing: where that
-    cannot be told a sentence says so, and the read goes on.
+    Reads the writes of the active timeline that may have made them, and lists the folders of slices
+    whose sizes do not match; nothing where no slice has log files. Raises nothing: a failure
+    becomes a sentence.
     """
     slices = [(_split_paths(paths), size) for paths, size in _list_log_sizes(scan) if paths]
     if not slices:
@@ -37,18 +37,20 @@ def find_short_logs(storage: Storage, scan: Scan) -> tuple[str, ...]:
     try:
         properties = load_properties(storage)
         timeline = load_timeline(storage, properties)
-        every = {log for logs, _ in slices for log in logs}
-        said = read_log_sizes(storage, properties, timeline, every, at_once=_AT_ONCE)
-        doubted = [log for logs, size in slices if _may_be_short(logs, size, said) for log in logs]
-        return _describe_short_logs(storage, [log for log in doubted if log in said], said)
-    except NotFoundError:  # the table has moved on: a read that runs says so itself
+        logs_of_scan = {log for logs, _ in slices for log in logs}
+        written = read_log_sizes(storage, properties, timeline, logs_of_scan, at_once=_AT_ONCE)
+        suspects = [
+            log for logs, size in slices if _may_be_short(logs, size, written) for log in logs
+        ]
+        return _describe_short_logs(storage, [log for log in suspects if log in written], written)
+    except NotFoundError:  # the table has changed; the read itself reports that
         return ()
     except ReconcilerError as problem:
-        return (f"whether log files are whole is not known: {problem}",)
+        return (f"log files were not checked for missing ends: {problem}",)
 
 
 def _list_log_sizes(scan: Scan) -> list[tuple[list[str], int]]:
-    """The paths of each slice's log files, and the bytes of all of them."""
+    """Return the paths of each slice's log files, and their total size."""
     slices = scan.slices
     if not pc.any(pc.greater(pc.list_value_length(slices.column("logs")), 0)).as_py():
         return []
@@ -60,24 +62,24 @@ def _split_paths(paths: list[str]) -> list[LogFile]:
     return [(folder, name) for folder, _, name in (path.rpartition("/") for path in paths)]
 
 
-def _may_be_short(logs: list[LogFile], size: int, said: dict[LogFile, int]) -> bool:
-    """Whether files together are shorter than was said, or nothing was said of one of them."""
-    return any(log not in said for log in logs) or size < sum(said[log] for log in logs)
+def _may_be_short(logs: list[LogFile], size: int, written: dict[LogFile, int]) -> bool:
+    """Whether files are together shorter than declared, or one has no declared size."""
+    return any(log not in written for log in logs) or size < sum(written[log] for log in logs)
 
 
 def _describe_short_logs(
-    storage: Storage, doubted: list[LogFile], said: dict[LogFile, int]
+    storage: Storage, suspects: list[LogFile], written: dict[LogFile, int]
 ) -> tuple[str, ...]:
-    found = []
+    messages = []
     sizes: dict[str, dict[str, int]] = {}
-    for folder, name in doubted:
+    for folder, name in suspects:
         if folder not in sizes:
             sizes[folder] = {entry.name: entry.size for entry in storage.list(folder)}
-        size, least = sizes[folder].get(name), said[folder, name]
-        if size is not None and size < least:
+        size, expected = sizes[folder].get(name), written[folder, name]
+        if size is not None and size < expected:
             path = make_file_path(folder, name)
-            found.append(
-                f"{path}: has {size} {'byte' if size == 1 else 'bytes'}, and its writer says "
-                f"{least}: what is missing is not read; restore the file from a copy"
+            messages.append(
+                f"{path}: has {size} {'byte' if size == 1 else 'bytes'}, but its writer "
+                f"declared {expected}: the missing rows are not read; restore the file from a copy"
             )
-    return tuple(found)
+    return tuple(messages)

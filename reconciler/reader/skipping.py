@@ -1,11 +1,11 @@
-"""Which slices of a scan a read leaves out, and why it reads the others; pure.
+"""Decide which slices of a scan a read skips, and why it reads the others; pure.
 
-A slice is left out only where it is proven that no row of it makes the condition true. What is not
-understood, not indexed or not known keeps it: Spark filters the rows anyway.
+A slice is skipped only where it is proven that none of its rows makes the condition true. A part
+that is not understood, not indexed or unknown keeps the slice: Spark filters the rows anyway.
 
-Statistics are those of whole files, which never change, so they hold for time travel, after a
-rollback, and in a table that was copied: slices are found in an index by (partition, name, size).
-A CHAR column is text here, as it is in the frames of this reader, which pad nothing.
+Statistics describe whole files, which never change. So they hold for time travel, after a rollback
+and in a copied table; slices are found in an index by (partition, name, size). CHAR columns are
+text here, as in the frames of this reader, which pad nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SkipDecision(StrEnum):
-    """What became of a slice, and why."""
+    """The decision about a slice, and its reason."""
 
     PARTITION = "partition"
     INDEX = "index"
@@ -50,12 +50,12 @@ class SkipDecision(StrEnum):
     NO_CONDITION = "noCondition"
 
 
-#: what people are told
+#: decision -> text for people
 BECAUSE: Final = {
     SkipDecision.PARTITION: "the partition holds no row that can match",
     SkipDecision.INDEX: "by the index no row can match",
-    SkipDecision.LOG_STATISTICS: "neither the base file nor a log file can match, by the index and by "
-    "Hudi's column_stats",
+    SkipDecision.LOG_STATISTICS: "no row of base and log files can match, by the index and Hudi's "
+    "column_stats",
     SkipDecision.MATCHES: "by the index a row may match",
     SkipDecision.NOT_INDEXED: "the base file is not in the index",
     SkipDecision.NO_STATISTICS: "the index knows nothing of this file in the condition's columns",
@@ -66,11 +66,11 @@ BECAUSE: Final = {
     SkipDecision.SWITCHED_OFF: "skipping is switched off",
     SkipDecision.NO_CONDITION: "no condition is given",
 }
-#: slices that are not read
+#: decisions for slices that are not read
 LEFT_OUT: Final = (SkipDecision.PARTITION, SkipDecision.INDEX, SkipDecision.LOG_STATISTICS)
 _ORDER: Final = tuple(SkipDecision)
-_CODE: Final = {decision: code for code, decision in enumerate(_ORDER)}
-#: session settings by which Spark reads a condition in another way than it does by itself
+_CODES: Final = {decision: code for code, decision in enumerate(_ORDER)}
+#: prefixes of session settings that can change what a condition means
 _SETTINGS: Final = (
     "spark.sql.legacy.",
     "spark.sql.parser.",
@@ -80,8 +80,8 @@ _SETTINGS: Final = (
     "spark.sql.session.collation",
     "spark.sql.decimalOperations.",
 )
-#: those among them that change nothing about a condition
-_HARMLESS: Final = (
+#: settings with such a prefix that do not change it
+_HARMLESS_SETTINGS: Final = (
     "spark.sql.ansi.enabled",
     "spark.sql.legacy.parquet.",
     "spark.sql.legacy.avro.",
@@ -92,45 +92,47 @@ _HARMLESS: Final = (
 
 
 def get_decision_code(decision: SkipDecision) -> int:
-    """Its number in an array of decisions."""
-    return _CODE[decision]
+    """Return the number of a decision in an array of decisions."""
+    return _CODES[decision]
 
 
 def repeat_decision(decision: SkipDecision, slices: int) -> NDArray[np.int8]:
-    """So many slices of one fate."""
-    return np.full(slices, _CODE[decision], np.int8)
+    """Return an array with the same decision for so many slices."""
+    return np.full(slices, _CODES[decision], np.int8)
 
 
 def mark_read_slices(decisions: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Per slice whether it is read."""
-    left_out = [_CODE[decision] for decision in LEFT_OUT]
+    """Return a mask of the slices that are read."""
+    left_out = [_CODES[decision] for decision in LEFT_OUT]
     found: NDArray[np.bool_] = ~np.isin(decisions, left_out)
     return found
 
 
 def find_unusual_keys(keys: list[str]) -> list[str]:
-    """Those among the names of a session's settings that may make Spark read a condition otherwise.
+    """Return the names of settings that may change what a condition means.
 
     >>> find_unusual_keys(["spark.sql.legacy.timeParserPolicy", "spark.sql.timestampType", "x"])
     ['spark.sql.timestampType']
     """
-    return [key for key in keys if key.startswith(_SETTINGS) and not key.startswith(_HARMLESS)]
+    return [
+        key for key in keys if key.startswith(_SETTINGS) and not key.startswith(_HARMLESS_SETTINGS)
+    ]
 
 
 def parse_condition(where: str, zone: SessionZone) -> ReadCondition:
-    """What is understood of a ``where``; ``zone``: of the session."""
+    """Parse a ``where``; ``zone``: of the session."""
     return ReadCondition(predicate=parse(where), zone=zone)
 
 
 def uses_time_columns(scan: Scan, condition: ReadCondition) -> bool:
-    """Whether what it means hangs on what clocks show: it names a column of days or times."""
+    """Whether the condition names a date or time column, so that the zone matters."""
     named = find_predicate_columns(condition.predicate, scan.table_schema)
     kinds = find_index_types(named, scan.table_schema).values()
     return any(pa.types.is_temporal(kind) for kind in kinds)
 
 
 def list_file_columns(scan: Scan, condition: ReadCondition) -> tuple[str, ...]:
-    """The columns whose statistics are wanted: those of the condition that files hold."""
+    """Return the columns of the condition that files hold; their statistics are needed."""
     restored = scan.partition_schema.names
     named = find_predicate_columns(condition.predicate, scan.table_schema)
     return tuple(name for name in named if name not in restored)
@@ -139,85 +141,90 @@ def list_file_columns(scan: Scan, condition: ReadCondition) -> tuple[str, ...]:
 def decide_by_index(
     scan: Scan, condition: ReadCondition, index: FileIndex | None
 ) -> NDArray[np.int8]:
-    """Per slice the number of its decision, as if there were no log files.
+    """Return per slice the code of its decision, as if there were no log files.
 
-    So a slice is INDEX where its base file cannot match, or it has none; ``decide_by_logs`` must follow.
-    ``index``: of the columns of ``list_file_columns``, those that there are; None: there is none.
+    A slice is INDEX where its base file cannot match or where it has none, so call
+    ``decide_by_logs`` next. ``index``: has those of ``list_file_columns`` that are indexed; None:
+    there is no index.
     """
     count = len(scan.slices)
-    wanted = list_file_columns(scan, condition)
-    if not wanted:
+    columns = list_file_columns(scan, condition)
+    if not columns:
         return repeat_decision(SkipDecision.NOT_UNDERSTOOD, count)
     if index is None:
         return repeat_decision(SkipDecision.NO_INDEX, count)
-    if not any(column in index.columns for column in wanted):
+    if not any(column in index.columns for column in columns):
         return repeat_decision(SkipDecision.NO_COLUMN, count)
     has_base = to_numpy_bools(scan.slices.column("base").combine_chunks().is_valid())
     rows = np.flatnonzero(has_base)
-    at = _find_in_index(scan, index, rows)
-    known = rows[at >= 0]
-    number = to_numpy_numbers(scan.slices.column("partition").combine_chunks())[known]
-    stats = add_partition_columns(_select_files(index, at[at >= 0]), scan, number)
+    index_rows = _find_in_index(scan, index, rows)
+    known_rows = rows[index_rows >= 0]
+    partition_rows = to_numpy_numbers(scan.slices.column("partition").combine_chunks())[known_rows]
+    stats = add_partition_columns(
+        _select_files(index, index_rows[index_rows >= 0]), scan, partition_rows
+    )
     asked = find_used_columns(
         condition.predicate, stats, schema=scan.table_schema, zone=condition.zone
     )
     mask = may_match(condition.predicate, stats, schema=scan.table_schema, zone=condition.zone)
     if not asked - set(scan.partition_schema.names) and mask.all():
         return repeat_decision(SkipDecision.NOT_UNDERSTOOD, count)
-    found = repeat_decision(SkipDecision.NOT_INDEXED, count)
-    told = _has_statistics(
-        [stats.columns[name] for name in asked if name in index.columns], len(known)
+    decisions = repeat_decision(SkipDecision.NOT_INDEXED, count)
+    has_statistics = _has_statistics(
+        [stats.columns[name] for name in asked if name in index.columns], len(known_rows)
     )
-    found[known] = np.where(told, _CODE[SkipDecision.MATCHES], _CODE[SkipDecision.NO_STATISTICS])
-    found[known[~mask]] = _CODE[SkipDecision.INDEX]
-    found[~has_base] = _CODE[SkipDecision.INDEX]
-    return found
+    decisions[known_rows] = np.where(
+        has_statistics, _CODES[SkipDecision.MATCHES], _CODES[SkipDecision.NO_STATISTICS]
+    )
+    decisions[known_rows[~mask]] = _CODES[SkipDecision.INDEX]
+    decisions[~has_base] = _CODES[SkipDecision.INDEX]
+    return decisions
 
 
 def find_slices_with_undecided_logs(scan: Scan, decisions: NDArray[np.int8]) -> NDArray[np.int64]:
-    """The slices of whose log files it hangs whether they are read, as ``decide_by_index`` gives them."""
-    return np.flatnonzero(has_logs(scan) & (decisions == _CODE[SkipDecision.INDEX]))
+    """Return the slices that are read only if one of their log files can match."""
+    return np.flatnonzero(has_logs(scan) & (decisions == _CODES[SkipDecision.INDEX]))
 
 
 def decide_by_logs(
-    scan: Scan, decisions: NDArray[np.int8], cannot: NDArray[np.bool_] | None = None
+    scan: Scan, decisions: NDArray[np.int8], is_unmatched: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int8]:
-    """The decisions with those about slices that have log files.
+    """Return the decisions with those about slices that have log files.
 
-    ``cannot``: per slice of ``find_slices_with_undecided_logs`` whether it is proven that no log file of it holds a row
-    that matches; None: nothing is known of any.
+    ``cannot``: per slice of ``find_slices_with_undecided_logs`` whether no log file of it can
+    match; None: unknown for all.
     """
     found = decisions.copy()
-    has, slices = has_logs(scan), find_slices_with_undecided_logs(scan, decisions)
-    found[has & (decisions == _CODE[SkipDecision.MATCHES])] = _CODE[SkipDecision.LOGS]
-    found[slices] = _CODE[SkipDecision.LOGS]
-    if cannot is not None:
-        found[slices[cannot]] = _CODE[SkipDecision.LOG_STATISTICS]
+    has_log_files, slices = has_logs(scan), find_slices_with_undecided_logs(scan, decisions)
+    found[has_log_files & (decisions == _CODES[SkipDecision.MATCHES])] = _CODES[SkipDecision.LOGS]
+    found[slices] = _CODES[SkipDecision.LOGS]
+    if is_unmatched is not None:
+        found[slices[is_unmatched]] = _CODES[SkipDecision.LOG_STATISTICS]
     return found
 
 
 def has_logs(scan: Scan) -> NDArray[np.bool_]:
-    """Per slice whether it has log files."""
+    """Return a mask of the slices that have log files."""
     counts = pc.list_value_length(scan.slices.column("logs")).combine_chunks()
     found: NDArray[np.bool_] = to_numpy_numbers(counts) > 0
     return found
 
 
 def _find_in_index(scan: Scan, index: FileIndex, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the base files of some slices are in the index, -1 for nowhere."""
+    """Return the rows of base files in the index, -1 for none."""
     slices = (
         scan.slices if len(rows) == len(scan.slices) else scan.slices.take(to_integer_array(rows))
     )
-    number = slices.column("partition").combine_chunks()
+    partition_rows = slices.column("partition").combine_chunks()
     paths = scan.partitions.column(PATH).combine_chunks()
-    partition = pa.DictionaryArray.from_arrays(number, paths)
+    partition = pa.DictionaryArray.from_arrays(partition_rows, paths)
     names = _last_path_parts(slices.column("base").combine_chunks())
     sizes = to_numpy_numbers(slices.column("base_size").combine_chunks())
     return find_rows(index, partition, names, sizes)
 
 
 def _last_path_parts(paths: Any) -> Any:
-    """The last parts of paths."""
+    """Return the file names of paths."""
     if not len(paths) or "/" not in paths[0].as_py():
         return pc.replace_substring_regex(paths, "^.*/", "")
     parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
@@ -227,7 +234,7 @@ def _last_path_parts(paths: Any) -> Any:
 
 
 def _select_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
-    """The statistics of some files; their names stay behind, which nothing asks for any more."""
+    """Return the statistics of some files, without their names, which are not needed any more."""
     if len(rows) == len(index) and (rows == np.arange(len(rows))).all():
         return index
     return replace(
@@ -239,7 +246,7 @@ def _select_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
 
 
 def _has_statistics(columns: list[ColumnStats], files: int) -> NDArray[np.bool_]:
-    """Per file whether anything is known of it in any of the columns."""
+    """Return a mask of the files that have statistics in any of the columns."""
     found = np.zeros(files, np.bool_)
     for stats in columns:
         found |= to_numpy_bools(stats.least.is_valid()) | to_numpy_bools(stats.greatest.is_valid())
@@ -247,40 +254,42 @@ def _has_statistics(columns: list[ColumnStats], files: int) -> NDArray[np.bool_]
     return found if columns else ~found
 
 
-def add_partition_columns(index: FileIndex, scan: Scan, number: NDArray[np.int32]) -> FileIndex:
-    """The index with the columns that folders say: all rows of a file hold one value of each.
+def add_partition_columns(
+    index: FileIndex, scan: Scan, partition_rows: NDArray[np.int32]
+) -> FileIndex:
+    """Add the columns that folder names hold; they are constant in a file.
 
-    ``number``: per file its partition's row in ``scan.partitions``. What the files themselves hold
-    in such a column is not what is read.
+    ``number``: per file the row of its partition in ``Scan.partitions``. Values that files
+    themselves hold in such a column are ignored, as readers do.
     """
     columns = dict(index.columns)
     for name in scan.partition_schema.names:
         columns.pop(name, None)
         values = scan.partitions.column(name).combine_chunks()
         if indexed_type(values.type) == values.type and not pa.types.is_floating(values.type):
-            columns[name] = _make_constant_stats(values.take(to_integer_array(number)))
+            columns[name] = _make_constant_stats(values.take(to_integer_array(partition_rows)))
     return replace(index, columns=columns)
 
 
 def _make_constant_stats(values: Any) -> ColumnStats:
-    """The statistics of files of one value each."""
-    is_some = to_numpy_bools(values.is_valid())
+    """Return the statistics of files with one value each."""
+    is_valid = to_numpy_bools(values.is_valid())
     return ColumnStats(
         least=values,
         greatest=values,
-        nulls=(~is_some).astype(np.int64),
+        nulls=(~is_valid).astype(np.int64),
         values=np.ones(len(values), np.int64),
-        is_exact_least=is_some,
-        is_exact_greatest=is_some,
+        is_exact_least=is_valid,
+        is_exact_greatest=is_valid,
         is_nan_free=np.ones(len(values), np.bool_),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowGroupTest:
-    """Which row groups of a base file without log files may match; the same for a scan, picklable.
+    """Tests which row groups of a base file without log files may match; picklable.
 
-    ``columns``: whose statistics are asked for. ``restored``: what folders say instead of files.
+    ``columns``: whose statistics are needed. ``restored``: columns that folder names hold.
     """
 
     condition: ReadCondition
@@ -290,7 +299,7 @@ class RowGroupTest:
 
     @classmethod
     def from_scan(cls, scan: Scan) -> RowGroupTest | None:
-        """The test of a scan; None where it would leave nothing out."""
+        """Return the test of a scan; None where it would skip nothing."""
         if scan.condition is None:
             return None
         columns = list_file_columns(scan, scan.condition)
@@ -304,10 +313,10 @@ class RowGroupTest:
         )
 
     def may_match(self, path: str, footer: Any, values: Mapping[str, Any]) -> NDArray[np.bool_]:
-        """Per row group whether a row of it may match.
+        """Return a mask of the row groups in which a row may match.
 
-        ``footer``: pyarrow's FileMetaData, or the file's end from the footer's first byte on;
-        ``values``: of the partition's columns, as Arrow scalars or Python values.
+        ``footer``: pyarrow's FileMetaData, or the file's bytes from the footer on; ``values``: of
+        the partition's columns, as Arrow scalars or Python values.
         """
         name = path.rpartition("/")[2]
         index = index_row_groups(

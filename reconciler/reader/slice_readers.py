@@ -1,4 +1,4 @@
-"""Which slices of a scan Spark's own parquet reader may read, and why it may not the others."""
+"""Decide which slices Spark's own parquet reader reads, and which Python workers read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.reader.model import Scan
 
 
 class PythonReason(StrEnum):
-    """Why a slice is read by a Python worker; the first that holds."""
+    """Why a Python worker reads a slice; the first that applies."""
 
     LOGS = "logs"
     EVOLVES = "evolves"
@@ -23,33 +23,35 @@ class PythonReason(StrEnum):
     STORE = "store"
 
 
-#: what people are told
+#: reason -> text for people
 BECAUSE: Final = {
     PythonReason.LOGS: "log files are merged with the base file",
     PythonReason.EVOLVES: "the base file holds a column in another type than the table",
-    PythonReason.EMPTY: "the base file has no bytes, which Spark would pass over",
+    PythonReason.EMPTY: "the base file is empty, which Spark would skip",
     PythonReason.STORE: "this Spark has no file system for the table's store",
 }
 _ORDER: Final = tuple(PythonReason)
 
 
 def find_python_reasons(scan: Scan, *, spark_reaches: bool = True) -> NDArray[np.int8]:
-    """Per slice the place of its reason in ``PythonReason``, -1 where Spark's own reader reads it.
+    """Return per slice the code of its ``PythonReason``, -1 where Spark's own reader reads it.
 
     ``spark_reaches``: whether Spark has a file system for the table's location.
     """
     slices = scan.slices
     logs = pc.list_value_length(slices.column("logs"))
-    found = np.full(len(slices), -1 if spark_reaches else _ORDER.index(PythonReason.STORE), np.int8)
-    for reason, holds in (
+    reasons = np.full(
+        len(slices), -1 if spark_reaches else _ORDER.index(PythonReason.STORE), np.int8
+    )
+    for reason, applies in (
         (PythonReason.EMPTY, pc.equal(slices.column("base_size"), 0)),
         (PythonReason.EVOLVES, slices.column("evolves")),
         (PythonReason.LOGS, pc.greater(logs, 0)),
     ):
-        found[to_numpy_bools(holds.combine_chunks())] = _ORDER.index(reason)
-    return found
+        reasons[to_numpy_bools(applies.combine_chunks())] = _ORDER.index(reason)
+    return reasons
 
 
 def select_slices(scan: Scan, mask: NDArray[np.bool_]) -> Scan:
-    """The same read of some slices only; ``mask`` has an element a slice."""
+    """Return the scan of some slices; ``mask`` has an element per slice."""
     return replace(scan, slices=scan.slices.filter(to_boolean_array(mask)))

@@ -1,4 +1,4 @@
-"""The rows of one slice of a scan, as Arrow batches; what a Python worker runs."""
+"""Read the rows of a scan's slices as Arrow batches; Python workers run this."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
-#: how the base files of a metadata-only bootstrap end: their data lie elsewhere
+#: the end of base file names of a metadata-only bootstrap, whose data are elsewhere
 _SKELETON: Final = "_00000000000001.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SliceRowReader:
-    """How slices of a scan become rows of its answer; the same for all of them, picklable.
+    """Turns slices of a scan into rows of its result; the same for all slices, picklable.
 
-    ``schema``: of the answer. ``restored``: its columns that the folder says. ``find_commit_times``: the
-    writes whose rows count, None for all. ``groups``: which row groups of base files may match.
+    ``schema``: of the result. ``restored``: its columns that folder names hold. ``commit_times``:
+    the writes whose rows count, None for all. ``groups``: which row groups of base files may match.
     """
 
     slices: SliceReadOptions
@@ -44,8 +44,8 @@ class SliceRowReader:
 
     @classmethod
     def from_scan(cls, scan: Scan) -> Self:
-        restored = frozenset(scan.partition_schema.names)
-        columns = [name for name in scan.schema.names if name not in restored]
+        from_folder = frozenset(scan.partition_schema.names)
+        columns = [name for name in scan.schema.names if name not in from_folder]
         if scan.commit_times is not None and COMMIT_TIME not in columns:
             columns.append(COMMIT_TIME)
         return cls(
@@ -56,7 +56,7 @@ class SliceRowReader:
                 columns=tuple(columns),
             ),
             schema=scan.schema,
-            restored=restored,
+            restored=from_folder,
             commit_times=scan.commit_times,
             groups=RowGroupTest.from_scan(scan),
         )
@@ -64,10 +64,9 @@ class SliceRowReader:
     def read(
         self, files: SliceFiles, values: Mapping[str, Any], source: SliceSource
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice in the columns of ``schema``; ``values``: those of its partition.
+        """Yield a slice's rows in the columns of ``schema``; ``values``: those of its partition.
 
-        Without those of row groups in which the scan's condition is true for none. Raises as
-        ``parse_input_slice`` does.
+        Row groups in which no row can match are skipped. Raises as ``read_slice`` does.
         """
         for batch in read_slice(
             files, self.slices, source, select_row_groups=self._make_row_group_filter(files, values)
@@ -79,10 +78,10 @@ class SliceRowReader:
     def _make_row_group_filter(
         self, files: SliceFiles, values: Mapping[str, Any]
     ) -> Callable[[Any], NDArray[np.bool_]] | None:
-        groups = self.groups
-        if groups is None or files.base is None:
+        row_groups = self.groups
+        if row_groups is None or files.base is None:
             return None
-        return lambda footer: groups.may_match(files.base or "", footer, values)
+        return lambda footer: row_groups.may_match(files.base or "", footer, values)
 
     def _filter_commits(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = pa.array(self.commit_times, pa.string())
@@ -103,7 +102,7 @@ class SliceRowReader:
 
 
 def get_slice_files(scan: Scan, row: int) -> SliceFiles:
-    """The files of a slice by its row in ``scan.slices``."""
+    """Return the files of a slice by its row in ``Scan.slices``."""
     slices = scan.slices
     return SliceFiles(
         base=slices.column("base")[row].as_py(),
@@ -113,16 +112,16 @@ def get_slice_files(scan: Scan, row: int) -> SliceFiles:
 
 
 def check_mergeable(scan: Scan) -> None:
-    """Raises UnsupportedError, by name, for slices that no merge here can read.
+    """Raise UnsupportedError naming a slice that cannot be read here.
 
-    To be asked after partitions are pruned: what is not read is not refused.
+    Call it after pruning, so that slices that are not read do not count.
     """
     bases = scan.slices.column("base")
     skeletons = bases.filter(pc.fill_null(pc.ends_with(bases, _SKELETON), False))
     if len(skeletons):
         raise UnsupportedError(
-            f"{skeletons[0].as_py()}: is a bootstrap skeleton, whose data lie in files outside the "
-            "table; rewrite its partition with Hudi (for example by clustering) to read it here"
+            f"{skeletons[0].as_py()}: is a bootstrap skeleton, whose data are in files outside the "
+            "table; rewrite its partition with Hudi (for example by clustering)"
         )
     has_logs = pc.greater(pc.list_value_length(scan.slices.column("logs")), 0)
     if scan.rules.refusal and pc.any(has_logs).as_py():

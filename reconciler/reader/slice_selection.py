@@ -1,8 +1,8 @@
-"""The file slices that a read sees, as columns; pure.
+"""Select the file slices that a read sees; columnar and pure.
 
-Source: AbstractTableFileSystemView (getLatestMergedFileSlicesBeforeOrOn, getLatestBaseFiles).
-What no completed write made is taken away first, so that no file of a failed write hides a slice.
-Time travel sees the table as it was when only the writes up to the instant had been requested.
+Source: AbstractTableFileSystemView (getLatestMergedFileSlicesBeforeOrOn, getLatestBaseFiles). Files
+of incomplete writes are removed first, so that no file of a failed write hides a slice. Time travel
+sees the table as if only the writes up to the instant had been requested.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from reconciler.state.model import CompletedClean, TableState
 class ReadLimit:
     """Which completed writes a read sees: all, or those up to a time.
 
-    ``requested``: those that began then or earlier; ``completed``: those that had ended by then.
+    ``requested``: those requested at that time or earlier; ``completed``: those completed by then.
     """
 
     requested: str | None = None
     completed: str | None = None
 
     def includes(self, requested: str, completed: str | None) -> bool:
-        """Whether a write is seen; one without a completion time ended when it began."""
+        """Whether a write is visible; one without completion time ended when it began."""
         if self.requested is not None and requested > self.requested:
             return False
         return self.completed is None or (completed or requested) <= self.completed
 
 
-#: everything that is completed now
+#: all writes that are completed now
 NO_LIMIT = ReadLimit()
 
 
@@ -52,8 +52,8 @@ class SliceSelection:
     """File slices as rows of ``files``, ordered by partition and file group.
 
     ``group``: int32 per slice, its group in ``files``. ``base``: int64 per slice, the row of its
-    base file, -1 for none. ``logs``: int64, the rows of all log files in merge order, slice after
-    slice; ``ends``: int64, one more than slices, where those of each begin.
+    base file, -1 for none. ``logs``: int64, rows of all log files in merge order, slice after
+    slice; ``ends``: int64, one more than slices: where each slice's log files begin.
     """
 
     files: TableFiles
@@ -71,7 +71,7 @@ class SliceSelection:
         return has
 
     def filter(self, mask: NDArray[np.bool_]) -> SliceSelection:
-        """Some of the slices."""
+        """Return the marked slices."""
         count = np.diff(self.ends)
         return replace(
             self,
@@ -82,19 +82,19 @@ class SliceSelection:
         )
 
     def has_marked_log(self, of_log: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Per slice whether any of its log files is marked; ``of_log`` is per row of ``logs``."""
+        """Return a mask of slices with a marked log file; ``of_log``: per row of ``logs``."""
         seen = np.concatenate([[0], np.cumsum(of_log)])
         marked: NDArray[np.bool_] = seen[self.ends[1:]] > seen[self.ends[:-1]]
         return marked
 
     def get_base_instants(self) -> NDArray[np.int32]:
-        """Per slice the instant of its base file as a code into ``files.instants``, else -1."""
+        """Return per slice the code of its base file's instant in ``files.instants``, else -1."""
         if not len(self.files):
             return np.full(len(self), -1, np.int32)
         return np.where(self.base >= 0, self.files.instant[self.base], -1).astype(np.int32)
 
     def to_table(self, partition: NDArray[np.int32], evolves: NDArray[np.bool_]) -> pa.Table:
-        """The columns of ``Scan.slices``, of which two are given."""
+        """Return the columns of ``Scan.slices``; two of them are given."""
         paths = _make_paths(self.files)
         rows = np.concatenate([[0], np.cumsum(self.files.size[self.logs])])
         columns = [
@@ -112,80 +112,91 @@ class SliceSelection:
 
 
 def pick_slices(
-    state: TableState, until: ReadLimit = NO_LIMIT, *, only_base: bool = False
+    state: TableState, limit: ReadLimit = NO_LIMIT, *, only_base: bool = False
 ) -> SliceSelection:
-    """The slices that a snapshot read sees, or a read-optimised one (``only_base``)."""
-    seen = limit_state(state, until)
+    """Return the slices of a snapshot read, or of a read-optimised one (``only_base``)."""
+    seen = limit_state(state, limit)
     if only_base:
         return _select_newest_bases(seen)
     return _select_merged_slices(build_table_view(seen))
 
 
-def find_newest_write(state: TableState, until: ReadLimit = NO_LIMIT) -> str | None:
-    """The newest completed write that is seen, by when it was requested."""
-    seen = (i.requested for i in state.timeline.commits if _is_included(state, until, i.requested))
+def find_newest_write(state: TableState, limit: ReadLimit = NO_LIMIT) -> str | None:
+    """Return the newest visible completed write by its requested time."""
+    seen = (
+        instant.requested
+        for instant in state.timeline.commits
+        if _is_included(state, limit, instant.requested)
+    )
     return max(seen, default=None)
 
 
-def check_readable(state: TableState, until: ReadLimit) -> None:
-    """Raises BlockedError when files of the table as of then are gone, naming what can be read.
+def check_readable(state: TableState, limit: ReadLimit) -> None:
+    """Raise BlockedError where files of the table as of then were cleaned, naming readable times.
 
-    Known are the removals of the cleans on the active timeline, half-done ones too.
+    Known removals are those of cleans on the active timeline, including pending ones.
     """
     state = replace(state, cleans=(*state.cleans, *_list_pending_removals(state)))
     writes, readable = find_readable_writes(state, build_table_view(state))
-    seen = [at for at, write in enumerate(writes) if _is_included(state, until, write)]
+    seen = [at for at, write in enumerate(writes) if _is_included(state, limit, write)]
     if not writes or (seen and readable[seen[-1]]):
         return
-    asked = until.requested or until.completed
+    limit_time = limit.requested or limit.completed
     possible = [writes[at] for at in np.flatnonzero(readable).tolist()]
-    when = f"{state.location}: as of {asked} the table can no longer be read"
+    problem = f"{state.location}: cannot read as of {limit_time}"
     if not possible:
-        raise BlockedError(f"{when}, nor as of any write of its timeline: cleans removed the files")
-    later = next((write for write in possible if not _is_included(state, until, write)), None)
-    why = "cleans removed files of it" if seen else f"its timeline begins with {writes[0]}"
-    hint = f", the next as of {later}" if later not in (None, possible[0]) else ""
-    raise BlockedError(f"{when}: {why}; the earliest read possible is as of {possible[0]}{hint}")
+        raise BlockedError(f"{problem}, nor any other write of its timeline: files were cleaned")
+    later = next((write for write in possible if not _is_included(state, limit, write)), None)
+    reason = "files were cleaned" if seen else f"the timeline starts at {writes[0]}"
+    hint = f", the next is {later}" if later not in (None, possible[0]) else ""
+    raise BlockedError(f"{problem}: {reason}; the earliest readable time is {possible[0]}{hint}")
 
 
-def limit_state(state: TableState, until: ReadLimit) -> TableState:
-    """The table as if only the completed writes that are seen had happened.
+def limit_state(state: TableState, limit: ReadLimit) -> TableState:
+    """Return the table's state as if only the visible completed writes had happened.
 
-    Its files are those of such writes: without those of failed or pending ones, without CDC files.
-    Log files of version 6 hold blocks of several writes: those stay that the slice's own instant
-    does not rule out.
+    Files of failed or pending writes and CDC files are removed. Log files of version 6 hold blocks
+    of several writes; they stay unless the slice's own instant is excluded.
     """
     by_name = state.table_version < LOGS_BY_COMPLETION
     start = state.timeline.start or ""
-    done = {i.requested for i in state.timeline.commits}
+    done = {instant.requested for instant in state.timeline.commits}
     files = state.files
-    seen = np.array([_is_included(state, until, i) for i in files.instants], np.bool_)
-    made = np.array([i in done or i < start for i in files.instants], np.bool_)
+    seen = np.array([_is_included(state, limit, instant) for instant in files.instants], np.bool_)
+    is_completed = np.array(
+        [instant in done or instant < start for instant in files.instants], np.bool_
+    )
     is_log = files.kind == FileKind.LOG
     kept = (files.kind == FileKind.BASE) | is_log
     if len(files.instants):
-        kept &= seen[files.instant] & (made[files.instant] | (is_log & by_name))
+        kept &= seen[files.instant] & (is_completed[files.instant] | (is_log & by_name))
     return replace(
         state,
         files=_filter_files(files, kept),
         timeline=Timeline.from_files(
             file
             for file in state.timeline.files
-            if _is_included(state, until, file.instant.requested)
+            if _is_included(state, limit, file.instant.requested)
         ),
-        compactions=tuple(c for c in state.compactions if _is_included(state, until, c.instant)),
+        compactions=tuple(
+            compaction
+            for compaction in state.compactions
+            if _is_included(state, limit, compaction.instant)
+        ),
         replaced={
-            g: time for g, time in state.replaced.items() if _is_included(state, until, time)
+            group: time
+            for group, time in state.replaced.items()
+            if _is_included(state, limit, time)
         },
     )
 
 
-def _is_included(state: TableState, until: ReadLimit, requested: str) -> bool:
-    return until.includes(requested, state.completions.get(requested))
+def _is_included(state: TableState, limit: ReadLimit, requested: str) -> bool:
+    return limit.includes(requested, state.completions.get(requested))
 
 
 def _list_pending_removals(state: TableState) -> list[CompletedClean]:
-    """What pending cleans have removed so far: the files they plan to that are not there."""
+    """Return what pending cleans plan to remove, as cleans."""
     return [
         CompletedClean(
             instant=clean.instant,
@@ -203,7 +214,7 @@ def _list_pending_removals(state: TableState) -> list[CompletedClean]:
 
 
 def _filter_files(files: TableFiles, mask: NDArray[np.bool_]) -> TableFiles:
-    """Some rows of the files; groups, partitions and instants keep their codes."""
+    """Return some rows of the files; groups, partitions and instants keep their codes."""
     if mask.all():
         return files
     return replace(
@@ -218,10 +229,10 @@ def _filter_files(files: TableFiles, mask: NDArray[np.bool_]) -> TableFiles:
     )
 
 
-def _select_newest_bases(seen: TableState) -> SliceSelection:
-    """The newest base file of every group that isn't replaced; what is pending made none."""
-    files = seen.files
-    view = build_table_view(seen)
+def _select_newest_bases(state: TableState) -> SliceSelection:
+    """Return the newest base file of every group that is not replaced."""
+    files = state.files
+    view = build_table_view(state)
     is_base = files.kind == FileKind.BASE
     is_base &= (view.replaced == view.never_code)[files.group] if len(files) else is_base
     rows = np.flatnonzero(is_base)
@@ -237,7 +248,7 @@ def _select_newest_bases(seen: TableState) -> SliceSelection:
 
 
 def _select_merged_slices(view: FileView) -> SliceSelection:
-    """The newest slice of every live group, on top of the one before where a compaction pends."""
+    """Return every live group's newest slice, with the previous one where compaction pends."""
     files = view.files
     rows = np.flatnonzero(view.is_visible & view.is_live)
     is_last = _is_last(view.group[rows])
@@ -245,15 +256,17 @@ def _select_merged_slices(view: FileView) -> SliceSelection:
     place = np.full(len(view), -1, np.int64)
     place[newest] = np.arange(len(newest))
     at = np.flatnonzero(is_last)
-    under = at - 1
-    waits = view.is_phantom[newest] & (under >= 0)
-    waits[waits] = view.group[rows[under[waits]]] == view.group[newest[waits]]
-    place[rows[under[waits]]] = np.flatnonzero(waits)
+    previous = at - 1
+    is_pending = view.is_phantom[newest] & (previous >= 0)
+    is_pending[is_pending] = (
+        view.group[rows[previous[is_pending]]] == view.group[newest[is_pending]]
+    )
+    place[rows[previous[is_pending]]] = np.flatnonzero(is_pending)
 
     target = place[view.row_slice]
     base = np.full(len(newest), -1, np.int64)
     bases = np.flatnonzero((files.kind == FileKind.BASE) & (target >= 0))
-    base[target[bases]] = bases  # of two files of one task the last, as Hudi
+    base[target[bases]] = bases  # of two files of one task the last one counts, as in Hudi
     logs = np.flatnonzero((files.kind == FileKind.LOG) & (target >= 0))
     logs = logs[_sort_logs(files, logs, view.row_slice[logs])]
     logs = logs[np.argsort(target[logs], kind="stable")]
@@ -268,21 +281,21 @@ def _select_merged_slices(view: FileView) -> SliceSelection:
 
 
 def _sort_logs(
-    files: TableFiles, logs: NDArray[np.int64], of: NDArray[np.int32]
+    files: TableFiles, logs: NDArray[np.int64], slice_of: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Sorts log files as Hudi's LogFileComparator, slices one after the other."""
-    keys = (files.version[logs], files.instant[logs], of)
+    """Sort log files like Hudi's LogFileComparator; slices follow each other."""
+    keys = (files.version[logs], files.instant[logs], slice_of)
     order = np.lexsort(keys)
-    alike = np.zeros(len(logs), np.bool_)
+    is_tied = np.zeros(len(logs), np.bool_)
     same = np.ones(max(len(logs) - 1, 0), np.bool_)
     for key in keys:
         same &= key[order][1:] == key[order][:-1]
-    alike[1:] |= same
-    alike[:-1] |= same
-    if not alike.any():
+    is_tied[1:] |= same
+    is_tied[:-1] |= same
+    if not is_tied.any():
         return order
-    # tokens decide between attempts at one file, which are few
-    tied = order[alike]
+    # write tokens order the few files with equal keys: attempts at one file
+    tied = order[is_tied]
     names = files.name.take(to_integer_array(logs[tied])).to_pylist()
     tokens = [_parse_write_token(name) for name in names]
     rank = np.zeros(len(logs), np.int64)
@@ -297,7 +310,7 @@ def _parse_write_token(name: str) -> tuple[int, ...]:
 
 
 def _is_last(group: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Per element of an ascending array whether the next is another."""
+    """Return a mask of elements in an ascending array that are followed by another value."""
     return np.append(np.diff(group) != 0, True)[: len(group)]
 
 
@@ -306,7 +319,7 @@ def _sum_ends(count: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _make_paths(files: TableFiles) -> pa.Array:
-    """The paths of all files below the table's root."""
+    """Return the paths of all files below the table's root."""
     folders = to_string_array([f"{path}/" if path else "" for path in files.partitions])
     return pc.binary_join_element_wise(
         folders.take(to_integer_array(files.partition)), files.name, ""
@@ -319,6 +332,6 @@ def _take_or_null(rows: NDArray[np.int64]) -> pa.Array:
 
 def _take_or_zero(values: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     found = np.zeros(len(rows), np.int64)
-    there = rows >= 0
-    found[there] = values[rows[there]]
+    exists = rows >= 0
+    found[exists] = values[rows[exists]]
     return found

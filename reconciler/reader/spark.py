@@ -1,4 +1,7 @@
-"""A scan as a DataFrame: whole base files by Spark's parquet reader, the rest by Python workers."""
+"""Make a DataFrame of a scan, by Spark's parquet reader and by Python workers.
+
+Spark's reader reads whole base files that it understands; Python workers read the other slices.
+"""
 
 # ruff: noqa: SLF001 (Java's side of a session has no public name)
 
@@ -45,17 +48,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _OPTIONS: Final = {
-    "recursiveFileLookup": "true",  # folders say nothing to Spark: their values are ours
-    "ignoreMissingFiles": "false",  # whatever the session says, no row is left out
+    "recursiveFileLookup": "true",  # partition values come from this package, not from folder names
+    "ignoreMissingFiles": "false",  # no row is skipped, whatever the session's settings
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
-#: the names that Spark may know a store by; ours is the first
+#: scheme of a store -> the schemes under which Spark may know it, ours first
 _SCHEMES: Final = {"s3": ("s3", "s3a"), "gs": ("gs",)}
-#: PySpark writes a function of a megabyte to a disk, where no secret may be
-_BIG: Final = 256 * 1024
+#: PySpark writes functions above a megabyte to disk, where no secret may be
+_BROADCAST_BYTES: Final = 256 * 1024
 
 
 def make_data_frame(
@@ -66,12 +69,12 @@ def make_data_frame(
     *,
     index: Storage | None = None,
 ) -> DataFrame:
-    """The rows of a scan for which a condition of Spark SQL is true, in the scan's columns.
+    """Return the rows of a scan for which a Spark SQL condition is true, in the scan's columns.
 
-    ``ref``: how Python workers open the table's storage. ``index``: the storage, for statistics of
-    files to be asked which of them may match; None: all of the partitions' are read.
-    Raises UsageError for a ``where`` that is none, UnsupportedError for slices that must not be
-    merged. What goes wrong on a worker is Spark's to raise, when the frame is asked for rows.
+    ``ref``: with which Python workers open the table's storage. ``index``: the storage, to skip
+    files by statistics; None: all files of matching partitions are read. Raises UsageError for an
+    invalid ``where``, UnsupportedError for slices that cannot be merged. Errors on workers are
+    raised by Spark when rows are requested.
     """
     return make_pruned_frame(session, prune_scan(session, scan, where, index), ref, where)
 
@@ -79,75 +82,79 @@ def make_data_frame(
 def prune_scan(
     session: SparkSession, scan: Scan, where: str | None, index: Storage | None
 ) -> PrunedScan:
-    """What a condition, if there is any, leaves of a scan; as ``prune_by_condition``."""
+    """Return what a condition, if any, leaves of a scan; as ``prune_by_condition``."""
     with activate_session(session):
         return keep_all(scan) if where is None else prune_by_condition(session, scan, where, index)
 
 
 def make_pruned_frame(
-    session: SparkSession, found: PrunedScan, ref: StorageRef, where: str | None
+    session: SparkSession, pruned: PrunedScan, ref: StorageRef, where: str | None
 ) -> DataFrame:
-    """The rows of what ``where`` leaves of a scan for which it is true; as ``make_data_frame``."""
-    scan = found.scan
+    """Return the matching rows of a pruned scan; as ``make_data_frame``."""
+    scan = pruned.scan
     with activate_session(session):
         if where is None:
             return _make_rows(session, scan, ref)
         names = _find_named_columns(session, scan, where)
-        more = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
-        wide = replace(found.kept, schema=pa.schema([*scan.schema, *more]))
+        extra = [scan.table_schema.field(name) for name in names if name not in scan.schema.names]
+        wide = replace(pruned.kept, schema=pa.schema([*scan.schema, *extra]))
         rows = _make_rows(session, wide, ref).filter(where)
-        return rows.select(*map(column_name, scan.schema.names)) if more else rows
+        return rows.select(*map(column_name, scan.schema.names)) if extra else rows
 
 
 def prune_by_condition(
     session: SparkSession, scan: Scan, where: str, index: Storage | None
 ) -> PrunedScan:
-    """What a condition leaves of a scan. ``index``: as of ``make_data_frame``.
+    """Prune a scan by a condition. ``index``: as in ``make_data_frame``.
 
-    Raises UsageError for a ``where`` that is no condition on the table's columns.
+    Raises UsageError where ``where`` is no condition on the table's columns.
     """
     partitions = _find_matching_partitions(session, scan, where)
-    number = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
-    mask = partitions[number] if len(number) else np.zeros(0, np.bool_)
-    kept = select_slices(scan, mask)
+    partition = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
+    mask = partitions[partition] if len(partition) else np.zeros(0, np.bool_)
+    matching_slices = select_slices(scan, mask)
     if index is None:
-        return widen_to_scan(scan, mask, keep_all(kept, SkipDecision.SWITCHED_OFF))
-    odd = find_unusual_settings(session)
-    odd += [f"its own {name}()" for name in find_replaced_functions(session, find_functions(where))]
-    if odd:
-        said = f"the session has {odd[0]}, so what the condition means is left to Spark"
-        found = replace(keep_all(kept, SkipDecision.NOT_UNDERSTOOD), problems=(said,))
+        return widen_to_scan(scan, mask, keep_all(matching_slices, SkipDecision.SWITCHED_OFF))
+    unusual = find_unusual_settings(session)
+    unusual += [
+        f"its own {name}()" for name in find_replaced_functions(session, find_functions(where))
+    ]
+    if unusual:
+        said = f"the session has {unusual[0]}, so only Spark interprets the condition"
+        found = replace(keep_all(matching_slices, SkipDecision.NOT_UNDERSTOOD), problems=(said,))
         return widen_to_scan(scan, mask, found)
     condition = parse_condition(where, zone="")
     if uses_time_columns(scan, condition):
         condition = replace(condition, zone=read_session_zone(session))
-    return widen_to_scan(scan, mask, prune_by_index(replace(kept, condition=condition), index))
+    return widen_to_scan(
+        scan, mask, prune_by_index(replace(matching_slices, condition=condition), index)
+    )
 
 
 def select_matching_partitions(session: SparkSession, scan: Scan, where: str) -> Scan:
-    """The scan of those partitions that may hold a row for which the condition is true.
+    """Return the scan of the partitions that may hold a matching row.
 
-    Raises UsageError for a ``where`` that is no condition on the table's columns.
+    Raises UsageError where ``where`` is no condition on the table's columns.
     """
     return scan.select_partitions(_find_matching_partitions(session, scan, where))
 
 
 def _find_matching_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
-    """Per partition whether it may hold a row for which the condition is true."""
+    """Return a mask of the partitions that may hold a matching row."""
     with activate_session(session):
         return _evaluate_on_partitions(session, scan, where)
 
 
 def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
     _find_named_columns(session, scan, where)
-    every = np.ones(len(scan.partitions), np.bool_)
+    all_partitions = np.ones(len(scan.partitions), np.bool_)
     if not scan.partition_schema.names or not len(scan.partitions):
-        return every
+        return all_partitions
     values = scan.partitions.select(scan.partition_schema.names)
     condition = derive_partition_condition(_make_local_frame(session, values.slice(0, 0)), where)
     if condition is None:
-        return every
-    row = "_".join(["row", *values.column_names])  # a name that none of them has
+        return all_partitions
+    row = "_".join(["row", *values.column_names])  # a name that no column has
     frame = _make_local_frame(
         session, values.append_column(row, to_integer_array(np.arange(len(values))))
     )
@@ -158,7 +165,7 @@ def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> ND
     except Exception as error:
         if not is_spark_error(error):
             raise
-        return every  # a comparison that fails: Spark tells whoever asks for the rows
+        return all_partitions  # the comparison fails; Spark reports it when rows are requested
     mask = np.zeros(len(values), np.bool_)
     mask[kept] = True
     return mask
@@ -166,9 +173,9 @@ def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> ND
 
 @contextmanager
 def translate_spark_errors(ref: StorageRef) -> Iterator[None]:
-    """While the block asks for rows of a table, an error of Spark is a ReconcilerError of a line.
+    """Raise errors of Spark in the block as a ReconcilerError of one line.
 
-    It names the file or the table and repeats no secret of ``ref``.
+    It names the file or the table, and holds no secret of ``ref``.
     """
     from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
 
@@ -179,9 +186,11 @@ def translate_spark_errors(ref: StorageRef) -> Iterator[None]:
     except Exception as error:
         if not is_spark_error(error):
             raise
-        said = redact_secrets(explain_failure(str(error)), ref.secrets)
-        said = said if ".parquet" in said or ".log." in said else f"{ref.location}: {said}"
-        raise ReconcilerError(said) from error
+        message = redact_secrets(explain_failure(str(error)), ref.secrets)
+        message = (
+            message if ".parquet" in message or ".log." in message else f"{ref.location}: {message}"
+        )
+        raise ReconcilerError(message) from error
 
 
 def has_file_system(session: SparkSession, location: str) -> bool:
@@ -208,7 +217,7 @@ def _make_rows(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
 
 
 def _find_root_uri(session: SparkSession, location: str) -> str | None:
-    """The URI by which Spark finds a table; None where it has no file system for its store."""
+    """Return the URI under which Spark finds a table; None without a file system for its store."""
     scheme, _, rest = location.partition("://")
     if not rest:
         return f"file://{quote_path(location)}"
@@ -226,17 +235,19 @@ def _find_root_uri(session: SparkSession, location: str) -> str | None:
 
 
 def _read_with_spark(session: SparkSession, scan: Scan, root: str) -> DataFrame:
-    """Whole base files, as Spark's own parquet reader reads them.
+    """Read whole base files with Spark's own parquet reader.
 
-    Partition columns come from a list of their values, by the number that every file carries as its
-    modification time; so filters on them spare files (FileSourceStrategy prunes by metadata).
+    Partition columns come from a literal list, by the partition number that each file carries as
+    its modification time. So filters on them skip files (FileSourceStrategy prunes by metadata).
     """
-    number = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
-    used = sort_unique(number)
+    partition = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
+    used_partitions = sort_unique(partition)
     base, sizes = (scan.slices.column(name).combine_chunks() for name in ("base", "base_size"))
-    files = make_manifest(root, base, sizes, to_integer_array(np.searchsorted(used, number)))
+    files = make_manifest(
+        root, base, sizes, to_integer_array(np.searchsorted(used_partitions, partition))
+    )
     frame = _make_manifest_frame(session, _list_stored_columns(scan), files)
-    columns = _make_columns(session, scan, frame, used)
+    columns = _make_columns(session, scan, frame, used_partitions)
     if scan.commit_times is not None:
         times = ",".join(f"'{time}'" for time in scan.commit_times)
         frame = frame.filter(f"{COMMIT_TIME} IN ({times or 'NULL'})")
@@ -244,7 +255,7 @@ def _read_with_spark(session: SparkSession, scan: Scan, root: str) -> DataFrame:
 
 
 def _list_stored_columns(scan: Scan) -> pa.Schema:
-    """What is read of base files: at least one column, and no column that no parquet file has."""
+    """Return the columns to read from base files, without those that no parquet file can hold."""
     fields = list(scan.schema)
     if scan.commit_times is not None and COMMIT_TIME not in scan.schema.names:
         fields.append(scan.table_schema.field(COMMIT_TIME))
@@ -254,10 +265,10 @@ def _list_stored_columns(scan: Scan) -> pa.Schema:
 
 
 def _make_manifest_frame(session: SparkSession, schema: pa.Schema, files: bytes) -> DataFrame:
-    """The files of a manifest as Spark sees them; it forgets the manifest at once.
+    """Return the files of a manifest as a frame; Spark reads the manifest once.
 
-    As DataSource.resolveRelation puts it together, but for what a session can set: another parquet
-    source, or that logs of files are passed over, which would read none.
+    Does what DataSource.resolveRelation does, except for two settings of a session: another parquet
+    source, and ignoring file logs, which would read no file.
     """
     from pyspark.sql import DataFrame  # noqa: PLC0415 (heavy)
 
@@ -286,9 +297,9 @@ def _make_manifest_frame(session: SparkSession, schema: pa.Schema, files: bytes)
 
 
 def _make_columns(
-    session: SparkSession, scan: Scan, frame: DataFrame, used: NDArray[Any]
+    session: SparkSession, scan: Scan, frame: DataFrame, used_partitions: NDArray[Any]
 ) -> list[Column]:
-    """The scan's columns: of the files, of the files' partitions, or null."""
+    """Return the scan's columns: from files, from partitions, or null."""
     from pyspark.sql import Column, functions  # noqa: PLC0415 (heavy)
 
     restored = scan.partition_schema.names
@@ -296,7 +307,7 @@ def _make_columns(
     if any(name in restored for name in scan.schema.names):
         modified = Column(frame._jdf.metadataColumn("_metadata"))["file_modification_time"]
         values = functions.get(
-            _make_partition_literal(session, scan, used),
+            _make_partition_literal(session, scan, used_partitions),
             functions.unix_millis(modified).cast("int"),
         )
     columns = []
@@ -311,12 +322,16 @@ def _make_columns(
     return columns
 
 
-def _make_partition_literal(session: SparkSession, scan: Scan, used: NDArray[Any]) -> Column:
-    """A literal: the values of the partition columns, a struct for each of some partitions."""
-    taken = scan.partitions.select(scan.partition_schema.names).take(to_integer_array(used))
-    names = [f"v{at}" for at in range(taken.num_columns)]
-    structs = pa.StructArray.from_arrays([c.combine_chunks() for c in taken.columns], names)
-    ends = to_integer_array(np.array([0, len(taken)], np.int32))
+def _make_partition_literal(
+    session: SparkSession, scan: Scan, used_partitions: NDArray[Any]
+) -> Column:
+    """Return a literal with the values of the partition columns, a struct per partition."""
+    selected = scan.partitions.select(scan.partition_schema.names).take(
+        to_integer_array(used_partitions)
+    )
+    names = [f"v{at}" for at in range(selected.num_columns)]
+    structs = pa.StructArray.from_arrays([c.combine_chunks() for c in selected.columns], names)
+    ends = to_integer_array(np.array([0, len(selected)], np.int32))
     frame = _make_local_frame(
         session, pa.table({"values": pa.ListArray.from_arrays(ends, structs)})
     )
@@ -330,12 +345,12 @@ def _make_partition_literal(session: SparkSession, scan: Scan, used: NDArray[Any
 
 
 def _read_with_python(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
-    """Slices as Python workers read and merge them, big ones first."""
+    """Read and merge slices in Python workers, large ones first."""
     context = session.sparkContext
     ship_package(context)
     tasks = group_into_tasks(weigh_slices(scan.slices), context.defaultParallelism)
     packs: Any = pack_slices(scan, tasks)
-    if sum(map(len, packs)) > _BIG:
+    if sum(map(len, packs)) > _BROADCAST_BYTES:
         packs = context.broadcast(packs)
     numbered = session.range(0, len(tasks), 1, len(tasks))
     return _map_in_arrow(
@@ -344,7 +359,7 @@ def _read_with_python(session: SparkSession, scan: Scan, ref: StorageRef) -> Dat
 
 
 def _map_in_arrow(frame: DataFrame, work: SliceReadTask, schema: Any) -> DataFrame:
-    """As ``frame.mapInArrow``, which imports pandas (a second) to look at its version."""
+    """Do what ``frame.mapInArrow`` does, without importing pandas, which takes a second."""
     from pyspark.rdd import PythonEvalType  # noqa: PLC0415 (heavy)
     from pyspark.sql import DataFrame  # noqa: PLC0415
     from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
@@ -355,7 +370,7 @@ def _map_in_arrow(frame: DataFrame, work: SliceReadTask, schema: Any) -> DataFra
 
 
 def _make_local_frame(session: SparkSession, table: pa.Table) -> DataFrame:
-    """A small Arrow table as a frame, in one step whatever its size and the session's settings."""
+    """Return a small Arrow table as a frame, in one step whatever its size and the settings."""
     from pyspark.sql import DataFrame  # noqa: PLC0415 (heavy)
 
     with tempfile.NamedTemporaryFile(prefix="reconciler-read-") as file:

@@ -1,4 +1,4 @@
-"""Arrow's types as the types that Spark gives the same columns; pure, no Spark needed.
+"""Map Arrow's types to the types that Spark gives the same columns; pure, needs no Spark.
 
 Source: org.apache.spark.sql.util.ArrowUtils, and the JSON that DataType.json prints.
 """
@@ -28,12 +28,12 @@ _PLAIN: Final = {
     pa.timestamp("us"): "timestamp_ntz",
 }
 
-#: where Spark's simpleString is not its JSON
+#: type names whose simpleString differs from their JSON
 _SHORT: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
 def to_spark_schema(schema: pa.Schema) -> dict[str, Any]:
-    """A schema as ``StructType.fromJson`` takes it; UnsupportedError names what Spark has not.
+    """Return a schema as ``StructType.fromJson`` takes it; UnsupportedError for other types.
 
     >>> to_spark_schema(pa.schema([pa.field("id", pa.int64())]))["fields"]
     [{'name': 'id', 'type': 'long', 'nullable': True, 'metadata': {}}]
@@ -51,7 +51,7 @@ def _to_type(kind: pa.DataType, where: str) -> str | dict[str, Any]:
     if (plain := _PLAIN.get(kind)) is not None:
         return plain
     if types.is_timestamp(kind) and kind.unit == "us":
-        return "timestamp"  # with a zone: an instant
+        return "timestamp"  # with a zone
     if types.is_decimal128(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if types.is_struct(kind):
@@ -73,7 +73,7 @@ def _to_type(kind: pa.DataType, where: str) -> str | dict[str, Any]:
 
 
 def is_void(kind: pa.DataType) -> bool:
-    """Whether a type is that of nulls alone, or has such a part: no parquet file holds one.
+    """Whether a type is null or contains one, which no parquet file can hold.
 
     >>> is_void(pa.list_(pa.null())), is_void(pa.list_(pa.int32()))
     (True, False)
@@ -84,7 +84,7 @@ def is_void(kind: pa.DataType) -> bool:
 
 
 def spell_spark_type(kind: pa.DataType) -> str:
-    """A type as Spark's ``simpleString`` spells it.
+    """Return a type as Spark's ``simpleString`` spells it.
 
     >>> spell_spark_type(pa.list_(pa.struct([pa.field("a", pa.int32())])))
     'array<struct<a:int>>'

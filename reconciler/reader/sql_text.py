@@ -1,6 +1,6 @@
-"""Expressions of Spark SQL that make text of rows, without loss where text can; pure.
+"""Make Spark SQL expressions that turn rows into text, without loss where possible; pure.
 
-Times are ISO 8601 with microseconds, instants with the session's offset; binary is Base64.
+Times are ISO 8601 with microseconds, timestamps with the session's offset; binary is Base64.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from typing import Final
 
 import pyarrow as pa
 
-_INSTANT: Final = "\"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\""
-_LOCAL: Final = "\"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\""
+_WITH_ZONE: Final = "\"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\""
+_WITHOUT_ZONE: Final = "\"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\""
 _OPTIONS: Final = (
-    f"map('ignoreNullFields', 'false', 'timestampFormat', {_INSTANT}, "
-    f"'timestampNTZFormat', {_LOCAL})"
+    f"map('ignoreNullFields', 'false', 'timestampFormat', {_WITH_ZONE}, "
+    f"'timestampNTZFormat', {_WITHOUT_ZONE})"
 )
 
 
 def make_json_expression(schema: pa.Schema) -> str:
-    """A row as one JSON object with every column, null ones too.
+    """Return an expression for a row as one JSON object with every column, null ones too.
 
     >>> make_json_expression(pa.schema([pa.field("a.b", pa.int32())])).partition(", map(")[0]
     'to_json(struct(`a.b`)'
@@ -28,7 +28,7 @@ def make_json_expression(schema: pa.Schema) -> str:
 
 
 def make_text_expressions(schema: pa.Schema) -> list[str]:
-    """Each column as text; null stays null.
+    """Return an expression per column for its value as text; null stays null.
 
     >>> make_text_expressions(pa.schema([pa.field("n", pa.int32()), pa.field("b", pa.binary())]))
     ['cast(`n` as string)', 'base64(`b`)']
@@ -41,14 +41,14 @@ def _make_text_expression(name: str, kind: pa.DataType) -> str:
     if types.is_binary(kind) or types.is_large_binary(kind):
         return f"base64({name})"
     if types.is_timestamp(kind):
-        return f"date_format({name}, {_LOCAL if kind.tz is None else _INSTANT})"
+        return f"date_format({name}, {_WITHOUT_ZONE if kind.tz is None else _WITH_ZONE})"
     if types.is_nested(kind):
         return f"to_json({name}, {_OPTIONS})"
     return f"cast({name} as string)"
 
 
 def quote_column(name: str) -> str:
-    """A column's name that is nothing else.
+    """Quote a column name so that Spark SQL reads it as that name only.
 
     >>> quote_column("a.`b")
     '`a.``b`'

@@ -1,4 +1,9 @@
-"""What a Python worker of Spark does: the slices of a task, as Arrow batches."""
+"""What Python workers of Spark run: the slices of a task, as Arrow batches.
+
+Slices are grouped into tasks like Spark's files. Source:
+org.apache.spark.sql.execution.datasources.FilePartition.maxSplitBytes, for slices, which cannot be
+split.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +26,15 @@ from reconciler.storage.wrappers import ReadOnlyStorage
 
 _SLICE: Final = ("base", "base_size", "logs")
 _VALUES: Final = "values"
-#: as Spark's spark.sql.files.maxPartitionBytes and openCostInBytes
+#: defaults of Spark's spark.sql.files.maxPartitionBytes and openCostInBytes
 _MAX_TASK_BYTES: Final = 128 * 1024 * 1024
 _OPEN_COST_BYTES: Final = 4 * 1024 * 1024
-#: a byte of a log file takes about so much longer to read than one of a base file
+#: how much longer a byte of a log file takes to read than one of a base file
 _LOG_WEIGHT: Final = 4
 
 
 def weigh_slices(slices: pa.Table) -> NDArray[np.int64]:
-    """About how long each slice takes to read, in bytes of a base file."""
+    """Estimate the time to read each slice, in bytes of a base file."""
     base, logs = (
         to_numpy_numbers(slices.column(name).combine_chunks()) for name in ("base_size", "log_size")
     )
@@ -38,7 +43,7 @@ def weigh_slices(slices: pa.Table) -> NDArray[np.int64]:
 
 
 def group_into_tasks(weight: NDArray[np.int64], slots: int) -> list[NDArray[np.int64]]:
-    """The rows that each task reads, of which ``slots`` run at a time; the longest tasks first.
+    """Return the rows that each task reads, the longest tasks first; ``slots`` tasks run at once.
 
     >>> [task.tolist() for task in group_into_tasks(np.array([1, 900 << 20, 2]), 2)]
     [[1], [2, 0]]
@@ -47,13 +52,13 @@ def group_into_tasks(weight: NDArray[np.int64], slots: int) -> list[NDArray[np.i
         return []
     order = np.argsort(-weight, kind="stable")
     cost = weight[order] + _OPEN_COST_BYTES
-    most = min(_MAX_TASK_BYTES, max(_OPEN_COST_BYTES, int(cost.sum()) // max(slots, 1)))
-    number = (np.cumsum(cost) - cost) // most
+    max_cost = min(_MAX_TASK_BYTES, max(_OPEN_COST_BYTES, int(cost.sum()) // max(slots, 1)))
+    number = (np.cumsum(cost) - cost) // max_cost
     return np.split(order, np.flatnonzero(np.diff(number)) + 1)
 
 
 def pack_slices(scan: Scan, tasks: Sequence[NDArray[np.int64]]) -> list[bytes]:
-    """What each task has to know of its slices, given by their rows; an Arrow stream each."""
+    """Encode what each task must know of its slices, given by their rows; an Arrow stream each."""
     number = scan.slices.column("partition").combine_chunks()
     known = scan.slices.select(_SLICE).append_column(
         _VALUES, _combine_partition_values(scan).take(number)
@@ -62,7 +67,7 @@ def pack_slices(scan: Scan, tasks: Sequence[NDArray[np.int64]]) -> list[bytes]:
 
 
 def _combine_partition_values(scan: Scan) -> pa.Array:
-    """The values of each partition as one column, so that no name is taken twice."""
+    """Return the values of each partition as one column, so that no name clashes."""
     if not scan.partition_schema.names:
         return pa.nulls(len(scan.partitions))
     columns = [scan.partitions.column(n).combine_chunks() for n in scan.partition_schema.names]
@@ -79,9 +84,9 @@ def _encode_table(table: pa.Table) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SliceReadTask:
-    """Reads the slices of tasks; picklable, for ``mapInArrow`` over a column of their numbers.
+    """Reads the slices of tasks; picklable, for ``mapInArrow`` over a column of task numbers.
 
-    ``packs``: what ``pack_slices`` made, or a broadcast variable of it, which a disk may hold: secrets
+    ``packs``: the result of ``pack_slices``, or a broadcast of it, which disks may hold; secrets
     are in ``ref`` alone.
     """
 
@@ -94,10 +99,10 @@ class SliceReadTask:
         return cls(ref=ref, reading=SliceRowReader.from_scan(scan), packs=packs)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the tasks whose numbers the batches hold.
+        """Yield the rows of the tasks whose numbers the batches hold.
 
-        Raises FormatError and UnsupportedError as ``parse_input_slice`` does, StorageError for a file that
-        went away.
+        Raises FormatError and UnsupportedError as ``read_slice`` does, StorageError for a missing
+        file.
         """
         from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
 

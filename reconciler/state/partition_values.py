@@ -1,9 +1,9 @@
-"""What the names of partition folders say about the rows in them; pure.
+"""Read the values that partition folder names give to the rows in them; pure.
 
-Hudi gives rows the values of their folder's name, not those of the file (SparkHoodieTableFileIndex,
-HoodieSparkUtils.parsePartitionColumnValues). So does this, where the name says the value exactly;
-where it does not (a slash in the value, a formatted date, a time), the file's own value is the
-truth, which Hudi misses by returning null, another text, or nothing at all.
+Hudi takes them from the folder name, not from the file (SparkHoodieTableFileIndex,
+HoodieSparkUtils.parsePartitionColumnValues). This module does so where the name gives the exact
+value. Elsewhere (a slash in the value, a formatted date, a time) the file's own value counts; Hudi
+then returns null, another text, or nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PathStyle:
-    """How folders are named."""
+    """How partition folders are named."""
 
     fields: tuple[str, ...]
     hive: bool | None
@@ -39,7 +39,7 @@ class _PathStyle:
     dropped: bool
 
     def is_hive(self, parts: Sequence[pa.Array]) -> bool:
-        """Whether names are ``field=value``; what the table does not say, its folders show."""
+        """Whether names are ``field=value``: as the table declares, else as its folders show."""
         if self.hive is not None:
             return self.hive
         return all(
@@ -51,10 +51,10 @@ class _PathStyle:
 def read_partition_columns(
     paths: Sequence[str], schema: pa.Schema, properties: TableProperties
 ) -> tuple[pa.Schema, list[pa.Array]]:
-    """The columns whose values the folders say, in the table's order, and a value a folder of each.
+    """Return the columns that folder names hold, in the table's order, and a value per folder.
 
-    ``paths``: of partitions that hold rows. Raises UnsupportedError naming the folder when files
-    drop a partition column and a folder's name does not say its value.
+    ``paths``: of partitions with rows. Raises UnsupportedError naming the folder where files drop a
+    partition column and the folder's name does not give its value.
     """
     style = _PathStyle(
         fields=properties.partition_fields,
@@ -69,22 +69,22 @@ def read_partition_columns(
     if parts is None:
         return _handle_unsplit_paths(paths, style)
     formatted = frozenset() if style.dropped else _find_formatted_fields(properties)
-    found: dict[str, pa.Array] = {}
+    columns: dict[str, pa.Array] = {}
     hive = style.is_hive(parts)
     for name, part in zip(style.fields, parts, strict=True):
         if name not in schema.names or name in formatted:
             continue
         column = _read_column(part, name, schema.field(name).type, hive=hive, encoded=style.encoded)
         if column is not None:
-            found[name] = column
+            columns[name] = column
         elif style.dropped:
             kind = schema.field(name).type
             raise UnsupportedError(
                 f"the files of table {properties.table_name} do not hold partition column {name}, "
                 f"and its folders do not say values of its type {kind}; rewrite it with Hudi"
             )
-    names = [name for name in schema.names if name in found]
-    return pa.schema([schema.field(name) for name in names]), [found[name] for name in names]
+    names = [name for name in schema.names if name in columns]
+    return pa.schema([schema.field(name) for name in names]), [columns[name] for name in names]
 
 
 def _read_flag(raw: Mapping[str, str], key: str) -> bool | None:
@@ -92,11 +92,11 @@ def _read_flag(raw: Mapping[str, str], key: str) -> bool | None:
 
 
 def _split_paths(paths: pa.Array, style: _PathStyle) -> list[pa.Array] | None:
-    """A part of the path for each field; None where a folder has more or fewer."""
-    split = pc.split_pattern(paths, "/")
+    """Split paths into one component per field; None where a path has more or fewer."""
+    components = pc.split_pattern(paths, "/")
     count = len(style.fields)
-    if pc.all(pc.equal(pc.list_value_length(split), count)).as_py() is not False:
-        return [pc.list_element(split, at) for at in range(count)] if len(paths) else None
+    if pc.all(pc.equal(pc.list_value_length(components), count)).as_py() is not False:
+        return [pc.list_element(components, at) for at in range(count)] if len(paths) else None
     return [paths] if count == 1 and style.dropped else None
 
 
@@ -113,17 +113,17 @@ def _handle_unsplit_paths(
 
 
 def _find_formatted_fields(properties: TableProperties) -> frozenset[str]:
-    """The fields whose folders show a time in another form than their column holds."""
+    """Return fields whose folders show a time in another form than their column."""
     named = properties.raw.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
     kind = (named or properties.raw.get("hoodie.table.keygenerator.type", "")).upper()
     if kind.startswith("TIMESTAMP"):
         return frozenset(properties.partition_fields)
     if not kind.startswith("CUSTOM"):
         return frozenset()
-    typed = properties.raw.get("hoodie.table.partition.fields", "").split(",")
+    fields = properties.raw.get("hoodie.table.partition.fields", "").split(",")
     simple = {
         field.partition(":")[0].strip()
-        for field in typed
+        for field in fields
         if field.partition(":")[2].strip().upper() == "SIMPLE"
     }
     return frozenset(properties.partition_fields) - simple
@@ -132,28 +132,28 @@ def _find_formatted_fields(properties: TableProperties) -> frozenset[str]:
 def _read_column(
     part: pa.Array, name: str, kind: pa.DataType, *, hive: bool, encoded: bool
 ) -> pa.Array | None:
-    """The values of a part of the paths; None where one does not say a value of the type."""
-    read = _find_parser(kind)
-    if read is None:
+    """Read the values of a path component; None where one is no value of the type."""
+    parse = _find_parser(kind)
+    if parse is None:
         return None
     codes, texts = encode_distinct(part)
     values: list[Any] = []
     for text in texts.to_pylist():
         if hive and not text.startswith(f"{name}="):
             return None
-        shown = text.removeprefix(f"{name}=") if hive else text
-        if shown == NULL_FOLDER:
+        value = text.removeprefix(f"{name}=") if hive else text
+        if value == NULL_FOLDER:
             values.append(None)
             continue
         try:
-            values.append(read(_unescape(shown) if encoded else shown))
+            values.append(parse(_unescape(value) if encoded else value))
         except (ValueError, InvalidOperation):
             return None
     return pa.array(values, kind).take(to_integer_array(codes))
 
 
 def _find_parser(kind: pa.DataType) -> Callable[[str], Any] | None:
-    """What makes a value of a type of the text that Hudi's key generators make of it."""
+    """Return the parser of the text that Hudi's key generators write for a type."""
     types = pa.types
     if types.is_decimal(kind):
         return lambda text: _parse_decimal(text, kind)
@@ -163,7 +163,7 @@ def _find_parser(kind: pa.DataType) -> Callable[[str], Any] | None:
 
 
 def _unescape(text: str) -> str:
-    """The inverse of PartitionPathEncodeUtils.escapePathName.
+    """Undo PartitionPathEncodeUtils.escapePathName.
 
     >>> _unescape("a%2Fb%")
     'a/b%'

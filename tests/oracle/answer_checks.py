@@ -14,9 +14,9 @@ NAMED_REFUSALS = (
     "is a bootstrap skeleton",
     "is a partial update",
     "until it is finished",  # a restore
-    "files are read by name",  # a renamed column
+    "files are read by column name",  # a renamed column
 )
-_TOO_EARLY = "the table can no longer be read"
+_TOO_EARLY = ": cannot read as of "
 #: writes that completed after a compaction requested after them (tables v8_ and v9_mor_overlap):
 #: Hudi 1.x puts their log files into the compaction's slice, and looks for that slice only as of
 #: the compaction's time. As of the time of such a write it does not show what that write wrote

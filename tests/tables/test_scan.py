@@ -164,7 +164,7 @@ def test_time_travel_before_a_clean_is_refused_with_the_earliest_instant(tmp_pat
     scan = open_scan(storage, ReadRequest(as_of="20261121045506208"))
 
     assert "20261121045506208" == scan.as_of  # a savepoint keeps it
-    with pytest.raises(BlockedError, match="the earliest read possible is as of 20261121045506208"):
+    with pytest.raises(BlockedError, match="the earliest readable time is 20261121045506208"):
         open_scan(storage, ReadRequest(as_of="20261121045418920"))
 
 
@@ -220,9 +220,9 @@ def test_a_column_that_files_hold_under_another_name_is_refused(tmp_path):
     """Hudi 1.2.0 reads null for it, unless schema evolution on read is switched on."""
     storage = opened("renamed_column", tmp_path)
 
-    with pytest.raises(UnsupportedError, match="what is column z now was called x when its oldest"):
+    with pytest.raises(UnsupportedError, match="column z was called x when its oldest"):
         open_scan(storage, ReadRequest())
-    with pytest.raises(UnsupportedError, match="what is column z now"):
+    with pytest.raises(UnsupportedError, match="column z was"):
         open_scan(storage, ReadRequest(kind="incremental", begin="0", end="20261121173417"))
     before = open_scan(storage, ReadRequest(as_of="20261121173410295", columns=("id", "x", "y")))
     assert [["a", 1, 2]] == rows_of(before, storage)

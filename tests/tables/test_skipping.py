@@ -261,7 +261,7 @@ def test_an_unreadable_column_stats_is_left_aside(tmp_path):
     found = pruned(open_scan(storage, ReadRequest()), "id > 60", storage)
 
     assert ["logs"] == fates(found)
-    assert found.problems[0].startswith("column_stats of log files are left aside: ")
+    assert found.problems[0].startswith("column_stats of log files are not used: ")
 
 
 def test_of_too_many_log_files_nothing_is_asked(tmp_path, monkeypatch):
@@ -277,7 +277,7 @@ def test_of_too_many_log_files_nothing_is_asked(tmp_path, monkeypatch):
         asked[most] = fates(found), any("column_stats" in str(call) for call in calls)
 
     assert {4: (["logStatistics"], True), 3: (["logs"], False)} == asked
-    said = "column_stats of log files are left aside: 4 of them would be asked for, more than 3"
+    said = "column_stats of log files are not used: 4 are needed, at most 3 are read"
     assert (said,) == found.problems
 
 
@@ -289,7 +289,7 @@ def test_whatever_reading_column_stats_raises_the_read_goes_on(tmp_path, monkeyp
     found = pruned(open_scan(storage, ReadRequest()), "id > 60", storage)
 
     assert ["logs"] == fates(found)
-    assert "left aside: NameError: " in found.problems[0]
+    assert "not used: NameError: " in found.problems[0]
 
 
 def test_records_that_are_merged_field_by_field_are_not_judged(tmp_path):

@@ -68,7 +68,7 @@ def test_an_offset_is_told_by_the_zone_of_the_spec(folder, capsys):
 
     path = folder / "v8_mor_part"
     assert 64 == run("read", path, "--explain", "--as-of", "2026-11-21T11:06:05+01:00")
-    assert "does not say the zone of its timeline" in capsys.readouterr().err
+    assert "does not declare the zone of its timeline" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_an_offset_is_told_by_the_zone_of_the_spec(folder, capsys):
         (["--columns", "id,,p"], 64, "a name is empty"),
         (["--columns", "id,id"], 64, "columns: id is named twice"),
         (["--columns", "nosuch"], 64, "has no column 'nosuch'"),
-        (["--as-of", "yesterday"], 64, "as of 'yesterday': is no time of a timeline"),
+        (["--as-of", "yesterday"], 64, "as of 'yesterday': not a valid instant or time"),
         (["--as-of", "20200101000000"], 3, "20261121"),
         (["--incremental", "000"], 64, "write it as BEGIN..END"),
         (["--incremental", "..2026"], 64, "write it as BEGIN..END"),
         (["--incremental", "000..", "--as-of", "2026-01-01"], 64, "give one of them"),
         (["--incremental", "000..", "--read-optimized"], 64, "give one of them"),
-        (["--incremental", "soon.."], 64, "begin 'soon': is no time of a timeline"),
+        (["--incremental", "soon.."], 64, "begin 'soon': not a valid instant or time"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line_before_spark_starts(

@@ -55,8 +55,8 @@ def test_a_log_file_that_was_cut_off_is_named_with_what_is_not_read(left, table,
     bytes_ = "byte" if size == 1 else "bytes"
     (said,) = damaged
     assert said == (
-        f"{log.relative_to(table)}: has {size} {bytes_}, and its writer says {len(whole)}: what is "
-        "missing is not read; restore the file from a copy"
+        f"{log.relative_to(table)}: has {size} {bytes_}, but its writer declared {len(whole)}: the "
+        "missing rows are not read; restore the file from a copy"
     )
     assert f"damaged{log.relative_to(table)}:has{size}byte" in "".join(text.split())
 
@@ -74,5 +74,5 @@ def test_a_commit_that_cannot_be_read_is_no_reason_for_a_read_to_fail(table, cap
     damaged.write_bytes(b"{}")
     (said,) = explained(table, capsys)[1]
 
-    assert said.startswith("whether log files are whole is not known: ")
+    assert said.startswith("log files were not checked for missing ends: ")
     assert damaged.name in said

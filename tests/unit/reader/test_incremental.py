@@ -59,7 +59,7 @@ def test_a_range_that_reaches_into_the_archive_names_where_it_could_begin():
         check_range(upserts(1), ended(1), [archived(1), archived(3), archived(2)])
 
     assert str(refused.value) == (
-        f"/t: writes after {ended(1)} are archived, so what changed since then is not known; begin "
+        f"/t: writes after {ended(1)} are archived, so their changes are unknown; begin "
         f"at {ended(3)} or later, or read the whole table"
     )
 

@@ -181,7 +181,7 @@ def test_a_pending_restore_is_refused():
 
 
 def test_time_travel_before_the_timeline_is_refused_with_the_earliest_instant():
-    with pytest.raises(BlockedError, match=rf"the earliest read possible is as of {day(1)}"):
+    with pytest.raises(BlockedError, match=rf"the earliest readable time is {day(1)}"):
         opened(TWO, request=ReadRequest(as_of="2025"))
 
 

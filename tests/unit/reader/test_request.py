@@ -35,7 +35,7 @@ def test_a_time_with_an_offset_needs_the_zone_of_the_timeline():
     assert asked.needs_zone
     assert "20260131030000999" == asked.to_request(UTC).as_of
     assert "20260130220000999" == asked.to_request(ZoneInfo("America/New_York")).as_of
-    with pytest.raises(UsageError, match="does not say the zone of its timeline"):
+    with pytest.raises(UsageError, match="does not declare the zone of its timeline"):
         asked.to_request()
 
 
@@ -49,7 +49,7 @@ def test_a_time_without_one_does_not(text):
     "text", ["yesterday", "", "2026", "20260131", "2026-W05-6", "2026-02-30", "202601310400001"]
 )
 def test_what_is_no_time_is_refused_with_the_ways_to_write_one(text):
-    with pytest.raises(UsageError, match="is no time of a timeline; write 2026") as raised:
+    with pytest.raises(UsageError, match="not a valid instant or time; write 2026") as raised:
         parse_instant(text, None, "as of")
 
     assert repr(text) in str(raised.value)
@@ -58,15 +58,18 @@ def test_what_is_no_time_is_refused_with_the_ways_to_write_one(text):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (ReadArguments(kind="latest"), "say one of snapshot, readOptimized, incremental"),
-        (ReadArguments(kind="incremental"), "give it"),
-        (ReadArguments(kind="incremental", begin="000", as_of="20260131040000"), "their end says"),
+        (ReadArguments(kind="latest"), "must be one of snapshot, readOptimized, incremental"),
+        (ReadArguments(kind="incremental"), "needs begin"),
+        (
+            ReadArguments(kind="incremental", begin="000", as_of="20260131040000"),
+            "cannot have as of",
+        ),
         (
             ReadArguments(kind="incremental", begin="20260201000000000", end="2026-01-31"),
             "is after its end",
         ),
-        (ReadArguments(begin="000"), "ask for kind incremental"),
-        (ReadArguments(end="000"), "ask for kind incremental"),
+        (ReadArguments(begin="000"), "begin and end need kind incremental"),
+        (ReadArguments(end="000"), "begin and end need kind incremental"),
         (ReadArguments(columns=()), "name at least one"),
         (ReadArguments(columns=("a", "b", "a")), "a is named twice"),
     ],

@@ -285,7 +285,7 @@ def test_an_index_that_goes_while_it_is_read_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(type(storage), "read", gone)
     found = read_index(storage, ("x",))
 
-    assert (first.path, (f"{last.path}: went away while it was read",)) == (
+    assert (first.path, (f"{last.path}: was removed while it was read",)) == (
         found.version,
         found.problems,
     )

@@ -298,8 +298,8 @@ def test_a_read_before_what_a_clean_left_names_the_earliest_instant():
     )
 
     assert refusal(state, before(1)) == (
-        f"/t: as of {stamp(1)} the table can no longer be read: cleans removed files of it; the "
-        f"earliest read possible is as of {stamp(2)}"
+        f"/t: cannot read as of {stamp(1)}: files were cleaned; the earliest readable time is "
+        f"{stamp(2)}"
     )
     assert check_readable(state, before(2)) is None
     assert check_readable(state, ReadLimit(requested="2025")) is None
@@ -314,15 +314,15 @@ def test_a_hole_behind_a_savepoint_names_what_comes_after_it_too():
 
     assert check_readable(state, before(0)) is None
     assert refusal(state, before(2)).endswith(
-        f"the earliest read possible is as of {stamp(0)}, the next as of {stamp(3)}"
+        f"the earliest readable time is {stamp(0)}, the next is {stamp(3)}"
     )
 
 
 def test_a_read_before_the_timeline_is_refused():
 
     assert refusal(upserts(2), ReadLimit(requested="2023")) == (
-        f"/t: as of 2023 the table can no longer be read: its timeline begins with {stamp(0)}; the "
-        f"earliest read possible is as of {stamp(0)}"
+        f"/t: cannot read as of 2023: the timeline starts at {stamp(0)}; the earliest readable time "
+        f"is {stamp(0)}"
     )
 
 
@@ -337,7 +337,7 @@ def test_what_a_half_done_clean_removed_is_gone():
         pending_cleans=(clean,),
     )
 
-    assert "the earliest read possible" in refusal(state, before(0))
+    assert "the earliest readable time" in refusal(state, before(0))
     assert check_readable(state, before(1)) is None
 
 
@@ -347,7 +347,7 @@ def test_what_a_clean_with_a_blank_record_planned_and_is_not_there_is_gone():
     state = table({"a": [base("g", 1), base("g", 2)]}, writes, cleans=(clean,))
     kept = table({"a": [base("g", hour) for hour in range(3)]}, writes, cleans=(clean,))
 
-    assert f"the earliest read possible is as of {stamp(1)}" in refusal(state, before(0))
+    assert f"the earliest readable time is {stamp(1)}" in refusal(state, before(0))
     assert check_readable(state, before(1)) is None
     assert check_readable(kept, before(0)) is None
 
@@ -362,6 +362,5 @@ def test_a_table_whose_every_write_lost_files_says_so():
     )
 
     assert refusal(state, before(1)) == (
-        f"/t: as of {stamp(1)} the table can no longer be read, nor as of any write of its "
-        "timeline: cleans removed the files"
+        f"/t: cannot read as of {stamp(1)}, nor any other write of its timeline: files were cleaned"
     )

@@ -164,7 +164,7 @@ def test_an_explanation_counts_what_is_left_of_what_there_is(tmp_path):
             },
             {
                 "reason": "empty",
-                "because": "the base file has no bytes, which Spark would pass over",
+                "because": "the base file is empty, which Spark would skip",
                 "slices": 1,
             },
         ],
