@@ -195,14 +195,14 @@ def test_a_walk_names_every_file_with_its_size(storage):
 def test_a_walk_skips_folders_that_are_not_entered(storage):
     for path in ("p=1/a", ".hoodie/metadata/b", ".hoodie/c"):
         storage.create(path, b"x")
-    asked = []
+    visited = []
 
     def descend(path: str) -> bool:
-        asked.append(path)
+        visited.append(path)
         return path != ".hoodie"
 
     assert everything(storage, descend) == {"p=1/a": 1}
-    assert sorted(asked) == [".hoodie", "p=1"]
+    assert sorted(visited) == [".hoodie", "p=1"]
 
 
 def test_a_walk_yields_the_root_and_each_folder_once(storage):

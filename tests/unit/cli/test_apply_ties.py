@@ -424,7 +424,9 @@ def test_work_that_could_not_be_recorded_is_an_error(repository, monkeypatch, ca
 
     assert apply(repository) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "what was done is not in the audit record: audit.jsonl: cannot append an audit line" in said
+    assert (
+        "what was done is not in the audit record: audit.jsonl: cannot append an audit line" in said
+    )
     assert "removed 4 files" in said
 
 

@@ -152,15 +152,15 @@ def test_one_refused_deletion_does_not_stop_the_others(storage, tmp_path, monkey
 def test_files_that_vanish_during_a_walk_are_left_out(storage, tmp_path):
     write(tmp_path / "p", "f")
     write(tmp_path / "q", "f")
-    seen = []
+    names = []
     for folder in storage.walk(lambda _: True):
-        seen += folder.names
+        names += folder.names
         if folder.path in ("p", "q"):
             for other in {"p", "q"} - {folder.path}:
                 (tmp_path / other / "f").unlink()
                 (tmp_path / other).rmdir()
 
-    assert seen == ["f"]
+    assert names == ["f"]
 
 
 def test_a_symbolic_link_in_the_table_is_reported_and_not_followed(tmp_path):

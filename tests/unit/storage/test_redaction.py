@@ -18,7 +18,7 @@ KEY = "AccountName=lake;AccountKey=c2VjcmV0K3NlY3JldA==;EndpointSuffix=core.wind
 
 
 @pytest.mark.parametrize(
-    ("said", "secret", "expected"),
+    ("text", "secret", "expected"),
     [
         ("key hunter2 is wrong", "hunter2", "key *** is wrong"),
         ("hunter2hunter2", "hunter2", "******"),
@@ -31,8 +31,8 @@ KEY = "AccountName=lake;AccountKey=c2VjcmV0K3NlY3JldA==;EndpointSuffix=core.wind
         ("nothing", "{broken", "nothing"),
     ],
 )
-def test_a_secret_is_redacted(said, secret, expected):
-    assert expected == redact_secrets(said, [secret])
+def test_a_secret_is_redacted(text, secret, expected):
+    assert expected == redact_secrets(text, [secret])
 
 
 class Talkative(MemoryFileSystem):

@@ -130,15 +130,15 @@ def test_other_spellings_of_a_location_are_one():
 
 
 def test_no_option_turns_on_a_cache(monkeypatch):
-    told = {}
+    given = {}
 
     class Told(MemoryFileSystem):
         def __init__(self, **options: object) -> None:
-            told.update(options)
+            given.update(options)
             super().__init__()
 
     monkeypatch.setattr("fsspec.get_filesystem_class", lambda _: Told)
     wishes = {"use_listings_cache": "true", "anon": "true"}
     open_storage("other://b/t", wishes)
 
-    assert told == {"use_listings_cache": False, "anon": True}
+    assert given == {"use_listings_cache": False, "anon": True}

@@ -18,9 +18,9 @@ from reconciler.hudi.metadata.record_encoder import ColumnRange
 NAN = math.nan
 
 
-def found(column, together=1, name="c", asked="c"):
+def found(column, together=1, name="c", wanted="c"):
     rows = pa.RecordBatch.from_arrays([column], [name])
-    ranges = RangeCollector([asked], "f.parquet")
+    ranges = RangeCollector([wanted], "f.parquet")
     for start in range(0, len(rows), together):
         ranges.add(rows.slice(start, together))
     sink = io.BytesIO()
@@ -78,7 +78,7 @@ def test_nan_is_the_greatest_number_as_in_spark(values, expected, together):
 
 def test_a_field_of_a_struct_is_found_by_dots():
     column = pa.array([{"x": {"y": 1}}, None, {"x": None}])
-    one = found(column, asked="c.x.y")
+    one = found(column, wanted="c.x.y")
 
     assert ("c.x.y", 1, 1, 3, 2) == (one.column, one.least, one.greatest, one.values, one.nulls)
     assert one.size > 0
@@ -98,7 +98,7 @@ def test_sizes_are_those_of_all_row_groups():
 
 def test_a_missing_column_is_named():
     with pytest.raises(FormatError, match=r"^f.parquet: .*no column z"):
-        found(pa.array([1]), asked="z")
+        found(pa.array([1]), wanted="z")
 
 
 def test_ranges_of_files_make_that_of_a_partition():

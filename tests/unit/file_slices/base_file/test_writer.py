@@ -82,8 +82,8 @@ def test_new_rows_get_a_commit_and_numbers_through_all_batches():
 
 def test_the_footer_has_the_metadata_that_hudi_reads():
     made, file = written([rows(["b", "a"]), rows(["c"])])
-    said = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
-    bloom = BloomFilter.parse(said.pop("org.apache.hudi.bloomfilter"), "DYNAMIC_V0", NAME)
+    metadata = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
+    bloom = BloomFilter.parse(metadata.pop("org.apache.hudi.bloomfilter"), "DYNAMIC_V0", NAME)
     expected = {
         "hoodie_bloom_filter_type_code": "DYNAMIC_V0",
         "hoodie_min_record_key": "a",
@@ -92,7 +92,7 @@ def test_the_footer_has_the_metadata_that_hudi_reads():
         "writer.model.name": "avro",
     }
 
-    assert expected == said
+    assert expected == metadata
     assert ("a", "c") == (made.least_key, made.greatest_key)
     assert [True, True, True] == bloom.contains(pa.array(["a", "b", "c"])).tolist()
     assert 3 == bloom.last_row_count

@@ -143,7 +143,7 @@ SIMPLE = record_schema(("s", "string"), ("n", ["int"]))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (struct.pack(">ii", 2, 0), "content version 2 with 0 records"),
         (struct.pack(">ii", 3, 9), "content version 3 with 9 records"),
@@ -162,13 +162,13 @@ SIMPLE = record_schema(("s", "string"), ("n", ["int"]))
         (b"\x00", "unpack"),
     ],
 )
-def test_damage_is_found(content, said):
-    with pytest.raises(FormatError, match=rf"a\.log: the Avro block at byte 0 .*{said}"):
+def test_damage_is_found(content, message):
+    with pytest.raises(FormatError, match=rf"a\.log: the Avro block at byte 0 .*{message}"):
         columns(SIMPLE, content)
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [
         (["null", "int", "string"], "a union of 2 types"),
         (
@@ -177,8 +177,8 @@ def test_damage_is_found(content, said):
         ),
     ],
 )
-def test_columns_that_no_table_has_are_refused_by_name(kind, said):
-    with pytest.raises(UnsupportedError, match=f"t, column c: {said}"):
+def test_columns_that_no_table_has_are_refused_by_name(kind, message):
+    with pytest.raises(UnsupportedError, match=f"t, column c: {message}"):
         parse_avro_schema(record_schema(("c", kind if isinstance(kind, list) else [kind])), "t")
 
 

@@ -13,8 +13,8 @@ from reconciler.file_slices.merge.range_file import reading_parquet
     "problem", [pa.ArrowInvalid("no magic bytes"), OSError("Corrupt snappy compressed data.")]
 )
 def test_every_arrow_error_is_a_format_error_of_the_file(problem):
-    said = f"^a/b.parquet: cannot be read as parquet: {problem}"
-    with pytest.raises(FormatError, match=said), reading_parquet("a/b.parquet"):
+    message = f"^a/b.parquet: cannot be read as parquet: {problem}"
+    with pytest.raises(FormatError, match=message), reading_parquet("a/b.parquet"):
         raise problem
 
 

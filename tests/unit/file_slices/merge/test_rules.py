@@ -64,7 +64,7 @@ def test_without_an_ordering_field_the_later_write_wins():
 
 
 @pytest.mark.parametrize(
-    ("version", "raw", "said"),
+    ("version", "raw", "message"),
     [
         (6, {PAYLOAD: MODEL + "AWSDmsAvroPayload"}, "payload class .*AWSDmsAvroPayload is not"),
         (6, {PAYLOAD: MODEL + "PartialUpdateAvroPayload"}, "PartialUpdateAvroPayload is not"),
@@ -93,8 +93,8 @@ def test_without_an_ordering_field_the_later_write_wins():
         ),
     ],
 )
-def test_an_unsupported_merge_rule_is_named(version, raw, said):
-    assert re.match(f"table t: .*{said}", rules(version, **raw).refusal)
+def test_an_unsupported_merge_rule_is_named(version, raw, message):
+    assert re.match(f"table t: .*{message}", rules(version, **raw).refusal)
 
 
 def test_delete_markers_are_known():

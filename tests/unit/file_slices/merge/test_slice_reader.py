@@ -162,10 +162,10 @@ def test_a_flagged_deletion_is_final_for_event_time_0_of_an_int_and_for_none(kin
     text = record_schema((KEY, "string"), ("ts", kind), ("_hoodie_is_deleted", "boolean"))
     schema = to_arrow_schema(text, "t")
     time = None if isinstance(kind, list) else 0
-    gone = data_block("1", text, [{KEY: "a", "ts": time, "_hoodie_is_deleted": True}])
+    deletion = data_block("1", text, [{KEY: "a", "ts": time, "_hoodie_is_deleted": True}])
     stored = pa.Table.from_pylist([{KEY: "a", "ts": 5}], schema)
 
-    found = read_rows(schema, EVENT, [[gone]], base=stored)
+    found = read_rows(schema, EVENT, [[deletion]], base=stored)
     assert left == [row[KEY] for row in found]
 
 
@@ -353,14 +353,14 @@ def test_keys_that_are_not_stored_are_made_of_their_columns():
 
 
 @pytest.mark.parametrize(
-    ("logs", "said"),
+    ("logs", "message"),
     [
         ([data_block("1", TEXT, [], is_partial="true")], "partial update"),
         ([log_block(BlockType.HFILE_DATA, "1", b"")], "HFile data block"),
     ],
 )
-def test_what_cannot_be_merged_is_refused_by_name(logs, said):
-    with pytest.raises(UnsupportedError, match=said):
+def test_what_cannot_be_merged_is_refused_by_name(logs, message):
+    with pytest.raises(UnsupportedError, match=message):
         read_rows(SCHEMA, COMMIT, [logs])
 
 
@@ -407,8 +407,10 @@ def test_the_header_of_a_block_may_hold_record_positions():
 
 def test_old_dates_of_a_base_file_in_the_hybrid_calendar_keep_their_year_month_and_day():
     schema = pa.schema([(KEY, pa.string()), ("d", pa.date32())])
-    said = {"org.apache.spark.version": "3.5.9", "org.apache.spark.legacyDateTime": ""}
-    rows = pa.table([["a", "b"], [date(1000, 2, 25), date(1600, 1, 1)]], schema.with_metadata(said))
+    metadata = {"org.apache.spark.version": "3.5.9", "org.apache.spark.legacyDateTime": ""}
+    rows = pa.table(
+        [["a", "b"], [date(1000, 2, 25), date(1600, 1, 1)]], schema.with_metadata(metadata)
+    )
 
     found = read_rows(schema, COMMIT, [], base=rows)
 

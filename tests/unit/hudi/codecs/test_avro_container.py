@@ -93,7 +93,7 @@ def test_every_flipped_bit_of_the_frame_is_noticed():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "does not start with an Avro header"),
         (b"{}", "does not start with an Avro header"),
@@ -112,9 +112,9 @@ def test_every_flipped_bit_of_the_frame_is_noticed():
         (by_hand({"type": "record"}, b""), "cannot be decoded"),
     ],
 )
-def test_everything_else_is_damage_that_names_the_file(data, said):
+def test_everything_else_is_damage_that_names_the_file(data, message):
 
-    with pytest.raises(FormatError, match=f"^a/b: .*{said}"):
+    with pytest.raises(FormatError, match=f"^a/b: .*{message}"):
         avro_container.decode_container(data, NAME, "a/b")
 
 

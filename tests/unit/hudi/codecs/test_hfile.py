@@ -63,8 +63,8 @@ def test_blocks_that_lie_near_each_other_are_read_together_and_far_ones_apart():
         (wanted[start:end], [key for key, _ in some])
         for start, end, some in file.scan_blocks_with_keys(wanted)
     ]
-    asked = [key for keys, _ in met for key in keys]
-    assert wanted[1:] == asked
+    found_keys = [key for keys, _ in met for key in keys]
+    assert wanted[1:] == found_keys
     assert all({*keys} & {*held} for keys, held in met[:-1])
     assert 3 >= len(fetch.read)
     assert 60_000 * 12 > sum(length for _, length in fetch.read)

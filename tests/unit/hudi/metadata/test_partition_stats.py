@@ -29,7 +29,7 @@ class Table:
     def __init__(self, *blocks, base=None):
         self.source = MemorySource()
         self.source.files = {}
-        self.said = [*blocks]
+        self.records = [*blocks]
         self.base = None
         if base is not None:
             data = hfile_writer.encode_hfile([(KEY, base)], SCHEMA, is_base_file=True)
@@ -59,22 +59,22 @@ class Table:
         assert "g" == file_slice.file_group
         return [
             LogBlock(
-                type=BlockType.DELETE if said is None else BlockType.HFILE_DATA,
+                type=BlockType.DELETE if record is None else BlockType.HFILE_DATA,
                 header={HeaderKey.SCHEMA: SCHEMA},
                 content=encode_delete_content([KEY.decode()], "partition_stats")
-                if said is None
-                else hfile_writer.encode_hfile([(KEY, said)], SCHEMA),
+                if record is None
+                else hfile_writer.encode_hfile([(KEY, record)], SCHEMA),
                 path="log",
                 start=0,
             )
-            for said in self.said
+            for record in self.records
         ]
 
 
 def record(least, greatest, *, tight=True, deleted=False, values=2, nulls=0, wrapper="LongWrapper"):
     """Return a record of the column c in the partition p."""
     parsed = parse_schema(SCHEMA, "")
-    said = {
+    stats = {
         "fileName": "p",
         "columnName": "c",
         "minValue": None if least is None else (f"{MODEL}.{wrapper}", {"value": least}),
@@ -88,7 +88,7 @@ def record(least, greatest, *, tight=True, deleted=False, values=2, nulls=0, wra
         "valueType": None,
     }
     sink = io.BytesIO()
-    fastavro.schemaless_writer(sink, parsed, {"key": "", "type": 6, "ColumnStatsMetadata": said})
+    fastavro.schemaless_writer(sink, parsed, {"key": "", "type": 6, "ColumnStatsMetadata": stats})
     return sink.getvalue()
 
 
@@ -104,7 +104,7 @@ def test_a_missing_record_gives_no_range():
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "expected"),
     [
         (Table(record(1, 2)), (1, 2, 2, 0)),
         (Table(base=record(1, 2)), (1, 2, 2, 0)),
@@ -120,8 +120,8 @@ def test_a_missing_record_gives_no_range():
         (Table(None, record(5, 6, tight=False), base=record(0, 99)), (5, 6, 2, 0)),
     ],
 )
-def test_newer_records_are_merged_as_in_hudi(table, said):
-    assert said == known(table)
+def test_newer_records_are_merged_as_in_hudi(table, expected):
+    assert expected == known(table)
 
 
 def test_a_record_deleted_by_key_is_ignored():

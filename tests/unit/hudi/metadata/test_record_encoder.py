@@ -112,8 +112,8 @@ def test_bounds_that_the_index_cannot_hold_are_refused(found, wrappings, problem
         stats(found, wrappings)
 
 
-def typed(said):
-    info = (f"{SPACE}.HoodieValueTypeInfo", {"typeOrdinal": 10, "additionalInfo": said})
+def typed(parameters):
+    info = (f"{SPACE}.HoodieValueTypeInfo", {"typeOrdinal": 10, "additionalInfo": parameters})
     return BoundWrapper(wrapper=f"{SPACE}.BytesWrapper", value_type=info)
 
 
@@ -121,9 +121,9 @@ def typed(said):
     ("bound", "digits"), [("3.25", 325), ("3.250", 325), ("-3", -300), ("0.5", 50), ("1E2", 10000)]
 )
 def test_a_decimal_is_stored_with_the_scale_of_the_index(bound, digits):
-    _name, said = typed("7,2").wrap(Decimal(bound), "f")
+    _name, wrapped = typed("7,2").wrap(Decimal(bound), "f")
 
-    assert digits == int.from_bytes(said["value"], "big", signed=True)
+    assert digits == int.from_bytes(wrapped["value"], "big", signed=True)
 
 
 def test_a_decimal_of_more_digits_than_the_index_keeps_is_refused():

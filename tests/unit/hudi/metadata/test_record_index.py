@@ -43,7 +43,7 @@ NAME = "record-index-0000-0_0-0-0_1.hfile"
 def value(partition="p=a", uid=UID, number=0, **more):
     halves = [uid.int >> 64, uid.int & (1 << 64) - 1]
     high, low = (half - (1 << 64) if half >> 63 else half for half in halves)
-    said = {
+    location = {
         "partitionName": partition,
         "fileIdHighBits": high,
         "fileIdLowBits": low,
@@ -52,7 +52,7 @@ def value(partition="p=a", uid=UID, number=0, **more):
         "fileIdEncoding": 0,
         **more,
     }
-    return encode_record({"recordIndexMetadata": said}, parse_schema(SCHEMA, "f"))
+    return encode_record({"recordIndexMetadata": location}, parse_schema(SCHEMA, "f"))
 
 
 class Counted(MemorySource):

@@ -20,8 +20,8 @@ class Table:
         self.source = MemorySource()
         self.source.files = {}
         if definition is not None:
-            said = {"indexDefinitions": {"record_index": definition}}
-            self.source.files[DEFINITIONS] = json.dumps(said).encode()
+            definitions = {"indexDefinitions": {"record_index": definition}}
+            self.source.files[DEFINITIONS] = json.dumps(definitions).encode()
         self.names = [f"record-index-{number:04}-0" for number in range(groups)]
         self.keys = keys
 
@@ -42,27 +42,27 @@ class Table:
         """Return file group -> key -> value."""
         places = [(path, len(path), path.encode()) for path in self.keys]
         found = {}
-        for told in build_location_blocks(self, places, self.read, "{}"):
-            found[told.file_slice.file_group] = dict(
-                hfile_reader.parse_hfile(told.content, "f").scan_all()
+        for group in build_location_blocks(self, places, self.read, "{}"):
+            found[group.file_slice.file_group] = dict(
+                hfile_reader.parse_hfile(group.content, "f").scan_all()
             )
 
-            assert told.rows == len(found[told.file_slice.file_group])
-            assert [] == told.deleted_keys
+            assert group.rows == len(found[group.file_slice.file_group])
+            assert [] == group.deleted_keys
         return found
 
-    def deleted(self, *gone):
+    def deleted(self, *keys):
         """Return file group -> (written keys, None without a block; deleted keys)."""
         places = [(path, len(path), path.encode()) for path in self.keys]
-        arrays = [pa.array(some, pa.string()) for some in gone]
+        arrays = [pa.array(batch, pa.string()) for batch in keys]
         return {
-            told.file_slice.file_group: (
+            group.file_slice.file_group: (
                 None
-                if told.content is None
-                else [*dict(hfile_reader.parse_hfile(told.content, "f").scan_all())],
-                told.deleted_keys,
+                if group.content is None
+                else [*dict(hfile_reader.parse_hfile(group.content, "f").scan_all())],
+                group.deleted_keys,
             )
-            for told in build_location_blocks(self, places, self.read, "{}", arrays)
+            for group in build_location_blocks(self, places, self.read, "{}", arrays)
         }
 
     def read(self, path, size):
@@ -97,14 +97,14 @@ def test_groups_without_keys_get_nothing():
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         (["a", None], "f: has rows without a record key"),
         (["a" * 32_768], "f: has a key that is too long"),
     ],
 )
-def test_keys_that_no_index_holds_are_refused(keys, said):
-    with pytest.raises(UnsupportedError, match=said):
+def test_keys_that_no_index_holds_are_refused(keys, message):
+    with pytest.raises(UnsupportedError, match=message):
         Table(1, {"f": [keys]}).blocks()
 
 
@@ -114,9 +114,9 @@ def test_a_key_of_maximum_length_is_indexed():
     assert {b"a" * 32_767: b"f"} == found
 
 
-@pytest.mark.parametrize("said", ["true", "TRUE", "perhaps"])
-def test_a_partitioned_index_is_refused(said):
-    table = Table(1, {"f": [["a"]]}, {"indexOptions": {"isPartitioned": said}})
+@pytest.mark.parametrize("value", ["true", "TRUE", "perhaps"])
+def test_a_partitioned_index_is_refused(value):
+    table = Table(1, {"f": [["a"]]}, {"indexOptions": {"isPartitioned": value}})
     with pytest.raises(UnsupportedError, match="keeps keys per partition"):
         table.blocks()
 

@@ -85,15 +85,15 @@ def test_without_a_metadata_table_there_are_no_decisions():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("secondary_index_idx_n", "has the secondary index idx_n, which would miss the rows"),
         ("expr_index_day", "has the expression index day, which would miss the rows"),
         ("vector_index_v", "partition 'vector_index_v' is unknown"),
     ],
 )
-def test_an_index_that_no_writer_rebuilds_stops_the_rewrite(name, said):
-    with pytest.raises(UnsupportedError, match=said) as problem:
+def test_an_index_that_no_writer_rebuilds_stops_the_rewrite(name, message):
+    with pytest.raises(UnsupportedError, match=message) as problem:
         decide_rewrite_sync(("files", name), table_version=9, rows=1)
 
     assert "let Hudi cluster the table" in str(problem.value)
@@ -116,7 +116,7 @@ def test_a_write_syncs_everything_with_partition_stats():
 
 
 @pytest.mark.parametrize(
-    ("obstacles", "gone"),
+    ("obstacles", "dropped"),
     [
         ({"partition_stats": "why"}, {"partition_stats": "why"}),
         (
@@ -128,11 +128,11 @@ def test_a_write_syncs_everything_with_partition_stats():
         ),
     ],
 )
-def test_partition_stats_with_an_obstacle_are_dropped_by_a_write(obstacles, gone):
+def test_partition_stats_with_an_obstacle_are_dropped_by_a_write(obstacles, dropped):
     facts = NewFilesFacts(table_version=9, rows=1, obstacles=obstacles, adds_values=True)
     verdicts = decide_sync(Action.COMMIT, EVERYTHING, (), facts)
 
-    assert gone == {n: v.because for n, v in verdicts.items() if v.decision is DROP}
+    assert dropped == {n: v.because for n, v in verdicts.items() if v.decision is DROP}
 
 
 def test_a_write_stops_at_an_index_that_no_writer_rebuilds():

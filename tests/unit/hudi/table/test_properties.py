@@ -151,7 +151,7 @@ def test_only_a_utc_timeline_has_a_known_zone(written, expected):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("hoodie.table.version", "5", r"table version '5' is not supported; supported are 6, 8, 9"),
         ("hoodie.table.version", "7", "table version '7'"),
@@ -166,9 +166,9 @@ def test_only_a_utc_timeline_has_a_known_zone(written, expected):
         ("hoodie.table.format", "iceberg", "table format 'iceberg'"),
     ],
 )
-def test_what_is_not_supported_is_refused_by_name(key, value, said):
+def test_what_is_not_supported_is_refused_by_name(key, value, message):
 
-    with pytest.raises(UnsupportedError, match=said):
+    with pytest.raises(UnsupportedError, match=message):
         TableProperties.parse(text({key: value}), PATH)
 
 
@@ -187,7 +187,7 @@ def test_default_values_may_be_explicit(key, value):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("hoodie.table.name", None, "hoodie.table.name is missing"),
         ("hoodie.table.checksum", None, "hoodie.table.checksum is missing"),
@@ -202,9 +202,9 @@ def test_default_values_may_be_explicit(key, value):
         ("hoodie.timeline.history.path", "a\\b", "is outside the table"),
     ],
 )
-def test_damage_names_the_file_and_what_to_do(key, value, said):
+def test_damage_names_the_file_and_what_to_do(key, value, message):
 
-    with pytest.raises(FormatError, match=rf"hoodie\.properties: .*{said}.*; restore"):
+    with pytest.raises(FormatError, match=rf"hoodie\.properties: .*{message}.*; restore"):
         TableProperties.parse(text({key: value}), PATH)
 
 

@@ -126,7 +126,7 @@ def test_only_wanted_instants_of_a_file_come_back():
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "message"),
     [
         ("manifest_2", b"", "manifest_2: the manifest"),
         ("manifest_2", b"[]", "manifest_2: the manifest"),
@@ -148,9 +148,9 @@ def test_only_wanted_instants_of_a_file_come_back():
         ("20_20_1.parquet", history(("2", "x", "commit")), "20_20_1.parquet: an archived instant"),
     ],
 )
-def test_damage_of_the_history_names_the_file(name, data, said):
+def test_damage_of_the_history_names_the_file(name, data, message):
 
-    with pytest.raises(FormatError, match=said):
+    with pytest.raises(FormatError, match=message):
         archived(LSM | {name: data})
 
 
@@ -257,18 +257,18 @@ def test_only_a_completed_state_has_a_completion_time():
 
 
 def test_archived_writes_are_read_newest_first_one_file_at_a_time():
-    said = {"operationType": "UPSERT"}
-    late = block(entry("3", content=said), entry("4", "clean"), entry("5", content=said))
+    commit = {"operationType": "UPSERT"}
+    late = block(entry("3", content=commit), entry("4", "clean"), entry("5", content=commit))
     shelf = Shelf(
         {
-            ".commits_.archive.1": block(entry("1", content=said)),
-            ".commits_.archive.2": late + block(entry("6", state="INFLIGHT", content=said)),
+            ".commits_.archive.1": block(entry("1", content=commit)),
+            ".commits_.archive.2": late + block(entry("6", state="INFLIGHT", content=commit)),
         }
     )
     found = read_commit_contents(shelf, "archived")
 
     instant, content, path = next(found)
-    assert ("5", said, "archived/.commits_.archive.2") == (instant.requested, content, path)
+    assert ("5", commit, "archived/.commits_.archive.2") == (instant.requested, content, path)
     assert [".commits_.archive.2"] == shelf.read_names
     assert ["3", "1"] == [instant.requested for instant, _content, _path in found]
 
@@ -296,7 +296,7 @@ def test_an_unfinished_merge_is_ignored(plan):
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         ({FIRST: b"nonsense"}, FIRST),
         ({FIRST: block(entry("x"))}, f"{FIRST}: an archived instant"),
@@ -307,7 +307,7 @@ def test_an_unfinished_merge_is_ignored(plan):
         ({"mergeArchivePlan": merge_plan("..")}, "mergeArchivePlan: names"),
     ],
 )
-def test_damage_of_the_archive_names_the_file(files, said):
+def test_damage_of_the_archive_names_the_file(files, message):
 
-    with pytest.raises(FormatError, match=said):
+    with pytest.raises(FormatError, match=message):
         logs(files)

@@ -223,14 +223,14 @@ def test_a_block_that_does_not_end_in_the_marker_of_the_header_is_damage():
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "the file is truncated"), (2, "it holds 2 records, expected 1")]
+    ("count", "message"), [(0, "the file is truncated"), (2, "it holds 2 records, expected 1")]
 )
-def test_a_file_holds_one_record(count, said):
+def test_a_file_holds_one_record(count, message):
     record, schema = record_of(METADATA.encode())
     out = io.BytesIO()
     fastavro.writer(out, schema, [record] * count)
 
-    with pytest.raises(FormatError, match=said):
+    with pytest.raises(FormatError, match=message):
         CleanMetadata.parse(out.getvalue(), PATH)
 
 

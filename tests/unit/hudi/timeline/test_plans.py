@@ -117,7 +117,7 @@ def test_a_clustering_plan_names_its_inputs_without_folders():
 
 
 def test_a_clustering_plan_has_its_strategy_if_any():
-    told = {"hoodie.clustering.plan.strategy.sort.columns": "a,b"}
+    parameters = {"hoodie.clustering.plan.strategy.sort.columns": "a,b"}
     params = field("strategyParams", ["null", {"type": "map", "values": "string"}])
     strategy = recorded("Strategy", params)
     plan = recorded("Plan", *PLAN["fields"], field("strategy", ["null", strategy]))
@@ -132,7 +132,7 @@ def test_a_clustering_plan_has_its_strategy_if_any():
         record = {"operationType": "CLUSTER", "clusteringPlan": plan}
         return RequestedReplace.parse(written(schema, record), PATH).strategy
 
-    assert told == strategy_of({"strategyParams": told})
+    assert parameters == strategy_of({"strategyParams": parameters})
     assert {} == strategy_of({"strategyParams": None}) == strategy_of(None)
     assert {} == RequestedReplace.parse(clustering_of(), PATH).strategy
 

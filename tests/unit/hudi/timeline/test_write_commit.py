@@ -48,20 +48,20 @@ def by_id(found):
 @pytest.mark.parametrize("version", WRITES)
 @pytest.mark.parametrize("number", [0, 1], ids=["insert", "upsert"])
 def test_an_inflight_file_equals_that_of_real_hudi(version, number):
-    said = real(version, number, f"{WRITES[version][2 + number]}.inflight")
+    expected = real(version, number, f"{WRITES[version][2 + number]}.inflight")
     updates = {
         path: {s["fileId"]: (s["prevCommit"], s["numUpdateWrites"]) for s in some if s["fileId"]}
-        for path, some in stats(said).items()
+        for path, some in stats(expected).items()
     }
-    inserts = {path: some[0]["numInserts"] for path, some in stats(said).items()}
+    inserts = {path: some[0]["numInserts"] for path, some in stats(expected).items()}
 
-    ours = WorkloadProfile(operation=said["operationType"], inserts=inserts, updates=updates)
+    ours = WorkloadProfile(operation=expected["operationType"], inserts=inserts, updates=updates)
 
     found = decoded(ours.encode(version=version), version)
-    assert {k: by_id(v) for k, v in stats(said).items()} == {
+    assert {k: by_id(v) for k, v in stats(expected).items()} == {
         k: by_id(v) for k, v in stats(found).items()
     }
-    assert {k: v for k, v in said.items() if k != "partitionToWriteStats"} == {
+    assert {k: v for k, v in expected.items() if k != "partitionToWriteStats"} == {
         k: v for k, v in found.items() if k != "partitionToWriteStats"
     }
 
@@ -69,18 +69,18 @@ def test_an_inflight_file_equals_that_of_real_hudi(version, number):
 @pytest.mark.parametrize("version", WRITES)
 @pytest.mark.parametrize("number", [0, 1], ids=["insert", "upsert"])
 def test_a_completed_file_equals_that_of_real_hudi(version, number):
-    said = real(version, number, ".commit")
+    expected = real(version, number, ".commit")
 
     ours = WriteCommit(
         stats_by_partition={
-            path: [ours_of(s, path) for s in some] for path, some in stats(said).items()
+            path: [ours_of(s, path) for s in some] for path, some in stats(expected).items()
         },
-        operation=said["operationType"],
-        extra=said["extraMetadata"],
+        operation=expected["operationType"],
+        extra=expected["extraMetadata"],
     )
 
     found = decoded(ours.encode(version=version), version)
-    assert untimed(said) == untimed(found)
+    assert untimed(expected) == untimed(found)
 
 
 def ours_of(stat, partition):
