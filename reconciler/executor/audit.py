@@ -1,7 +1,7 @@
-"""The audit record of an apply: a JSON line as the work on a table begins, another as it ends.
+"""Write the audit record of an apply: one JSON line as work on a table begins, one as it ends.
 
-A run that dies leaves the first without the second, so what may have been touched is known in any
-case. The lines are ASCII, whatever names they carry; docs/audit.md describes them.
+A run that dies leaves the first line without the second, so what it may have touched is known in
+any case. The lines are ASCII, whatever names they carry; docs/audit.md describes them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _FORMAT = 1
 
 
 class Journal(Protocol):
-    """Hears of every table before anything is done to it, and when its work ends."""
+    """Is told of every table before anything is done to it, and when its work ends."""
 
     def started(self, plan: TablePlan) -> None:
-        """Raises StorageError where it cannot be written down: then nothing may be done."""
+        """Raise StorageError where this cannot be recorded: then nothing may be done."""
 
     def finished(self, plan: TablePlan, result: TableResult) -> None:
-        """Raises StorageError where it cannot be written down."""
+        """Raise StorageError where this cannot be recorded."""
 
     def interrupted(self, plan: TablePlan, result: TableResult) -> None:
-        """The process was told to stop in the middle of the work; raises as ``finished``."""
+        """Record that the process was stopped in the middle; raises as ``finished``."""
 
 
 class NoJournal:
-    """Writes nothing down."""
+    """A journal that records nothing."""
 
     def started(self, plan: TablePlan) -> None: ...
 
@@ -47,7 +47,10 @@ class NoJournal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLog:
-    """A journal of lines. ``append`` writes a whole line for good, ``run_id`` is one apply's name."""
+    """A journal of JSON lines.
+
+    ``append`` writes a whole line and syncs it; ``run_id`` names one apply.
+    """
 
     append: Callable[[bytes], None]
     clock: Clock
@@ -84,7 +87,7 @@ class AuditLog:
         )
 
     def refused(self, error: ReconcilerError) -> None:
-        """The plan as a whole is not applied; no table was looked at."""
+        """Record that the whole plan is not applied; no table was looked at."""
         self._write("refused", {"error": str(error), "exitCode": error.exit_code})
 
     def _write(self, event: str, facts: Mapping[str, Any]) -> None:
@@ -161,7 +164,7 @@ def _describe_step(outcome: StepOutcome) -> dict[str, Any]:
 
 
 def _group_by_reason(rows: FileReasons | None) -> list[dict[str, Any]]:
-    """Every file by its reason, as partition/name; a reason may be that of a million files."""
+    """Return the files by reason, as partition/name; a million files may share one reason."""
     names: dict[str, list[str]] = {}
     if rows is not None:
         columns = (rows.partition.to_pylist(), rows.name.to_pylist(), rows.because.to_pylist())

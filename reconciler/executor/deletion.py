@@ -1,6 +1,6 @@
-"""Deleting files: what is asked of an executor, and the part that runs where it runs.
+"""Delete files: what a deleter has to do, and the part that runs on its workers.
 
-This module is what a Spark worker imports: it needs nothing but the storage.
+Spark workers import this module: it needs nothing but the storage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DeletionBatch:
 
 @dataclass(frozen=True, slots=True)
 class DeletionOutcome:
-    """What became of a batch: how many went, which were gone before, which failed and why."""
+    """What became of a batch: how many were deleted, which were gone, which failed and why."""
 
     partition: str
     deleted: int
@@ -32,7 +32,7 @@ class DeletionOutcome:
 
 
 class FileDeleter(Protocol):
-    """Something that deletes files, here or elsewhere."""
+    """Deletes files, here or on other hosts."""
 
     def delete_files(
         self,
@@ -43,13 +43,14 @@ class FileDeleter(Protocol):
     ) -> list[DeletionOutcome]:
         """Delete every file of every batch; a file that is gone already is a success.
 
-        ``progress`` hears of every share of work done, in files. Outcomes come in any order.
+        ``progress`` is told of every share of work that is done, in files. Outcomes come in any
+        order.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class LocalDeleter:
-    """Deletes in this process, one call after the other: for tests and for tables without Spark."""
+    """Deletes in this process, one call after the other: for tests, and without Spark."""
 
     open_storage: Callable[[StorageRef], Storage]
 
@@ -104,10 +105,10 @@ def _delete(storage: Storage, batches: Sequence[DeletionBatch]) -> Iterator[Dele
 
 
 def split_shares(batches: Sequence[DeletionBatch], slots: int) -> list[list[DeletionBatch]]:
-    """The batches in about as many shares as there are slots, with about as many files each.
+    """Return the batches in about as many shares as there are slots, of about equal size.
 
-    >>> work = [Batch("a", ("1", "2", "3")), Batch("b", ("4",))]
-    >>> [[batch.names for batch in share] for share in shares(work, 2)]
+    >>> batches = [DeletionBatch("a", ("1", "2", "3")), DeletionBatch("b", ("4",))]
+    >>> [[batch.names for batch in share] for share in split_shares(batches, 2)]
     [[('1', '2')], [('3',), ('4',)]]
     """
     total = sum(len(batch.names) for batch in batches)

@@ -1,4 +1,4 @@
-"""What was reviewed is the most that runs: reviewed ∩ fresh, by file and by partition deletion."""
+"""Select what may run of a reviewed clean: what is in the fresh plan too, file by file."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _REPLACING = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 class CleanSelection:
     """What may run of a reviewed step.
 
-    ``earliest`` is the smaller of the two steps' instants. ``find_excluded_partitions`` was reviewed, is still
-    there and stays; ``gone`` counts reviewed files that are absent already. ``staying`` are the
+    ``earliest``: the smaller of the two steps' boundaries. ``left_out``: files that were reviewed,
+    are still there and stay. ``gone``: how many reviewed files are absent already. ``staying``: the
     keys (partition/name) of every file that the policy would remove and that stays for another
     reason than a savepoint.
     """
@@ -70,9 +70,10 @@ def select_fresh(
     folders: Collection[str],
     earliest: str | None,
 ) -> CleanSelection:
-    """Reviewed ∩ fresh. ``present`` and ``folders`` are the files and partitions there are.
+    """Return what is both reviewed and in the fresh plan.
 
-    ``kept`` is the fresh plan's; ``earliest`` what the selection carries on.
+    ``present``, ``folders``: the files and partitions that are there. ``kept``: of the fresh plan.
+    ``earliest``: the boundary that the selection carries.
     """
     wanted, there = make_keys(reviewed.files), make_present_keys(present)
     now = make_keys(fresh.files) if fresh else to_string_array([])
@@ -102,17 +103,17 @@ def select_fresh(
 def choose_published_earliest(
     planned: str | None, expired_staying: str | None, replaced_left: tuple[str, ...]
 ) -> str | None:
-    """The earliest instant to retain that a clean may claim.
+    """Return the earliest instant to retain that a clean may claim.
 
     ``planned``: the policy's (None for file versions). ``expired_staying``: the smallest base
-    instant of the expired slices that stay for another reason than a savepoint. ``find_replacing_instants``:
+    instant of the expired slices that stay for another reason than a savepoint. ``replaced_left``:
     replacing instants, pending ones too, of groups that still have files. Hudi's incremental cleans
-    look at nothing older, and its archiver lets go of older replacecommits, whose groups then come
+    look at nothing older, and its archiver removes older replacecommits, whose groups would come
     back.
 
-    >>> published_earliest("5", "3", ("7",)), published_earliest(None, None, ("7",))
+    >>> choose_published_earliest("5", "3", ("7",)), choose_published_earliest(None, None, ("7",))
     ('3', '7')
-    >>> published_earliest(None, None, ()) is None
+    >>> choose_published_earliest(None, None, ()) is None
     True
     """
     known = (planned, expired_staying, *replaced_left)
@@ -122,7 +123,7 @@ def choose_published_earliest(
 def find_replacing_instants(
     present: TableFiles, replaced: Mapping[tuple[str, str], str], removed: RemovedFiles
 ) -> tuple[str, ...]:
-    """Replacing instants of the replaced groups that have files left once these are removed."""
+    """Return the replacing instants of groups that still have files once these are removed."""
     if not replaced:
         return ()
     stays = ~is_in(make_present_keys(present), make_keys(removed))
@@ -133,16 +134,16 @@ def find_replacing_instants(
 
 
 def find_pending_replacements(timeline: Timeline) -> tuple[str, ...]:
-    """Pending replacements: the groups they name are live until they complete and keep their files.
+    """Return pending replacements: the groups that they name are live until they complete.
 
-    Under file versions Hudi's archiver takes the clean's own time for the boundary where it claims
-    none, and would let go of one that completes only after the clean (HUDI-6352).
+    Where a clean claims no boundary, as under file versions, Hudi's archiver takes the clean's own
+    time for it, and would remove a replacement that completes only after the clean (HUDI-6352).
     """
     return tuple(i.requested for i in timeline.pending(_REPLACING))
 
 
 def find_earliest_base(view: FileView, staying: Any) -> str | None:
-    """The smallest base instant of the slices that hold the files named by ``staying`` keys.
+    """Return the smallest base instant of the slices that hold the files of ``staying`` keys.
 
     Where readers of different versions see a file in different slices, the older one counts.
     """
@@ -155,7 +156,7 @@ def find_earliest_base(view: FileView, staying: Any) -> str | None:
 
 
 def take_files(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
-    """The rows where the mask is true."""
+    """Return the rows where the mask is true."""
     rows = to_integer_array(np.flatnonzero(mask))
     return RemovedFiles(
         partition=files.partition.take(rows),
@@ -168,7 +169,7 @@ def take_files(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
 
 
 def update_sizes(files: RemovedFiles, present: TableFiles) -> RemovedFiles:
-    """The same files with the sizes they have; one that is not there keeps what it says."""
+    """Return the same files with the sizes that they have now; an absent file keeps its size."""
     rows = to_numpy_numbers(
         pc.index_in(make_keys(files), value_set=make_present_keys(present)).fill_null(-1)
     )
@@ -179,14 +180,14 @@ def update_sizes(files: RemovedFiles, present: TableFiles) -> RemovedFiles:
 
 
 def make_keys(files: RemovedFiles | KeptFiles | NamedFiles | FileReasons) -> Any:
-    """``partition/name`` per row: names may repeat across partitions, keys do not."""
+    """Return ``partition/name`` of each row: names may repeat across partitions, keys do not."""
     return pc.binary_join_element_wise(
         files.partition.dictionary.take(files.partition.indices), files.name, "/"
     )
 
 
 def is_in(values: Any, among: Any) -> NDArray[np.bool_]:
-    """Per key whether it is among others."""
+    """Return for each key whether it is among others."""
     return to_numpy_bools(pc.is_in(values, value_set=among))
 
 
@@ -199,7 +200,7 @@ def _make_kept_keys(kept: KeptFiles | None) -> Any:
 def _explain_left_out(
     files: RemovedFiles, left: NDArray[np.bool_], kept: KeptFiles | None
 ) -> FileReasons:
-    """The rows that stay, each with the fresh plan's reason or ours."""
+    """Return the rows that stay, each with the fresh plan's reason or ours."""
     fallen = take_files(files, left)
     reasons = [_KEPT_NOW]
     chosen = np.zeros(len(fallen), dtype=np.int32)

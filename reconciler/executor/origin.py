@@ -1,4 +1,4 @@
-"""Who applies a plan, and from what: facts that instants and audit records carry."""
+"""Name who applies a plan and from which specs, for instants and audit records."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """None is what nobody knows.
+    """Who applies a plan, and from what; None is unknown.
 
-    ``actor``: who had it applied, by what the caller says; no proof of it. ``find_spec_commit``: the
-    commit of the specs, ending in ``-dirty`` where files differed from it. ``environment``: the
-    name of the one chosen.
+    ``actor``: who had it applied, by what the caller says; no proof of it. ``spec_commit``: the
+    commit of the specs, ending in ``-dirty`` where files differed from it. ``environment``: its
+    name.
     """
 
     actor: str | None = None

@@ -1,4 +1,4 @@
-"""Telling whoever watches how far the work is: one phase after the other, per table."""
+"""Report how far an apply is: one phase after the other, per table."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Phase = Literal[
 
 
 class Progress(Protocol):
-    """Hears of phases as they begin and end."""
+    """Is told of phases as they begin and end."""
 
     def phase(
         self, table: str, phase: Phase, total: int | None
     ) -> AbstractContextManager[Callable[[int], None]]:
-        """A phase of a table; inside the block the function hears of so many units done.
+        """Report a phase of a table; the function in the block is told of units that are done.
 
         ``total`` counts files where a phase has a known length (bytes to be read in a rewrite),
-        else it is None.
+        otherwise it is None.
         """
 
     def report_wait(self, table: str, what: str) -> None:
-        """The work on a table waits for something of others: its lock, a write that is pending."""
+        """Report that a table waits for others: for its lock, or for a pending write."""
 
 
 class NoProgress:
-    """Tells nobody."""
+    """Reports to nobody."""
 
     def phase(
         self,

@@ -1,4 +1,4 @@
-"""What an apply did, what it left out and why, and the exit code that says it in one number."""
+"""The result of an apply: what it did, what it left out and why, and its exit code."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _STATUS_OF: Final[dict[int, Status]] = {
 
 
 def choose_worst_code(codes: Iterable[int]) -> int:
-    """The code that wins.
+    """Return the code that wins.
 
-    >>> worst([0, 4, 5]), worst([6, 1]), worst([])
+    >>> choose_worst_code([0, 4, 5]), choose_worst_code([6, 1]), choose_worst_code([])
     (5, 1, 0)
     """
     return min(codes, key=WORST_FIRST.index, default=0)
@@ -46,7 +46,7 @@ def choose_worst_code(codes: Iterable[int]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileReasons:
-    """Files with a reason each, sorted by (partition, name); columns, never an object a file.
+    """Files with a reason each, sorted by partition and name, in columns.
 
     ``partition``, ``because``: pyarrow dictionary<int32, string>; ``name``: pyarrow string.
     """
@@ -59,7 +59,7 @@ class FileReasons:
         return len(self.name)
 
     def filter(self, mask: NDArray[np.bool_]) -> FileReasons:
-        """The rows where the mask is true."""
+        """Return the rows where the mask is true."""
         rows = to_integer_array(np.flatnonzero(mask))
         return FileReasons(
             partition=self.partition.take(rows),
@@ -68,7 +68,7 @@ class FileReasons:
         )
 
     def count_reasons(self) -> tuple[tuple[str, int], ...]:
-        """Every reason and how many files it has, most first."""
+        """Return every reason and how many files it has, most first."""
         counts = self.because.value_counts().to_pylist()
         found = ((row["values"], row["counts"]) for row in counts)
         return tuple(sorted(found, key=lambda pair: (-pair[1], pair[0])))
@@ -87,11 +87,11 @@ class LeftGroup:
 class ClusterOutcome:
     """What a clustering did, in all of its groups that were published.
 
-    ``slices``: file groups that are replaced; ``files_before``: their base and log files;
+    ``slices``: file groups that are replaced; ``files_before``: their base and log files.
     ``bytes_read``, ``bytes_written``: of files. ``splits``: files that are there only because
     another one grew too large. ``gone``: groups that had been rewritten before. ``left``: groups
-    that stay. ``queries``: what the declared queries read afterwards; ``unmeasured``: why nobody
-    knows.
+    that stay. ``queries``: what the declared queries read afterwards; ``unmeasured``: why that is
+    unknown.
     """
 
     groups: int = 0
@@ -109,7 +109,7 @@ class ClusterOutcome:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As results and audit records carry it."""
+        """Return it as results and audit records carry it."""
         return {
             "groups": self.groups,
             "fileGroups": self.slices,
@@ -134,13 +134,14 @@ class IndexOutcome:
     """What became of an index of column statistics.
 
     ``target``: ``zindex``, our own under ``.hoodie/.zindex``, or ``column_stats``, the metadata
-    table's. ``columns`` and ``files``: what it holds. ``footers``: files whose footers were read,
-    of which ``unread`` told nothing. ``left``: reviewed columns that cannot be indexed any more.
-    ``error``: why nothing was written: what was there before counts, and no read is wrong.
-    Of ``zindex``: ``version``: the file below the table that was written, None where none was;
-    ``previous``: the name of the version that it was merged with; ``bytes``: its size; ``kept`` and
-    ``dropped``: files of the version before that are in it and that are not; ``tidied``: folders of
-    older versions, and of runs that were stopped, that went. Of ``column_stats``: ``partitions`` of
+    table's. ``columns``, ``files``: what it holds. ``footers``: files whose footers were read;
+    ``unread`` of them could not be. ``left``: reviewed columns that cannot be indexed any more.
+    ``error``: why nothing was written; the earlier index stays valid, and no read is wrong.
+
+    Of ``zindex``: ``version``: path of the file that was written, None where none was;
+    ``previous``: name of the version that it was merged with; ``bytes``: its size. ``kept``,
+    ``dropped``: files of that earlier version that are in it and that are not. ``tidied``: folders
+    of older versions and of stopped runs that were removed. Of ``column_stats``: ``partitions`` of
     the metadata table that were built.
     """
 
@@ -161,7 +162,7 @@ class IndexOutcome:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As results and audit records carry it."""
+        """Return it as results and audit records carry it."""
         return {
             "target": self.target,
             "version": self.version,
@@ -184,18 +185,18 @@ class IndexOutcome:
 class StepOutcome:
     """What became of one step.
 
-    ``instant`` is the instant written or finished, of a rollback the one taken back; None when
-    nothing was done.
-    ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone`` (a
-    pending clean with nothing left to do was removed, or a dead write taken back); ``inflight``
-    (deletes failed, the next apply goes on); ``nothing`` (all of it was done before, or all of it
-    fell out); ``failed`` (an index could not be written: the next apply builds it; a clustering's
-    file is damaged: it was undone; the metadata table cannot forget a write: it stays pending).
-    ``removed`` files and ``bytes`` went now, ``gone`` were absent before. ``find_excluded_partitions`` was reviewed
-    and stays, or keeps a dead write pending; ``failed`` could not be deleted. ``partitions_left``
-    has a note per partition whose folder stays, its rule the path. ``differences`` is what the
-    check afterwards found wrong.
-    ``rewritten``: of a clustering, resumed ones too. ``indexed``: of an index step.
+    ``instant``: the one written or finished, of a rollback the one taken back; None when nothing
+    was done. ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone``
+    (a pending clean with nothing left to do was removed, or a dead write taken back); ``inflight``
+    (deletes failed, the next apply goes on); ``nothing`` (everything was done before, or left out);
+    ``failed`` (an index could not be written: the next apply builds it; a clustering's input is
+    damaged: it was undone; the metadata table cannot forget a write: it stays pending).
+
+    ``removed`` files and ``bytes`` were removed now, ``gone`` files were absent before.
+    ``left_out`` was reviewed and stays, or keeps a dead write pending. ``failed`` files could not
+    be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
+    path. ``differences``: what the check afterwards found wrong. ``rewritten``: of a clustering,
+    resumed ones too. ``indexed``: of an index step.
     """
 
     kind: Literal["clean", "resume", "rollback", "cluster", "index"]
@@ -230,9 +231,10 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableResult:
-    """What became of one table. ``error`` is one sentence, ``code`` the error's own exit code.
+    """What became of one table.
 
-    ``refusals`` say what blocked it; ``warnings`` what a person should look at.
+    ``error`` is one sentence, ``code`` the error's own exit code. ``refusals`` say what blocked the
+    table; ``warnings`` what a person should look at.
     """
 
     name: str
@@ -255,13 +257,13 @@ class TableResult:
 
     @property
     def instants(self) -> tuple[str, ...]:
-        """Instants written or finished, in the order of execution."""
+        """Return the instants written or finished, in the order of execution."""
         found = (o.instant for o in self.outcomes if o.how != "undone")
         return tuple(instant for instant in found if instant is not None)
 
     @property
     def rewritten(self) -> tuple[ClusterOutcome, ...]:
-        """What each clustering did."""
+        """Return what each clustering did."""
         return tuple(o.rewritten for o in self.outcomes if o.rewritten is not None)
 
     @property

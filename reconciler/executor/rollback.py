@@ -1,7 +1,7 @@
-"""Running a reviewed rollback: a write of ours that died is taken back, and nothing beside it.
+"""Run a reviewed rollback: take back a write of ours whose run is dead, and nothing else.
 
-Hudi's rollbacks are instants of their own. This leaves none: nothing of the write was ever visible,
-and who announced it is known to be dead.
+Hudi's rollbacks are instants of their own. Ours leaves none: nothing of the write was ever visible,
+and its owner is known to be dead.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Rollback(LockedApplyChange[FreshPlan, StepOutcome]):
 
 
 def _check_dead(session: ApplySession, pending: Instant) -> None:
-    """Raises BusyError while somebody works on it, and where nobody says whose it is."""
+    """Raise BusyError while the write's run lives, and where its owner is unknown."""
     what = f"{session.name}: {pending.action} {pending.requested}"
     beat = read_last_heartbeat(session.storage, pending.requested)
     if beat is None:
@@ -100,7 +100,10 @@ def _check_dead(session: ApplySession, pending: Instant) -> None:
 def _take_back(
     session: ApplySession, step: RollbackStep, fresh: FreshPlan, pending: Instant
 ) -> StepOutcome:
-    """Under the lock; its run is dead. A file of it that nobody has reviewed keeps the write."""
+    """Withdraw a dead write; a file of it that nobody has reviewed keeps it pending.
+
+    The table's lock is held.
+    """
     named, sizes = set(_list_pairs(step.files)), _get_sizes(fresh, step.instant)
     unnamed = sizes.keys() - named
     if unnamed:
@@ -128,7 +131,7 @@ def _take_back(
 
 
 def _report_finished(fresh: FreshPlan, step: RollbackStep, because: str) -> StepOutcome:
-    """A reviewed rollback whose write is not pending any more: what is still there stays."""
+    """Return the outcome of a rollback whose write is not pending any more."""
     is_there = is_in(make_keys(step.files), make_present_keys(fresh.state.files)).tolist()
     left = {file for file, there in zip(_list_pairs(step.files), is_there, strict=True) if there}
     return StepOutcome(
@@ -140,7 +143,7 @@ def _report_finished(fresh: FreshPlan, step: RollbackStep, because: str) -> Step
 
 
 def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
-    """What is there of a pending write, and how large it is."""
+    """Return the files that are there of a pending write, with their sizes."""
     state = fresh.state
     write = next((one for one in state.pending_writes if one.instant == instant), None)
     if write is None:
@@ -155,7 +158,7 @@ def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
 def _explain_left(
     named: Collection[File], unnamed: Collection[File], there: Collection[File]
 ) -> FileReasons:
-    """What keeps the write, and what of it was reviewed and stays with it."""
+    """Return what keeps the write, and the reviewed files that stay with it."""
     stays = dict.fromkeys((file for file in named if file in there), _KEPT)
     return _make_reasons(stays | dict.fromkeys(unnamed, _UNNAMED))
 

@@ -1,4 +1,4 @@
-"""Apply a plan: every table on its own, one failing does not stop the rest."""
+"""Apply a plan: every table on its own, so that one that fails does not stop the rest."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _apply_tables(
     on_table: Callable[[TableResult], None] | None,
     on_stop: Callable[[int], None] | None,
 ) -> tuple[TableResult, ...]:
-    """The results in the plan's order."""
+    """Return the results in the plan's order."""
 
     def report(results: Mapping[int, TableResult]) -> None:
         for result in results.values():
@@ -138,7 +138,7 @@ class _ApplyRun:
                 error=f"{type(error).__name__}: {error} (an error of this program, report it)",
                 code=1,
             )
-        except BaseException:  # told to stop: what is done is done
+        except BaseException:  # the process has to stop: what is done is recorded
             if done.has_begun:
                 stopped = TableResult(
                     name=plan.name,
@@ -155,7 +155,7 @@ class _ApplyRun:
         )
 
     def _record(self, plan: TablePlan, result: TableResult) -> TableResult:
-        """The result, which is an error where it can't be written down: nobody would know of it."""
+        """Record a result; where that fails the result is an error, or nobody would know of it."""
         try:
             self.journal.finished(plan, result)
         except ReconcilerError as error:
@@ -200,7 +200,7 @@ class _TableProgress:
 
 
 def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) -> None:
-    """Every step's outcome, with the time that it took."""
+    """Collect every step's outcome, with the time that it took."""
     clock = session.context.clock
     started = clock.now_ms()
     for outcome in _steps(session, fresh):
@@ -208,19 +208,19 @@ def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) ->
         started = clock.now_ms()
 
 
-def _steps(session: ApplySession, look: FreshPlan) -> Iterator[StepOutcome]:
-    """Pending cleans first, whoever left them; then what was reviewed."""
-    pending = {clean.instant for clean in look.state.pending_cleans}
-    pending |= {one.instant for one in look.state.pending_clusterings if one.is_ours}
-    yield from resume_cleans(session, look)
-    for outcome in resume_clusterings(session, look):
+def _steps(session: ApplySession, first: FreshPlan) -> Iterator[StepOutcome]:
+    """Resume what is pending first, whoever left it; then run what was reviewed."""
+    pending = {clean.instant for clean in first.state.pending_cleans}
+    pending |= {one.instant for one in first.state.pending_clusterings if one.is_ours}
+    yield from resume_cleans(session, first)
+    for outcome in resume_clusterings(session, first):
         yield _remember_clustering(session, outcome)
-    fresh = None if pending else look
+    fresh = None if pending else first
     for step in session.plan.steps:
         match step:
             case ResumeStep():
                 if step.instant not in pending:
-                    yield report_finished_clean(look, step)
+                    yield report_finished_clean(first, step)
             case RollbackStep():
                 yield run_rollback(session, step, fresh)
                 fresh = None
@@ -239,7 +239,7 @@ def _steps(session: ApplySession, look: FreshPlan) -> Iterator[StepOutcome]:
 
 
 def _remember_clustering(session: ApplySession, outcome: StepOutcome) -> StepOutcome:
-    """The outcome of a clustering; what it replaced is cleaned as it was reviewed."""
+    """Remember a completed clustering: what it replaced is cleaned as it was reviewed."""
     if outcome.how == "completed" and outcome.rewritten is not None and outcome.instant is not None:
         session.clustered.add(outcome.instant)
     return outcome

@@ -37,12 +37,11 @@ if TYPE_CHECKING:
 class ApplyContext:
     """What an apply works with; none of it is part of the plan.
 
-    ``now`` is what policies count from, the clock's time if None; instants always take the clock's.
-    ``hudi`` executes what was requested where it is there (``--executor hudi``).
-    ``stop`` is asked where work may end before its end. ``lock_wait_s`` bounds the waiting for a
-    lock, and for writes to say where they go; ``heartbeat_s`` is the pause between signs of life.
-    ``rewriter``: None where nothing can be rewritten. ``builder`` reads footers into an index;
-    None: threads of this process do.
+    ``now``: what policies count from, the clock's time if None; instants always take the clock's.
+    ``hudi`` executes what was requested, where there is one (``--executor hudi``). ``stop`` is
+    asked where work may end early. ``lock_wait_s`` bounds the wait for a lock, and for writes to
+    say where they go. ``heartbeat_s``: time between heartbeats. ``rewriter``: None where nothing
+    can be rewritten. ``builder`` reads footers into an index; None: threads of this process do.
     """
 
     open_storage: StorageOpener

@@ -1,4 +1,4 @@
-"""Deletes spread over a Spark cluster."""
+"""Delete files with the executors of a Spark session."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SHARES_PER_SLOT: Final = 4
 
 
 class SparkFileDeleter:
-    """Runs on a session's executors; each task opens its own storage.
+    """Deletes files on a session's executors; each task opens its own storage.
 
-    The cluster's slots bound the tasks at a time, for several tables together. Spark tries a task
-    that dies again: what an earlier attempt at it has removed counts as deleted. When it gives up,
-    a ReconcilerError says why, and no task deletes any more.
+    The cluster's slots bound the tasks at a time, for several tables together. Spark repeats a task
+    that dies, and what its earlier attempt removed counts as deleted. When Spark gives up, a
+    ReconcilerError says why, and no task deletes any more.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -61,7 +61,7 @@ class SparkFileDeleter:
 
 
 class _DeletionTask:
-    """What one task does; picklable."""
+    """Deletes the files of one task; picklable."""
 
     def __init__(self, ref: StorageRef, done: Any, *, speculates: bool) -> None:
         self._ref, self._done, self._speculates = ref, done, speculates

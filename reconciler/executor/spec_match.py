@@ -1,4 +1,4 @@
-"""What ties a reviewed plan to the specs of today; where a tie is broken, nothing runs."""
+"""Compare a reviewed plan with the specs of today; where they differ, nothing runs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _ABSENT = object()
 
 
 def explain_other_specs(plan: Plan, names: Collection[str]) -> str | None:
-    """Why a plan can't be of the specs that declare these tables; None when it may be."""
+    """Return why a plan cannot be of the specs with these names; None when it may be."""
     planned = [table.name for table in plan.tables]
     if not planned or any(name in names for name in planned):
         return None
     count = "its one table" if len(planned) == 1 else f"none of its {len(planned)} tables"
     verb = "is declared by none of them" if len(planned) == 1 else "is declared by them"
     return (
-        f"the plan is of other specs than these: {count} ({_format_few(planned)}) {verb}; name with "
-        "--specs the ones that it was made from, or plan again from these"
+        f"the plan is of other specs than these: {count} ({_format_few(planned)}) {verb}; name "
+        "with --specs the ones that it was made from, or plan again from these"
     )
 
 
 def explain_mismatch(
     table: TablePlan, specs: Mapping[str, TableSpec], digests: Mapping[str, str]
 ) -> str | None:
-    """Why the specs of today leave a reviewed table out, None when they say what was reviewed.
+    """Return why the specs of today exclude a reviewed table; None when they still match.
 
     Both mappings are by table name; ``digests`` are of the effective specs, without the path.
     """
@@ -52,9 +52,9 @@ def explain_mismatch(
 
 
 def _format_few(things: list[str]) -> str:
-    """The first few, and how many more.
+    """Return the first few, and how many more there are.
 
-    >>> _few(["a"]), _few(["a", "b", "c", "d", "e"])
+    >>> _format_few(["a"]), _format_few(["a", "b", "c", "d", "e"])
     ('a', 'a, b, c and 2 more')
     """
     rest = len(things) - _MOST
@@ -62,7 +62,7 @@ def _format_few(things: list[str]) -> str:
 
 
 def _list_changes(before: Any, now: Any, at: str = "") -> Iterator[str]:
-    """Every field that is not as it was; where the table is counts for none."""
+    """Yield every field that has changed, without the table's path."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in sorted({*before, *now}):
             if at or key != "path":
@@ -73,12 +73,12 @@ def _list_changes(before: Any, now: Any, at: str = "") -> Iterator[str]:
 
 
 def _format_value(value: Any) -> str:
-    """A value in few words.
+    """Return a value in few words.
 
-    >>> _shown(10), _shown(None), _shown({"a": 1}), _shown("x" * 50)
+    >>> _format_value(10), _format_value(None), _format_value({"a": 1}), _format_value("x" * 50)
     ('10', 'absent', 'a block', 'another text')
-    >>> _shown(["a", "b"]), _shown([]), _shown(["x" * 50]), _shown([{"a": 1}])
-    ('[a, b]', '[]', 'another list', 'another list')
+    >>> _format_value(["a", "b"]), _format_value([]), _format_value(["x" * 50])
+    ('[a, b]', '[]', 'another list')
     """
     if value is _ABSENT or value is None:
         return "absent"

@@ -1,4 +1,4 @@
-"""Several things at a time, on threads of this process; one thread hears of all of them."""
+"""Run several pieces of work at a time on threads, and collect their results on one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final, Generic, TypeVar
 
-#: a signal that another thread has got is seen only by a main thread that looks up
-_LOOK_UP_S: Final = 0.5
+#: the main thread sees a signal that another thread got only when it wakes up
+_WAKE_UP_S: Final = 0.5
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class StopRequest:
-    """Whether work that has begun should end at the next place where it can."""
+    """A request that work ends at the next place where it can."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -28,7 +28,7 @@ class StopRequest:
         self._asked.set()
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt once it is asked: only the main thread has it from a signal."""
+        """Raise KeyboardInterrupt once it is requested: a signal reaches only the main thread."""
         if self._asked.is_set():
             raise KeyboardInterrupt
 
@@ -42,12 +42,13 @@ def run_parallel(
     on_stop: Callable[[int], None] | None = None,
     wait_s: float | None = None,
 ) -> list[R]:
-    """The work's results, in the order of the items; ``on_done`` hears of each as soon as it is.
+    """Return the work's results, in the order of the items.
 
-    With one at a time, or one item, all happens on the caller's thread. Otherwise ``on_done`` is
-    called there, in the order in which things are done. When that thread is interrupted, or a piece
-    of work raises, no other begins; ``on_stop`` hears how many are under way and may tell them;
-    they are waited for, each ``wait_s`` at the longest, and then the error goes on.
+    ``on_done`` is called with each result as soon as it is there. One at a time, or one item, runs
+    on the caller's thread. Otherwise ``on_done`` is called on it, in the order in which work ends.
+    When that thread is interrupted, or a piece of work raises, no other begins. ``on_stop`` is
+    called with how many are under way, and may stop them. They are waited for, each ``wait_s`` at
+    most, and then the error is raised.
     """
     todo = list(items)
     if parallelism == 1 or len(todo) <= 1:
@@ -78,7 +79,7 @@ def run_parallel(
 
 @dataclass(slots=True, kw_only=True)
 class _ThreadPool(Generic[T, R]):
-    """Threads that take what is to do from one end; Python does not wait for them when it ends."""
+    """Threads that take work from a queue; Python does not wait for them when it ends."""
 
     work: Callable[[T], R]
     todo: deque[tuple[int, T]]
@@ -87,7 +88,7 @@ class _ThreadPool(Generic[T, R]):
 
     def start(self, count: int) -> None:
         for number in range(count):
-            # what the caller has set, as whether tracebacks are wanted, holds on every thread
+            # the caller's context variables hold on every thread
             run = copy_context().run
             name = f"reconciler-{number + 1}"
             thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
@@ -95,10 +96,10 @@ class _ThreadPool(Generic[T, R]):
             thread.start()
 
     def next(self) -> tuple[int, R]:
-        """The next result; raises what the work has raised."""
+        """Return the next result; raises what the work has raised."""
         while True:
             with suppress(Empty):
-                done = self.done.get(timeout=_LOOK_UP_S)
+                done = self.done.get(timeout=_WAKE_UP_S)
                 break
         if isinstance(done, BaseException):
             raise done
@@ -111,7 +112,7 @@ class _ThreadPool(Generic[T, R]):
     def wait(self, wait_s: float | None) -> None:
         for thread in self.threads:
             while thread.is_alive():
-                thread.join(_LOOK_UP_S if wait_s is None else wait_s)
+                thread.join(_WAKE_UP_S if wait_s is None else wait_s)
                 if wait_s is not None:
                     break
 
@@ -129,7 +130,7 @@ class _ThreadPool(Generic[T, R]):
 
 
 def group_by_key(items: Sequence[T], key: Callable[[T], Hashable]) -> list[list[T]]:
-    """The items in groups of equal keys: what must not happen at the same time.
+    """Return the items in groups of equal keys.
 
     >>> group_by_key(["a1", "b1", "a2"], lambda name: name[0])
     [['a1', 'a2'], ['b1']]

@@ -1,7 +1,7 @@
-"""Which groups of a clustering other writes have a hand in; pure.
+"""Find the groups of a change that other writes touch too; pure.
 
-A clustering takes slices, so whatever is written to one of them since it was chosen would be lost
-with it. Hudi compares file groups only of completed writes (SimpleConcurrentFileWritesConflict-
+A clustering replaces file slices, so whatever is written to one of them after it was chosen would
+be lost. Hudi compares file groups only of completed writes (SimpleConcurrentFileWritesConflict-
 ResolutionStrategy); here pending ones count as well, because they may complete at any time.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Where a write goes.
+    """The file groups that a write touches.
 
     ``groups``: partition -> ids of file groups. ``inserts``: partitions into which a pending write
     puts new records without saying where. ``is_known`` False: it may go anywhere. ``has_new_keys``
-    False: it brings none, as what only moves rows or deletes them.
+    False: it brings no new keys, because it only moves or deletes rows.
     """
 
     instant: str
@@ -34,7 +34,7 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupClaim:
-    """A group of a clustering: its partition and file groups.
+    """File groups of one partition that a change replaces or follows.
 
     ``is_open``: a writer may put new records into one of them, since it is small or has log files.
     """
@@ -45,7 +45,7 @@ class GroupClaim:
 
 
 def find_conflicts(claims: Sequence[GroupClaim], footprints: Iterable[Footprint]) -> dict[int, str]:
-    """The numbers of the claims that must be let go, each with the reason."""
+    """Return the numbers of the claims that have to be given up, each with the reason."""
     found: dict[int, str] = {}
     for footprint in footprints:
         for number, claim in enumerate(claims):
@@ -58,7 +58,7 @@ def find_conflicts(claims: Sequence[GroupClaim], footprints: Iterable[Footprint]
 def find_undecided_claims(
     claims: Sequence[GroupClaim], footprints: Sequence[Footprint]
 ) -> frozenset[int]:
-    """The numbers of the claims that only stand against writes that will yet say where they go.
+    """Return the numbers of the claims that only conflict with writes that may go anywhere.
 
     A write is announced before it has looked for its rows, and says where they are when it begins.
     """
@@ -67,12 +67,12 @@ def find_undecided_claims(
 
 
 def explain_conflict(claim: GroupClaim, footprint: Footprint) -> str | None:
-    """Why a claim and a write can't both be; None when they can.
+    """Return why a claim and a write exclude each other, None when they do not.
 
-    >>> claim = Claim(partition="p", ids=frozenset({"a", "b"}), is_open=False)
+    >>> claim = GroupClaim(partition="p", ids=frozenset({"a", "b"}), is_open=False)
     >>> write = Footprint(instant="7", action="commit", is_completed=True,
     ...     groups={"p": frozenset({"b"})})
-    >>> conflict(claim, write)
+    >>> explain_conflict(claim, write)
     'commit 7 has written to its file group b meanwhile'
     """
     if not footprint.is_known and footprint.is_completed:

@@ -1,4 +1,4 @@
-"""Where the writes go that another write has to reckon with: those that it did not know of."""
+"""Read which file groups other writes touch: those that are pending, and those that came since."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reconciler.transaction.session import TableSession
 _WITH_HEARTBEAT: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 _COMPACTIONS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
 _REPLACING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
-#: what brings no key that was not there, by Hudi's names (WriteOperationType)
+#: operations that bring no new keys, by Hudi's names (WriteOperationType)
 _WITHOUT_NEW_KEYS: Final = frozenset(
     {"CLUSTER", "COMPACT", "LOG_COMPACT", "DELETE", "DELETE_PREPPED", "DELETE_PARTITION"}
 )
@@ -32,7 +32,7 @@ CompletedWrites = frozenset[tuple[str, Action]]
 
 
 def collect_completed_writes(timeline: Timeline) -> CompletedWrites:
-    """What is completed of writes, rollbacks and restores: ``read_footprints`` leaves it out later."""
+    """Return the completed writes, rollbacks and restores, which ``read_footprints`` leaves out."""
     done = (*timeline.commits, *timeline.completed({Action.ROLLBACK, Action.RESTORE}))
     return frozenset((i.requested, i.action.completes_as) for i in done)
 
@@ -40,10 +40,10 @@ def collect_completed_writes(timeline: Timeline) -> CompletedWrites:
 def read_footprints(
     session: TableSession, known: CompletedWrites, own: str | None
 ) -> tuple[Timeline, list[Footprint]]:
-    """The timeline as it is now, and every write on it that is pending or was not known.
+    """Return the timeline as it is now, and every write on it that is pending or not known.
 
-    ``own``: the instant of one's own write. A known write that was undone since may have gone
-    anywhere. Raises BusyError when the timeline does not hold still, FormatError for damage.
+    ``own``: the instant of the session's own write. A known write that was undone since may have
+    gone anywhere. Raises BusyError when the timeline keeps changing, FormatError for damage.
     """
 
     def attempt() -> tuple[Timeline, list[Footprint]] | None:
@@ -109,7 +109,7 @@ def _read_footprint(
 def _read_announced_write(
     session: TableSession, timeline: Timeline, instant: Instant, own: str | None
 ) -> Footprint:
-    """A write whose inflight file holds its profile, if it has one yet; markers say the same."""
+    """Read a pending write, whose inflight file holds its profile; its markers name files too."""
     inflight = timeline.find_file(instant.requested, instant.action, State.INFLIGHT)
     if inflight is None:
         return (
@@ -135,12 +135,12 @@ def _read_announced_write(
 
 
 def _is_dead(session: TableSession, instant: Instant, own: str | None) -> bool:
-    """Whether a write that has not begun never will: its heart stood still for ``staleAfter``.
+    """Whether a write that has not begun never will: it has not beaten for ``staleAfter``.
 
-    Writers that share a table beat once a minute; where one's heart stood still for two minutes,
-    Hudi's cleans roll it back, and its clusterings do not wait for it. A writer that comes back
-    after all finds our replacecommit when it completes, and gives up (OCC). One that has no
-    heartbeat may be alone, and alive.
+    Writers that share a table beat once a minute. After two minutes without a heartbeat Hudi's
+    cleans roll a write back, and its clusterings do not wait for it. A writer that comes back after
+    all finds our replacecommit when it completes, and gives up (optimistic concurrency control). A
+    writer without a heartbeat may be the only one, and alive.
     """
     entry = session.storage.stat(heartbeat_path(instant.requested))
     if entry is None or instant.action not in _WITH_HEARTBEAT:
@@ -150,7 +150,7 @@ def _is_dead(session: TableSession, instant: Instant, own: str | None) -> bool:
 
 
 def _get_now_ms(session: TableSession, own: str | None) -> int:
-    """The time; where our own heart beats, no later than the store says: our clock may be fast."""
+    """Return the time, but none after our own last heartbeat: our clock may be fast."""
     now = session.clock.now_ms()
     beat = session.storage.stat(heartbeat_path(own)) if own is not None else None
     return now if beat is None else min(now, beat.modified_ms)
@@ -167,7 +167,7 @@ def _read_compaction(session: TableSession, timeline: Timeline, instant: Instant
 
 
 def _read_replacement(session: TableSession, timeline: Timeline, instant: Instant) -> Footprint:
-    """A clustering names its slices; what overwrites partitions may replace all there is."""
+    """Read a pending replacement: a clustering names its slices, any other may replace anything."""
     file = timeline.find_file(instant.requested, instant.action, State.REQUESTED)
     data, path = (b"", "") if file is None else _read_content(session, file)
     if not data:
@@ -183,7 +183,7 @@ def _read_replacement(session: TableSession, timeline: Timeline, instant: Instan
 def _find_undone_writes(
     session: TableSession, timeline: Timeline, known: CompletedWrites
 ) -> Iterable[Footprint]:
-    """Rollbacks and restores of what was known to be completed."""
+    """Find the rollbacks and restores that undo what was known to be completed."""
     times = {time for time, _ in known}
     for instant in timeline.instants:
         is_known = instant.is_completed and (instant.requested, instant.action) in known
@@ -198,7 +198,7 @@ def _find_undone_writes(
 def find_rollback_ms(
     session: TableSession, timeline: Timeline, own: str, known: CompletedWrites = frozenset()
 ) -> int | None:
-    """When somebody last took a pending instant back, to do it again or to be rid of it.
+    """Return when another writer last rolled a pending instant back, or began to.
 
     Epoch milliseconds; None where nobody did, but for rollbacks that are known.
     """
@@ -214,13 +214,13 @@ def find_rollback_ms(
 
 
 def is_being_rolled_back(session: TableSession, timeline: Timeline, own: str) -> bool:
-    """Whether somebody has begun to take a pending instant back, and has not said that it is."""
+    """Whether a rollback of a pending instant has begun and is not completed."""
     rollbacks = timeline.pending({Action.ROLLBACK})
     return any(_read_rollback_target(session, timeline, one) == own for one in rollbacks)
 
 
 def _read_rollback_target(session: TableSession, timeline: Timeline, instant: Instant) -> str:
-    """The commit that a rollback is to undo."""
+    """Return the time of the instant that a rollback undoes."""
     file = timeline.find_file(instant.requested, Action.ROLLBACK, State.REQUESTED)
     if file is None:
         return ""

@@ -1,4 +1,4 @@
-"""Signs of life while long work runs: heartbeats of instants, renewal of the lock."""
+"""Write heartbeats while long work runs, and tell from them who is alive."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from reconciler.transaction.process import Clock, Process, is_dead
 
 
 class HeartbeatThread:
-    """A thread that calls every registered beat once an interval.
+    """A thread that calls every registered function once an interval.
 
-    A beat that fails is tried again at the next interval: what it protects is checked anyway before
+    A call that fails is repeated at the next interval. What it protects is checked anyway before
     anything is published.
     """
 
@@ -40,7 +40,7 @@ class HeartbeatThread:
 
     @contextlib.contextmanager
     def repeat(self, beat: Callable[[], None]) -> Iterator[None]:
-        """Keep calling ``beat`` inside the block."""
+        """Call ``beat`` once an interval inside the block."""
         with self._guard:
             self._beats.append(beat)
         try:
@@ -53,9 +53,8 @@ class HeartbeatThread:
         while not self._stopped.wait(self._interval_s):
             with self._guard:
                 for beat in self._beats:
-                    with contextlib.suppress(
-                        Exception
-                    ):  # a client's own too: it must go on beating
+                    # errors of a store's client too: the thread must go on
+                    with contextlib.suppress(Exception):
                         beat()
 
 
@@ -67,14 +66,14 @@ class Heartbeat:
         self._path = heartbeat_path(instant)
 
     def create(self) -> None:
-        """The first beat. Raises AlreadyExistsError where the instant is somebody else's."""
+        """Write the first heartbeat; raises AlreadyExistsError where another run has one."""
         self._storage.create(self._path, self._make_content(ended=False))
 
     def beat(self) -> None:
         self._write(ended=False)
 
     def end(self) -> None:
-        """Say that this run is over although the instant is pending: anybody may go on at once."""
+        """Write that this run has ended: another run may go on with the pending instant at once."""
         self._write(ended=True)
 
     def remove(self) -> None:
@@ -97,9 +96,9 @@ def find_living_owner(
     process: Process,
     now_ms: int,
 ) -> Owner | None:
-    """Who still works on a pending instant of ours, None when its owner is dead.
+    """Return who still works on a pending instant of ours, None when its owner is dead.
 
-    The heartbeat says who had it last and when it last beat; without one, the requested file does.
+    The heartbeat names the last owner and the time; without one the requested file does.
     ``requested_ms`` is that file's modification time, epoch milliseconds.
     """
     path = heartbeat_path(instant)

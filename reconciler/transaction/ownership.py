@@ -1,4 +1,4 @@
-"""What every instant of ours says of whose it is, in its extra metadata."""
+"""The extra metadata by which every instant of ours names its spec, owner and tool."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ TOOL: Final = "reconciler.tool"
 
 
 def make_ownership_metadata(spec_digest: str, owner: Owner) -> dict[str, str]:
-    """The spec that an instant follows, the run that made it, and its tool."""
+    """Return the extra metadata that names an instant's spec, its run and its tool."""
     return {SPEC_DIGEST: spec_digest, OWNER: owner.encode().decode(), TOOL: owner.tool}

@@ -1,4 +1,4 @@
-"""Paths of data files that are written or deleted: never out of the table, never Hudi's own."""
+"""Resolve paths of data files: never outside the table, never in Hudi's own folder."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final
 from reconciler.errors import NotFoundError, PlanError
 from reconciler.storage.api import Storage
 
-#: paths in one call of ``Storage.delete_many``; what one request to an object store takes
+#: most paths in one call of ``Storage.delete_many``: what one request to an object store takes
 LARGEST_CALL: Final = 1000
 
 
 def resolve_path(partition: str, name: str) -> str:
-    """The path of a file of a partition, relative to the table.
+    """Return the path of a file of a partition, relative to the table.
 
     Raises PlanError for anything that could lead out of the partition's folder or into Hudi's own.
 
-    >>> path_of("p=1", "a.parquet"), path_of("", "a.parquet")
+    >>> resolve_path("p=1", "a.parquet"), resolve_path("", "a.parquet")
     ('p=1/a.parquet', 'a.parquet')
     """
     if name in ("", ".", "..") or any(char in name for char in "/\\\0"):
@@ -27,7 +27,7 @@ def resolve_path(partition: str, name: str) -> str:
 
 
 def resolve_folder(partition: str) -> str:
-    """The folder of a partition, relative to the table; PlanError as for ``resolve_path``."""
+    """Return the folder of a partition, relative to the table; raises as ``resolve_path``."""
     parts = partition.split("/")
     if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
         raise PlanError(f"{partition!r} is not a partition path; nothing is deleted by it")
@@ -37,7 +37,7 @@ def resolve_folder(partition: str) -> str:
 
 
 def list_names(storage: Storage, partition: str) -> set[str]:
-    """The files in a partition's folder, whatever they are; none where there is no folder."""
+    """Return the names of all files in a partition's folder; none where there is no folder."""
     try:
         entries = storage.list(resolve_folder(partition) if partition else "")
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""This process, its clock, and how it judges the processes that left traces on a table."""
+"""Describe this process and its clock, and decide whether another process is dead."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from reconciler.hudi.timeline.owner import Owner
 
 
 class Clock(Protocol):
-    """The only source of time; ``sleep`` is how waiting is told from hanging in tests."""
+    """The only source of time, which tests replace."""
 
     def now_ms(self) -> int:
-        """Epoch milliseconds."""
+        """Return epoch milliseconds."""
 
     def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass."""
+        """Wait for so many seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """Facts about the running process.
+    """The running process.
 
     ``started`` is its start as its host tells it; ``is_running(pid, started)`` tells whether that
     very process lives on this host.
@@ -36,11 +36,11 @@ class Process:
     is_running: Callable[[int, str], bool]
 
     def is_alive(self, owner: Owner) -> bool | None:
-        """Whether an owner's process runs; None where it is of another host."""
+        """Whether an owner's process runs; None where it runs on another host."""
         return self.is_running(owner.pid, owner.started) if owner.host == self.host else None
 
     def make_owner(self, token: str) -> Owner:
-        """What this process writes into locks and heartbeats during one run."""
+        """Return what this process writes into locks and heartbeats during one run."""
         return Owner(
             who=self.who,
             host=self.host,
@@ -59,7 +59,7 @@ def is_dead(
     now_ms: int,
     store_ms: Callable[[], int],
 ) -> bool:
-    """Whether the run that left a lock or a pending instant can't come back to it.
+    """Whether the run that left a lock or a pending instant cannot come back to it.
 
     The same host and the process gone, or a run that said it ended: at once. Elsewhere: no beat for
     five minutes, by our clock and by that of the store which stamped it; ``store_ms`` is asked only

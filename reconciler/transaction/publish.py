@@ -1,4 +1,4 @@
-"""requested → inflight → completed: the three files that make an instant, on either layout.
+"""Write the three files of an instant: requested, inflight, completed, on either layout.
 
 Source: the state machine of HoodieActiveTimeline. Every file is created exclusively; a completed
 instant in layout 2 carries its completion time in the name, so exclusive creation alone would not
@@ -19,7 +19,7 @@ from reconciler.storage.api import Storage
 from reconciler.transaction.instants import choose_instant
 from reconciler.transaction.process import Clock
 
-#: what makes file groups that other writes may go to
+#: actions that make file groups which other writes may go to
 _REWRITING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 
 
@@ -27,10 +27,10 @@ _REWRITING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 class Publisher:
     """Writes instants to one table's timeline.
 
-    ``folder`` is the timeline's, relative to the table; ``layout`` 1 or 2; ``reload_timeline`` lists the
-    active timeline anew; ``archived_newest`` is the greatest archived time, None if there is none;
-    ``backdating_ms``: how long before now the time of a rewrite may lie.
-    Everything but ``withdraw``'s second half is to be called under the table's lock.
+    ``folder``: the timeline's, relative to the table. ``layout``: 1 or 2. ``reload_timeline`` lists
+    the active timeline again. ``archived_newest``: the greatest archived time, None if there is
+    none. ``backdating_ms``: how long before now the time of a rewrite may lie. Its methods are
+    called under the table's lock.
     """
 
     storage: Storage
@@ -43,7 +43,7 @@ class Publisher:
     backdating_ms: int = 0
 
     def choose_time(self, timeline: Timeline, also: str | None = None, *, back_ms: int = 0) -> str:
-        """An instant time greater than every requested and completion time there is.
+        """Return an instant time greater than every requested and completion time there is.
 
         ``back_ms``: how long before now it may lie.
         """
@@ -63,8 +63,8 @@ class Publisher:
     ) -> str:
         """Write the requested file of a new instant and return its time.
 
-        ``keeps_rows``: whatever it replaces, its files hold the same rows. ``before_request`` is called
-        with the time first: where the file cannot say whose it is, a heartbeat does.
+        ``keeps_rows``: its files hold the same rows as those that they replace. ``before_request``
+        is called first, with the time: where the file cannot name its owner a heartbeat does.
 
         Of two files of a file group, readers take the one whose instant has the greater time
         (HoodieFileGroup). A writer of Hudi before 1.1 takes its time first and announces itself
@@ -90,7 +90,7 @@ class Publisher:
         self._create(Instant(time, action, State.INFLIGHT), data)
 
     def complete(self, time: str, action: Action, data: bytes) -> Instant:
-        """Write the completed file, the point at which the world changes.
+        """Write the completed file, from when on readers see the change.
 
         Raises StaleError when the instant is completed already or is no longer pending.
         """
@@ -117,7 +117,7 @@ class Publisher:
 
 
 def find_completion(timeline: Timeline, time: str, action: Action) -> Instant | None:
-    """The completed instant of a time and action, whoever completed it."""
+    """Return the completed instant of a time and action, whoever completed it, if there is one."""
     for file in timeline.files:
         instant = file.instant
         if (instant.requested, instant.action) == (time, action.completes_as) and (

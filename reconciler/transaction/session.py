@@ -21,7 +21,7 @@ from reconciler.transaction.locks.file_lock import FileLock, NoLock, TableLock, 
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.publish import Publisher
 
-#: writes that are announced so long after their time are none of a healthy table
+#: no healthy writer announces a write longer than this after the write's time
 _MOST_BACKDATING_S: Final = 3600
 
 
@@ -173,9 +173,9 @@ def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunConte
 
 
 def _get_backdating_s(spec: TableSpec) -> int:
-    """How long before now the time of a rewrite may lie.
+    """Return how long before now the time of a rewrite may lie.
 
-    Cleans by hours count from it how long the replaced files stay, so it is a small share of them.
+    A clean by hours keeps replaced files that long from that time on, so this is a small share.
     """
     retention = spec.retention
     if retention is None or retention.policy is not Policy.HOURS:
@@ -184,7 +184,7 @@ def _get_backdating_s(spec: TableSpec) -> int:
 
 
 def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
-    """Seconds between signs of life: a lock that expires is renewed three times before it does."""
+    """Return the seconds between heartbeats: a lock is renewed three times before it expires."""
     lock = spec.concurrency.lock if spec.concurrency else None
     return (
         min(context.heartbeat_s, lock.expire * 20) if lock and lock.expire else context.heartbeat_s
@@ -194,10 +194,10 @@ def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
 def _read_archived_newest(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> str | None:
-    """The greatest archived time where it can matter.
+    """Return the greatest archived time where it can matter, otherwise None.
 
-    The archiver takes the oldest instants, so with layout 1, whose archive has to be read whole, it
-    is asked for only when nothing is active.
+    The archiver takes the oldest instants. The archive of layout 1 has to be read whole, so it is
+    read only when no instant is active.
     """
     if properties.layout == 1 and timeline.newest_time is not None:
         return None

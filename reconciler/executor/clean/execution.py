@@ -52,9 +52,9 @@ _MENDABLE: Final = (BlockedError, FormatError, UnsupportedError, StaleError, Sto
 class CleanWork:
     """A requested clean and what of it runs.
 
-    ``request`` are the bytes of its requested file, ``plan`` what they say. ``files`` may go, and
-    ``gone`` (partition -> names) went in an earlier attempt; ``earliest`` is what the completed
-    file claims.
+    ``request``: the bytes of its requested file; ``plan``: their content. ``files`` may be removed,
+    and ``gone`` (partition -> names) were removed in an earlier attempt. ``earliest``: the earliest
+    instant to retain that the completed file claims.
     """
 
     instant: str
@@ -73,7 +73,7 @@ class CleanWork:
 
 @dataclass(kw_only=True, eq=False)
 class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOutcome]):
-    """Brings a requested clean to its end; whatever goes wrong leaves it for the next apply.
+    """Brings a requested clean to its end; a clean that fails is left for the next apply.
 
     ``kind``: of the outcome.
     """
@@ -142,7 +142,7 @@ class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOu
         with self.session.phase("check"):
             try:
                 return check_listing(self.session, pending, outcome)
-            except ReconcilerError as error:  # it is completed all the same
+            except ReconcilerError as error:  # it is completed in any case
                 note = Note("metadataListing", _describe_unchecked(error))
                 return replace(outcome, warnings=(*outcome.warnings, note))
 

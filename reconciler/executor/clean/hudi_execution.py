@@ -1,8 +1,7 @@
-"""Executor ``hudi``: a plan of ours that is requested is executed by Hudi, and then checked.
+"""Have Hudi execute a clean that we requested, and check what it did (``--executor hudi``).
 
-What is chosen, requested and looked at again is the same for both executors. Hudi deletes,
-rewrites, tells its metadata table and completes the instant; afterwards what it did is held against
-what was reviewed.
+Files are chosen, requested and checked again as for our own execution. Hudi deletes them, updates
+its metadata table and completes the instant. What it did is then compared with the review.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _RULE: Final = "delegated"
 
 
 def check_delegation(session: ApplySession, hudi: HudiExecutor) -> None:
-    """Raises UnsupportedError where Hudi cannot execute what was reviewed as it was reviewed."""
+    """Raise UnsupportedError where Hudi cannot execute the reviewed steps as reviewed."""
     check_bundle(hudi.read_version(), session.properties.table_version)
     _make_index_options(session, session.properties)
     for step in session.plan.steps:
@@ -52,7 +51,7 @@ def check_delegation(session: ApplySession, hudi: HudiExecutor) -> None:
 def make_hudi_options(
     session: ApplySession, hudi: HudiExecutor, *, schema: str | None = None
 ) -> dict[str, str]:
-    """What Hudi has to know of a table as it is now."""
+    """Return the options by which Hudi knows a table as it is now."""
     properties = load_properties(session.storage)
     concurrency = session.spec.concurrency
     return make_table_options(
@@ -68,7 +67,7 @@ def make_hudi_options(
 def execute_clean_by_hudi(
     session: ApplySession, hudi: HudiExecutor, work: CleanWork
 ) -> StepOutcome:
-    """Have Hudi execute a clean that was just requested; its heartbeat beats.
+    """Have Hudi execute a clean that was just requested, and check what it did.
 
     Raises PartialError when Hudi does not complete it: it stays pending for the next apply.
     """
@@ -101,7 +100,7 @@ def add_differences(outcome: StepOutcome, notes: Collection[Note]) -> StepOutcom
 
 
 def describe_changed_indexes(session: ApplySession) -> list[Note]:
-    """A note where the table has fewer metadata partitions than before, or others."""
+    """Return a note where the table's metadata partitions are not those from before."""
     before = set(session.properties.metadata_partitions)
     now = set(load_properties(session.storage).metadata_partitions)
     if before == now:
@@ -131,7 +130,7 @@ def _read_completed(session: ApplySession, instant: str) -> CleanMetadata | None
 def _summarize(
     work: CleanWork, before: Mapping[str, Collection[str]], after: Mapping[str, Collection[str]]
 ) -> StepOutcome:
-    """What is gone, by what is on disk."""
+    """Return the outcome, from what is on disk."""
     paths, names = work.files.partition.to_pylist(), work.files.name.to_pylist()
     rows = list(zip(paths, names, work.files.bytes.tolist(), strict=True))
     gone = [size for path, name, size in rows if name in before[path] and name not in after[path]]
@@ -170,7 +169,7 @@ def _describe_unplanned(
     before: Mapping[str, Collection[str]],
     after: Mapping[str, Collection[str]],
 ) -> list[Note]:
-    """A note for every partition in which more is gone than was reviewed."""
+    """Return a note for every partition in which more is gone than was reviewed."""
     found = []
     for path in sorted({*planned, *reported}):
         gone = {*reported.get(path, ()), *(set(before.get(path, ())) - set(after.get(path, ())))}

@@ -1,8 +1,8 @@
-"""Removing the folder of a partition that a clean has emptied: never recursively.
+"""Remove the folder of a partition that a clean has emptied, never recursively.
 
-The folder goes only when nothing but its own metafile is left in it, under the table's lock and
-while no write is pending. A writer that begins meanwhile may already count on the metafile it has
-seen, so the timeline is read once more afterwards and metafiles come back when one has.
+A folder is removed only when nothing but its metafile is left in it, under the table's lock and
+while no write is pending. A writer that begins meanwhile may count on the metafile that it saw. So
+the timeline is read again afterwards, and the metafiles are put back when a write has begun.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PENDING_WRITE: Final = "a write is pending on the timeline and may be about to 
 
 @dataclass(frozen=True, slots=True)
 class FolderRemovals:
-    """Which folders are gone, and why the others stay (one note per path: rule is the path)."""
+    """The folders that were removed, and a note for each that stays; its rule is the path."""
 
     gone: tuple[str, ...] = ()
     left: tuple[Note, ...] = ()
@@ -41,7 +41,7 @@ class _RemovedFolder:
 def remove_partition_folders(
     storage: Storage, paths: Iterable[str], reread: Callable[[], Timeline]
 ) -> FolderRemovals:
-    """Remove the folders that can be removed; to be called under the lock."""
+    """Remove the folders that can be removed; the table's lock is held."""
     paths = tuple(sorted(paths))
     if not paths:
         return FolderRemovals()

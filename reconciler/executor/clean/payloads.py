@@ -1,4 +1,4 @@
-"""The two Avro payloads of a clean: the plan it requests and what its completed file says."""
+"""Make the two Avro payloads of a clean: the requested plan and the completed record."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def make_clean_extra(
     origin: Origin,
     delete_partitions: Sequence[str],
 ) -> dict[str, str]:
-    """What the requested and the completed file of a clean of ours carry besides Hudi's own.
+    """Return the extra metadata of a clean's requested and completed file.
 
-    Savepoints as Hudi has them: of partitioned tables only, so that a later clean notices a removed
-    one.
+    Savepoints are listed as Hudi lists them, for partitioned tables only: a later clean finds by
+    them that one was removed.
     """
     extra = make_own_metadata(
         plan_digest=plan_digest, spec_digest=spec_digest, owner=owner, origin=origin
@@ -56,7 +56,7 @@ def make_clean_extra(
 def make_own_metadata(
     *, plan_digest: str, spec_digest: str, owner: Owner, origin: Origin
 ) -> dict[str, str]:
-    """Whose an instant is and what it follows from; every instant of ours says so."""
+    """Return the extra metadata that every instant of ours has: its owner, plan and spec."""
     extra = {PLAN_DIGEST: plan_digest, **make_ownership_metadata(spec_digest, owner)}
     extra |= {SPEC_COMMIT: origin.spec_commit} if origin.spec_commit else {}
     return extra | ({ACTOR: origin.actor} if origin.actor else {})
@@ -71,7 +71,7 @@ def make_cleaner_plan(
     delete_partitions: Sequence[str],
     extra: Mapping[str, str],
 ) -> CleanerPlan:
-    """What a clean of ours announces: any Hudi writer may execute it from then on.
+    """Return the plan that a clean requests, and that any Hudi writer may execute from then on.
 
     Folders to remove are entered without files: Hudi would remove those of its own field whole.
     """
@@ -100,7 +100,10 @@ def make_clean_metadata(
     removed_partitions: Collection[str],
     took_ms: int,
 ) -> CleanMetadata:
-    """What a clean did. ``removed``: partition -> names absent now, whoever removed them."""
+    """Return what a completed clean records.
+
+    ``removed``: partition -> names that are absent now, whoever removed them.
+    """
     return CleanMetadata(
         started=instant,
         duration_ms=took_ms,
@@ -120,12 +123,12 @@ def make_clean_metadata(
 
 
 def group_names(files: RemovedFiles) -> dict[str, tuple[str, ...]]:
-    """File names by partition, in order."""
+    """Return the file names by partition, in order."""
     return {path: tuple(names) for path, names in _group_runs(files)}
 
 
 def split_batches(files: RemovedFiles, largest: int) -> list[DeletionBatch]:
-    """The files by partition, at most so many names each."""
+    """Return the files by partition, in batches of at most ``largest`` names."""
     return [
         DeletionBatch(path, tuple(names[start : start + largest]))
         for path, names in _group_runs(files)
@@ -134,7 +137,7 @@ def split_batches(files: RemovedFiles, largest: int) -> list[DeletionBatch]:
 
 
 def _group_runs(files: RemovedFiles) -> Iterator[tuple[str, list[str]]]:
-    """Each partition's names; rows are sorted by partition."""
+    """Yield each partition with its names; rows are sorted by partition."""
     paths, rows = files.partition.dictionary.to_pylist(), to_numpy_numbers(files.partition.indices)
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     for start, end in pairwise([*starts.tolist(), len(rows)]):
@@ -142,7 +145,7 @@ def _group_runs(files: RemovedFiles) -> Iterator[tuple[str, list[str]]]:
 
 
 def list_planned_partitions(clean: PendingClean) -> set[str]:
-    """Folders that a pending clean is to remove, by Hudi's field or, in ours, by our own."""
+    """Return the folders that a pending clean removes, by Hudi's field or by ours."""
     try:
         ours = json.loads(clean.extra.get(DELETE_PARTITIONS, "[]"))
     except ValueError:

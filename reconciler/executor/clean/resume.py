@@ -1,9 +1,9 @@
-"""Pending cleans that somebody left behind: finished, undone or cleared up.
+"""Resume pending cleans: finish them, or take back those with nothing left to do.
 
-Ours are known by the plan's digest in their extra metadata and finished as soon as their owner is
-dead. Another writer's is finished only when a review has named it, it is older than ``staleAfter``
-and there is a lock; an empty or damaged one is cleared up then. Whatever a savepoint protects by
-now stays.
+Our own cleans are known by the plan's digest in their extra metadata, and are finished as soon as
+their owner is dead. Another writer's clean is finished only when a review has named it, it is older
+than ``staleAfter`` and there is a lock; an empty or damaged one is removed then. Files that a
+savepoint protects by now stay.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from reconciler.transaction.run import finish_change, run_with_heartbeat
 
 
 def resume_cleans(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
-    """Finish, undo or clear up every pending clean, oldest first.
+    """Finish or withdraw every pending clean, oldest first.
 
-    Raises BusyError for one that may not be touched (yet), StaleError for one that no review named.
+    Raises BusyError for one that may not be touched yet, StaleError for one that no review named.
     """
     for clean in fresh.state.pending_cleans:
         with session.phase("resume"):
@@ -66,7 +66,7 @@ def resume_cleans(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutco
 
 
 def report_finished_clean(fresh: FreshPlan, step: ResumeStep) -> StepOutcome:
-    """A reviewed resume whose clean is not pending any more: what is still there was left."""
+    """Return the outcome of a reviewed resume whose clean is not pending any more."""
     selection = select_fresh(
         step, None, fresh.plan.kept, fresh.state.files, fresh.state.partitions, None
     )
@@ -79,14 +79,14 @@ def report_finished_clean(fresh: FreshPlan, step: ResumeStep) -> StepOutcome:
 
 
 def _take_over(session: ApplySession, fresh: FreshPlan, clean: PendingClean) -> None:
-    """Make sure under the lock that nobody works on it, and say that we do now."""
+    """Check that nobody works on a pending clean, and take it over."""
     if not is_own_clean(clean):
         _check_foreign_clean(session, clean)
     take_over(session, clean, known=fresh.state.timeline, kind="clean")
 
 
 def _check_foreign_clean(session: ApplySession, clean: PendingClean) -> None:
-    """Raises for another writer's clean that may not be touched."""
+    """Raise BusyError or StaleError for another writer's clean that may not be touched."""
     concurrency = session.spec.concurrency
     stale_after = concurrency.stale_after if concurrency else 0
     age_s = (session.context.clock.now_ms() - clean.started_ms) / 1000
@@ -153,8 +153,8 @@ class _ResumedClean(CleanExecution):
 class _RemainingWork:
     """What is left to do of a pending clean.
 
-    ``files`` may go, ``gone`` (partition -> names) went before, ``staying`` are the keys of planned
-    files that stay, ``left_out`` those of them that people were told would go.
+    ``files`` may be removed, ``gone`` (partition -> names) were removed before. ``staying``: the
+    keys of planned files that stay; ``left_out``: those of them that the review named.
     """
 
     files: RemovedFiles
@@ -171,7 +171,7 @@ class _RemainingWork:
 def _find_remaining_work(
     session: ApplySession, fresh: FreshPlan, clean: PendingClean
 ) -> _RemainingWork:
-    """Judge every planned file by what the table is now, and by the review where it named it."""
+    """Decide on every planned file by the table as it is now, and by the review that named it."""
     state = fresh.state
     window = find_reader_window(session.spec, state, session.context.get_policy_time())
     found = revalidate_clean(state, clean, window=window)
@@ -202,7 +202,7 @@ def _find_remaining_work(
 def _find_gone_files(
     session: ApplySession, fresh: FreshPlan, clean: PendingClean
 ) -> dict[str, list[str]]:
-    """Planned files that are not there; what the listing would not show is looked up."""
+    """Return planned files that are absent; those that no listing shows are looked up."""
     names_of = cache(lambda path: list_names(session.storage, path))
     pairs = [(path, name) for path, names in sorted(clean.files.items()) for name in sorted(names)]
     listed = is_in(
@@ -226,7 +226,7 @@ def _is_data_file(name: str, base_extension: str) -> bool:
 
 
 def _choose_earliest(fresh: FreshPlan, clean: PendingClean, rest: _RemainingWork) -> str | None:
-    """The earliest instant to retain that the finished clean publishes."""
+    """Return the earliest instant to retain that the finished clean publishes."""
     state = fresh.state
     return choose_published_earliest(
         clean.earliest_instant_to_retain,
@@ -239,7 +239,7 @@ def _choose_earliest(fresh: FreshPlan, clean: PendingClean, rest: _RemainingWork
 
 
 def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | None) -> bytes:
-    """The requested file, rewritten where it claims more than will be done.
+    """Return the requested file, rewritten where it claims more than will be done.
 
     Hudi's archiver takes the boundary from there, not from the completed file.
     """
@@ -268,7 +268,7 @@ def _read_request(session: ApplySession, clean: PendingClean) -> bytes:
 
 
 def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) -> StepOutcome:
-    """Take it off the timeline: nothing of it was done and nothing of it may be."""
+    """Take a clean off the timeline of which nothing was done and nothing may be done."""
     with session.hold_lock():
         timeline = session.reload_timeline()
         if find_completion(timeline, clean.instant, Action.CLEAN) is not None:

@@ -36,7 +36,7 @@ _HARMLESS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Decision:
-    """What runs now, and the state it follows from."""
+    """What is to run, and the fresh plan that it was decided from."""
 
     fresh: FreshPlan
     selection: CleanSelection
@@ -118,26 +118,26 @@ class _CleanStepByHudi(_CleanStep):
         return Ended(hudi_execution.execute_clean_by_hudi(self.session, hudi, pending))
 
 
-def _decide(session: ApplySession, step: CleanStep, look: FreshPlan) -> _Decision:
-    check_pending_cleans(look)
-    fresh = next((s for s in look.plan.steps if isinstance(s, CleanStep)), None)
-    state = look.state
+def _decide(session: ApplySession, step: CleanStep, fresh: FreshPlan) -> _Decision:
+    check_pending_cleans(fresh)
+    fresh_step = next((s for s in fresh.plan.steps if isinstance(s, CleanStep)), None)
+    state = fresh.state
     folders = state.metafile_partitions.union(state.partitions)
     selection = select_fresh(
-        step, fresh, look.plan.kept, state.files, folders, _choose_boundary(step, fresh)
+        step, fresh_step, fresh.plan.kept, state.files, folders, _choose_boundary(step, fresh_step)
     )
     if not selection.is_empty:
         _check_metadata(session, state, selection)
     return _Decision(
-        fresh=look,
+        fresh=fresh,
         selection=selection,
-        policy=(fresh or step).policy,
-        earliest=_choose_earliest(look, selection),
+        policy=(fresh_step or step).policy,
+        earliest=_choose_earliest(fresh, selection),
     )
 
 
 def _check_metadata(session: ApplySession, state: TableState, selection: CleanSelection) -> None:
-    """Raises FormatError, UnsupportedError when the metadata table could not be told afterwards."""
+    """Raise FormatError or UnsupportedError when the metadata table could not be updated later."""
     time = session.publisher.choose_time(state.timeline)
     ours = Instant(time, Action.CLEAN, State.REQUESTED)
     timeline = Timeline.from_files(
@@ -156,14 +156,14 @@ def _check_metadata(session: ApplySession, state: TableState, selection: CleanSe
 
 
 def _choose_boundary(step: CleanStep, fresh: CleanStep | None) -> str | None:
-    """The smaller of the two boundaries; None under file versions, which know no boundary."""
+    """Return the smaller of the two boundaries; None under file versions, which have none."""
     found = (step, fresh) if fresh else (step,)
     times = [one.earliest_instant_to_retain for one in found]
     return min((time for time in times if time is not None), default=None)
 
 
 def _choose_earliest(fresh: FreshPlan, selection: CleanSelection) -> str | None:
-    """The earliest instant to retain that the clean publishes."""
+    """Return the earliest instant to retain that the clean publishes."""
     state = fresh.state
     return choose_published_earliest(
         selection.earliest,
@@ -214,7 +214,7 @@ def _write_request(
 
 
 def _withdraw(session: ApplySession, instant: str) -> None:
-    """Take our requested clean back, unless somebody has begun to execute it."""
+    """Withdraw our requested clean, unless another writer has begun to execute it."""
     timeline = session.reload_timeline()
     begun = timeline.find_file(instant, Action.CLEAN, State.INFLIGHT) is not None
     if begun or find_completion(timeline, instant, Action.CLEAN) is not None:
@@ -226,11 +226,11 @@ def _withdraw(session: ApplySession, instant: str) -> None:
 
 
 def has_changed(before: Timeline, now: Timeline) -> bool:
-    """Whether anything happened that a clean decided before may not ignore.
+    """Whether anything happened since that a decided clean must not ignore.
 
-    Writes that begin or complete only supersede more files. Whatever disappears (a rollback, the
-    archiver) and every other action (savepoint, clean, restore, compaction, clustering, replace)
-    may change what is newest, protected or pending.
+    Writes that begin or complete only supersede more files. Whatever disappears (by a rollback or
+    the archiver) and every other action (savepoint, clean, restore, compaction, clustering,
+    replace) may change which files are newest, protected or pending.
     """
     old, new = set(before.files), set(now.files)
     return bool(old - new) or any(file.instant.action not in _HARMLESS for file in new - old)

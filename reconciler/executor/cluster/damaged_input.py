@@ -1,4 +1,4 @@
-"""Which failure of a rewrite is a file of its own input, and nothing else of the table; pure."""
+"""Tell whether a rewrite failed because of a damaged input file of its own; pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _QUOTED: Final = f"{FormatError.__name__}: "
 
 
 def find_damaged_input(work: ClusterWork, error: BaseException) -> str | None:
-    """What is damaged of the files that a clustering was to read; None for any other error.
+    """Return what is damaged of the files that a clustering reads; None for any other error.
 
-    Damage is only what our own reading of such a file says: a store that fails, a file that is
-    gone, or one that was damaged elsewhere may concern other steps too.
+    Only what our own reading of such a file says counts as damage. A store that fails, a file that
+    is gone, or one that was damaged elsewhere may concern other steps too.
     """
     if isinstance(error, FormatError):
         return str(error) if error.path in set(_list_inputs(work)) else None
@@ -29,7 +29,7 @@ def find_damaged_input(work: ClusterWork, error: BaseException) -> str | None:
 
 
 def _list_inputs(work: ClusterWork) -> Iterator[str]:
-    """The paths of base and log files below the table."""
+    """Yield the paths of base and log files below the table."""
     groups = work.groups
     partitions, of = groups.partition.to_pylist(), group_of_slices(groups).tolist()
     slices = zip(groups.base.to_pylist(), groups.logs.to_pylist(), of, strict=True)

@@ -45,10 +45,10 @@ class RewrittenGroups:
 
 @dataclass(kw_only=True, eq=False)
 class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups, StepOutcome]):
-    """Brings a requested clustering to its end; whatever goes wrong undoes it, as far as it can.
+    """Brings a requested clustering to its end; one that fails is undone, as far as it can be.
 
-    A damaged file among those to be read is a failed step and no error, once all is undone: it says
-    nothing of other steps, which go on.
+    A damaged input file is a failed step and no error once everything is undone: it does not
+    concern other steps, which go on.
     """
 
     session: ApplySession
@@ -105,7 +105,7 @@ class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups
 
 
 def _rewrite(session: ApplySession, work: ClusterWork) -> list[RewrittenGroup]:
-    """Hand the groups to the workers and verify what they tell."""
+    """Have the workers rewrite the groups, and verify what they report."""
     groups = make_groups(work.ground, work.groups, work.state)
     rewrite = make_rewrite(
         work.ground, session.spec, work.layout, instant=work.instant, attempt=work.attempt
@@ -122,7 +122,7 @@ def _is_withdrawn(session: ApplySession, work: ClusterWork) -> bool:
 
 
 def _make_failed_outcome(work: ClusterWork, damage: str) -> StepOutcome:
-    """A clustering that cannot be: all of its groups stay, and other steps need not wait for it."""
+    """Return the outcome of a clustering with damaged input: all of its groups stay."""
     partitions, sizes = work.groups.partition.to_pylist(), np.diff(work.groups.starts).tolist()
     left = (
         LeftGroup(partition=partition, slices=size, because=damage)
@@ -138,7 +138,7 @@ def check_listing(
     results: Sequence[RewrittenGroup],
     outcome: StepOutcome,
 ) -> StepOutcome:
-    """Compare what the metadata table lists with the new files, as far as it can be read."""
+    """Compare the metadata table's listing with the new files, as far as it can be read."""
     if outcome.how != "completed":
         return outcome
     try:
@@ -147,14 +147,14 @@ def check_listing(
         found = find_listing_differences(
             session.storage, load_properties(session.storage), timeline, added
         )
-    except ReconcilerError as error:  # it is completed all the same
+    except ReconcilerError as error:  # it is completed in any case
         said = f"the clustering is completed; its metadata table could not be compared: {error}"
         return replace(outcome, warnings=(*outcome.warnings, Note("metadataListing", said)))
     notes = tuple(
         Note(
             "metadataListing",
-            f"the metadata table and the disk differ in {pluralize(len(names), 'file')} of partition "
-            f"{path!r}, for example {', '.join(names[:5])}",
+            f"the metadata table and the disk differ in {pluralize(len(names), 'file')} of "
+            f"partition {path!r}, for example {', '.join(names[:5])}",
         )
         for path, names in sorted(found.items())
     )
@@ -180,7 +180,7 @@ def require_rewriter(session: ApplySession) -> Rewriter:
     rewriter = session.context.rewriter
     if rewriter is None:
         raise UnsupportedError(
-            f"{session.plan.name}: rewriting files needs Spark; run `reconciler apply` with PySpark "
+            f"{session.name}: rewriting files needs Spark; run `reconciler apply` with PySpark "
             "installed"
         )
     return rewriter

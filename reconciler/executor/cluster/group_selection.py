@@ -1,7 +1,8 @@
-"""What of a reviewed clustering may still run, group by group: every slice as it was reviewed.
+"""Select the groups of a reviewed clustering that may still run.
 
-The fresh plan need not choose the same groups (what triggers and what a run may cost is decided at
-the review), but its slices must still be the newest ones, with the same files and in nobody's hand.
+The fresh plan need not choose the same groups: what triggers a clustering and what it may cost is
+decided at the review. But each slice must still be the newest, with the same files, and no pending
+instant may hold it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SKELETON: Final = "_00000000000001.parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupSelection:
-    """``groups`` may run; ``left`` may not; ``gone`` groups an earlier apply has rewritten."""
+    """``groups`` may run; ``left`` may not; ``gone``: how many an earlier apply has rewritten."""
 
     groups: Rewrites
     left: tuple[LeftGroup, ...] = ()
@@ -53,12 +54,13 @@ def select_groups(  # noqa: PLR0913 (each says why another slice stays)
     cut: Mapping[tuple[str, str], str] = _NOTHING,
     lost: Mapping[tuple[str, str], str] = _NOTHING,
 ) -> GroupSelection:
-    """Reviewed ∩ fresh. ``ours``: the pending clustering that has these slices in hand itself.
+    """Return the groups whose slices are still as they were reviewed, and why others stay.
 
-    ``done``: completed clusterings of this very plan; what they replaced is done, while what any
-    other write replaced has fallen out. ``refusal``: why slices with log files of this table cannot
-    be merged, empty where they can. ``cut``: damaged log files, by partition and name; ``lost``:
-    file groups of which a file is gone, by partition and file id.
+    ``ours``: the pending clustering that holds these slices itself. ``done``: completed clusterings
+    of this very plan; what they replaced is done, while what any other write replaced is left out.
+    ``refusal``: why slices with log files of this table cannot be merged, empty where they can.
+    ``cut``: damaged log files, by partition and name. ``lost``: file groups of which a file is
+    gone, by partition and file id.
     """
     found = find_candidates(state, build_table_view(state))
     keys = slice_paths(reviewed)
@@ -99,7 +101,7 @@ def select_groups(  # noqa: PLR0913 (each says why another slice stays)
 
 
 def take_groups(groups: Rewrites, rows: NDArray[np.int64]) -> Rewrites:
-    """Some of the groups, with their slices."""
+    """Return some of the groups, with their slices."""
     counts = np.diff(groups.starts)[rows]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     slices = to_integer_array(
@@ -120,7 +122,7 @@ def take_groups(groups: Rewrites, rows: NDArray[np.int64]) -> Rewrites:
 
 @dataclass(slots=True)
 class _Reasons:
-    """A sentence a slice, the first that is said."""
+    """A reason for each slice that stays: the first that is noted."""
 
     count: int
     noted: dict[int, str] | None = None
@@ -164,7 +166,7 @@ def _note_pending(
 def _note_changed(
     because: _Reasons, reviewed: Rewrites, found: CandidateSlices, rows: NDArray[np.int64]
 ) -> None:
-    """A slice that has another base file than was reviewed, or other log files."""
+    """Note slices that have another base file than was reviewed, or other log files."""
     files, there = found.view.files, rows >= 0
     base_row = np.where(there, found.base_row[rows], -1) if len(found) else rows
     names = files.name.take(_make_nullable(base_row))
@@ -192,8 +194,8 @@ def _note_unreadable(because: _Reasons, reviewed: Rewrites, refusal: str) -> Non
     because.note(
         skeleton,
         lambda at: (
-            f"file group {_get_file_id(reviewed, at)} is a bootstrap skeleton, whose data lie outside the "
-            "table; let Hudi cluster it"
+            f"file group {_get_file_id(reviewed, at)} is a bootstrap skeleton, whose data lie "
+            "outside the table; let Hudi cluster it"
         ),
     )
     if refusal:
@@ -223,14 +225,14 @@ def _note_lost_files(
 
 
 def _find_replacing_instants(reviewed: Rewrites, state: TableState) -> list[str | None]:
-    """Per slice the instant that replaced its file group, None where nothing has."""
+    """Return for each slice the instant that replaced its file group, None where none has."""
     return [state.replaced.get(pair) for pair in _split_keys(slice_paths(reviewed))]
 
 
 def _find_done(
     reviewed: Rewrites, state: TableState, by: Sequence[str | None], done: Collection[str]
 ) -> NDArray[np.bool_]:
-    """Per slice whether this plan has replaced it, or did and its files are cleaned away."""
+    """Return for each slice whether this plan has replaced it, even if its files are cleaned."""
     files = state.files
     there = np.zeros(len(files.group_partition), np.bool_)
     there[files.group] = True
@@ -254,7 +256,7 @@ def _make_keys(found: CandidateSlices) -> Any:
 
 
 def _join_logs(found: CandidateSlices) -> Any:
-    """The names of the log files of every candidate, with slashes between."""
+    """Return the names of the log files of every candidate, joined by slashes."""
     ends = np.searchsorted(found.log_slice, np.arange(len(found) + 1)).astype(np.int32)
     names = found.view.files.name.take(to_integer_array(found.log_row))
     return pc.binary_join(pa.ListArray.from_arrays(to_integer_array(ends), names), "/")

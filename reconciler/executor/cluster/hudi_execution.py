@@ -1,7 +1,7 @@
-"""A clustering of ours that Hudi executes: one that it can make, and then held against the review.
+"""Have Hudi execute a clustering that we requested, and compare the result with the review.
 
-Before anything is announced the layout is compared with what Hudi can do. What Hudi has done is
-visible by the time it is checked, so a difference is reported loudly and not taken back.
+Before anything is requested the layout is compared with what Hudi can do. What Hudi has done is
+visible by the time it is checked, so a difference is reported and not undone.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _REMEDY: Final = "roll the replacecommit back with Hudi before anything is clean
 
 
 def check_layout(layout: ClusteringLayout, ground: TableFacts) -> None:
-    """Raises UnsupportedError for a layout that Hudi cannot make of this table's columns."""
+    """Raise UnsupportedError for a layout that Hudi cannot make of this table's columns."""
     find_strategy(layout)
     columns = ground.schema.columns
     check_columns(layout, {field.name: field.type for field in columns})
 
 
 def make_executor_extra(session: ApplySession) -> dict[str, str]:
-    """What the plan says of who executes it, for the layout to be remembered; see ``state``."""
+    """Return the extra metadata by which Hudi is remembered as the executor."""
     return {EXECUTOR_KEY: HUDI_EXECUTOR} if session.context.hudi is not None else {}
 
 
@@ -100,7 +100,7 @@ def _add_measurement(
     after: Sequence[RewriteGroup],
     done: ClusterOutcome | None,
 ) -> ClusterOutcome | None:
-    """With what the declared queries read now; the instant is Hudi's, and does not say it."""
+    """Add what the declared queries read now; Hudi's instant does not record it."""
     files = [
         ClusteredFile(
             group=0,
@@ -149,7 +149,10 @@ def _adopt_completed(session: ApplySession, work: ClusterWork) -> StepOutcome:
 
 
 def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
-    """What Hudi has replaced beyond what was announced; ``adopt`` finds what it has not."""
+    """Return notes for what Hudi replaced and nobody reviewed.
+
+    ``adopt_completed`` finds what it did not replace.
+    """
     data, path = _read_completed(session, work)
     said = CommitMetadata.parse(data, path, replaces=True).replaced
     planned: dict[str, set[str]] = {}
@@ -171,7 +174,7 @@ def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
 
 
 def _read_completed(session: ApplySession, work: ClusterWork) -> tuple[bytes, str]:
-    """The completed file and its path."""
+    """Return the completed file and its path."""
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
     file = next(file for file in timeline.files if file.instant == done)
@@ -182,7 +185,7 @@ def _read_completed(session: ApplySession, work: ClusterWork) -> tuple[bytes, st
 def _make_new_groups(
     session: ApplySession, work: ClusterWork, groups: Sequence[RewriteGroup]
 ) -> list[RewriteGroup]:
-    """Hudi's new files, a group a partition, numbered on from the old ones."""
+    """Return Hudi's new files, one group a partition, numbered on from the old groups."""
     values: Mapping[str, Mapping[str, object]] = {one.partition: one.values for one in groups}
     files: dict[str, list[SliceFiles]] = {}
     for partition, name in sorted(WriteFootprint.parse(*_read_completed(session, work)).files):
@@ -213,7 +216,7 @@ def _describe_unequal(
     after: Sequence[RewriteGroup],
     written: Sequence[Tally],
 ) -> list[Note]:
-    """A note for every partition whose rows are not what they were."""
+    """Return a note for every partition whose rows are not what they were."""
     old, new = _sum_by_partition(before, read), _sum_by_partition(after, written)
     notes = []
     for partition in sorted({*old, *new}):
@@ -242,7 +245,7 @@ def _sum_by_partition(groups: Sequence[RewriteGroup], tallies: Sequence[Tally]) 
 
 
 def _describe_too_large(session: ApplySession, groups: Sequence[RewriteGroup]) -> list[Note]:
-    """Hudi cuts where its sample says, and never between rows of one key."""
+    """Return a note on large files: Hudi cuts by a sample, and never between rows of one key."""
     target = _get_target(session)
     files = [one for group in groups for one in group.slices]
     large = [one for one in files if one.base_size > target * _TOO_LARGE]

@@ -134,9 +134,9 @@ def _encode_commit(
 
 
 def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome) -> StepOutcome:
-    """After the commit: what late workers wrote goes, then the markers.
+    """Remove what late workers wrote after the commit, then the markers.
 
-    What fails is a warning: the clustering is completed, and the next apply does it.
+    A failure is a warning: the clustering is completed, and the next apply does it.
     """
     try:
         kept = _read_committed_files(session, work)
@@ -151,7 +151,7 @@ def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome
 def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
     """Undo a clustering that failed; the table's lock is held.
 
-    Where another writer has taken it over only our files go.
+    Where another writer has taken it over only our files are removed.
     """
     timeline = session.reload_timeline()
     if find_completion(timeline, work.instant, work.action) is not None:
@@ -179,7 +179,7 @@ def _remove_own_files(
 def adopt_completed(
     session: ApplySession, work: ClusterWork, timeline: Timeline, done: Instant
 ) -> StepOutcome:
-    """Another writer has completed our instant: what it says stands, our files go.
+    """Adopt our instant as another writer has completed it, and remove our files.
 
     Files of a completed instant are read, so ours would show every row twice.
     """
@@ -230,7 +230,7 @@ def _describe_unreplaced(
 
 
 def _read_committed_files(session: ApplySession, work: ClusterWork) -> set[tuple[str, str]]:
-    """The files that the completed instant names, by partition and name."""
+    """Return the files that the completed instant names, by partition and name."""
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
     if done is None:
@@ -241,7 +241,7 @@ def _read_committed_files(session: ApplySession, work: ClusterWork) -> set[tuple
 def _check_ours(
     session: ApplySession, work: ClusterWork, timeline: Timeline, results: Sequence[RewrittenGroup]
 ) -> None:
-    """Raises BusyError when somebody does our clustering instead: then our files are going."""
+    """Raise BusyError when another writer executes our clustering and removes our files."""
     partitions = work.groups.partition.to_pylist()
     gone = [
         file.name
@@ -255,7 +255,7 @@ def _check_ours(
 
 
 def _check_not_taken(session: ApplySession, work: ClusterWork, timeline: Timeline) -> None:
-    """Raises BusyError when somebody has rolled our clustering back, or has begun to."""
+    """Raise BusyError when another writer has rolled our clustering back, or has begun to."""
     is_begun = timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
     rolled_back = find_rollback_ms(session, timeline, work.instant, work.known) is not None
     if rolled_back or not is_begun:

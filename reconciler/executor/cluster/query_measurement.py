@@ -1,7 +1,7 @@
-"""What the declared queries read of a table once it is clustered, beside what the plan predicted.
+"""Measure what the declared queries read after a clustering, to compare it with the prediction.
 
 Statistics of the new files are read before anything is published, so that the completed instant
-says what came of it. Nothing here is a reason for a clustering to fail.
+records the result. Nothing here makes a clustering fail.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ MOST_FOOTERS: Final = 2000
 class QueryMeasurement:
     """What each query reads of every file slice that there may be afterwards.
 
-    ``queries``: name and text of each; ``reads``: bool, queries by slices. A slice each: ``group``
-    whose rewrite it is of, or is replaced by, -1 for one that stays whatever happens; ``has_changes``;
-    ``bytes``: with log files. ``predicted``: files and bytes by the text of the query. ``unread``:
-    files that stay and whose footers were too many to read: only new files are measured then.
-    ``problem``: why nothing was measured.
+    ``queries``: name and text of each; ``reads``: bool, queries by slices. By slice: ``group``,
+    which rewrites or replaces it, -1 for one that stays in any case; ``is_new``; ``bytes``, with
+    log files. ``predicted``: files and bytes by the text of the query. ``unread``: how many files
+    stay whose footers were too many to read; then only new files are measured. ``problem``: why
+    nothing was measured.
     """
 
     queries: tuple[tuple[str, str], ...]
@@ -51,7 +51,7 @@ class QueryMeasurement:
     problem: str | None = None
 
     def select_groups(self, kept: Sequence[int]) -> tuple[MeasuredQuery, ...]:
-        """What was measured, when of all groups these are published."""
+        """Return what was measured, when only these groups are published."""
         is_kept = np.isin(self.group, np.array(kept, np.int64))
         there = np.where(self.is_new, is_kept, ~is_kept)
         if self.unread:
@@ -83,7 +83,7 @@ class ClusteredFile:
 
 
 def list_new_files(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list[ClusteredFile]:
-    """The files that we wrote; ``results`` are in the order of the groups."""
+    """Return the files that we wrote; ``results`` are in the order of the groups."""
     partitions = work.groups.partition.to_pylist()
     return [
         ClusteredFile(group=group, partition=partitions[group], name=file.name, size=file.size)
@@ -97,10 +97,10 @@ def measure_queries(
 ) -> QueryMeasurement | None:
     """Measure a table with these new files; None where the spec declares no query.
 
-    Reads the footers of the new files, and of at most MOST_FOOTERS of those that stay, which the
-    index does not know; none of files that are replaced, so that those of a group that is dropped
-    at the last moment count as read. Raises nothing: what is rewritten is worth more than a figure,
-    so what went wrong is the result's ``problem``.
+    Reads the footers of the new files, and of at most MOST_FOOTERS files that stay and that the
+    index does not know. Those of replaced files are not read, so the files of a group that is
+    dropped at the last moment count as read. Raises nothing: a failure is recorded as the result's
+    ``problem``.
     """
     if not session.spec.queries:
         return None
@@ -143,10 +143,9 @@ def _measure(
 class _MeasuredSlices:
     """File slices, an element each.
 
-    ``partition``: its path; ``base``: the base file's path below the table, None without one, and
-    ``size`` its bytes; ``group``, ``bytes`` as ``QueryMeasurement`` has them. ``is_examined``: whether the
-    statistics of the base file are looked at, because they tell what is in the slice (no log file
-    changes it), and it will be there.
+    ``partition``: its path. ``base``: the base file's path below the table, None without one;
+    ``size``: its bytes. ``group``, ``bytes``: as in ``QueryMeasurement``. ``is_examined``: whether
+    the statistics of the base file are read, because no log file changes them and the slice stays.
     """
 
     partition: Sequence[str]
@@ -158,7 +157,7 @@ class _MeasuredSlices:
 
     @classmethod
     def from_table(cls, work: ClusterWork) -> Self:
-        """What a read of the table touched when the groups were chosen."""
+        """Return the slices that a read of the table touched when the groups were chosen."""
         scan, slices = work.ground.scan, work.ground.scan.slices
         paths = scan.partitions.column(PATH).to_pylist()
         bases, logs = slices.column("base").to_pylist(), slices.column("logs").to_pylist()
@@ -199,14 +198,14 @@ class _MeasuredSlices:
 
 
 def _make_slice_key(base: str | None, logs: Sequence[str]) -> str:
-    """What tells a slice from all others: one of its files."""
+    """Return what tells a slice from all others: one of its files."""
     return base if base is not None else min(logs, default="")
 
 
 def _find_reads(
     session: ApplySession, work: ClusterWork, slices: _MeasuredSlices, wheres: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Queries by slices, True where nothing tells."""
+    """Return queries by slices, True where nothing is known."""
     told = np.flatnonzero(slices.is_examined)
     found = np.ones((len(wheres), len(slices.base)), np.bool_)
     bases = [str(slices.base[row]) for row in told.tolist()]

@@ -1,7 +1,7 @@
-"""Pending clusterings that an apply of ours left behind: done again under their instant, or undone.
+"""Resume pending clusterings of ours: do them again under their instant, or undo them.
 
-Files of the earlier attempt go first, by their markers, and what it told the metadata table: nobody
-knows whether they are whole. Other writers' clusterings are never touched.
+Files of the earlier attempt are removed first, by their markers, and what it wrote to the metadata
+table: nobody knows whether they are whole. Other writers' clusterings are never touched.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from reconciler.transaction.run import finish_change, run_with_heartbeat
 def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
     """Finish or undo every pending clustering of ours, oldest first.
 
-    Raises BusyError for one that somebody works on.
+    Raises BusyError for one that another process works on.
     """
     for pending in fresh.state.pending_clusterings:
         if pending.is_ours:
@@ -65,9 +65,9 @@ def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
 
 
 def _check_not_taken_over(session: ApplySession, pending: PendingClustering) -> None:
-    """Raises BusyError while another writer may be doing our clustering.
+    """Raise BusyError while another writer may be executing our clustering.
 
-    We beat before we write the inflight file, so one without a heartbeat is not of us.
+    We beat before we write the inflight file, so an inflight file without a heartbeat is not ours.
     """
     path = heartbeat_path(pending.instant)
     beaten = session.storage.stat(path) is not None
@@ -135,10 +135,11 @@ def _begin_again(
     state: TableState,
     waits: ShouldWait,
 ) -> GroupSelection | None:
-    """Under the lock: what of it may still run; the earlier attempt is taken back.
+    """Remove the earlier attempt, and return the groups that may still run.
 
-    The plan is cut down to it, so that no other writer does what we would not; without anything
-    left the instant goes. None where it ``waits`` first.
+    The table's lock is held. The requested plan is reduced to these groups, so that no other writer
+    does what we would not. Without any group the instant is withdrawn. None when it was told to
+    wait.
     """
     action = get_clustering_action(state.table_version)
     timeline, found = read_footprints(
@@ -196,7 +197,7 @@ def _make_work(
 
 
 def _read_layout(session: ApplySession, pending: PendingClustering) -> ClusteringLayout:
-    """How rows are to be ordered, as the instant says it."""
+    """Return how rows are to be ordered, as the instant records it."""
     text = pending.extra.get(LAYOUT_KEY)
     if text is None:
         return ClusteringLayout()

@@ -1,4 +1,4 @@
-"""What a rewrite needs to know of the table at hand: its schema, its files' form, its slices."""
+"""Make the jobs of a rewrite from the table's schema, its files' form and its slices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from reconciler.state.model import TableState
 def make_rewrite(
     ground: TableFacts, spec: TableSpec, layout: ClusteringLayout, *, instant: str, attempt: str
 ) -> RewriteJob:
-    """What all groups of a clustering have in common.
+    """Return what all groups of a clustering have in common.
 
     ``attempt``: a text that no other attempt at the instant has.
     """
@@ -54,9 +54,9 @@ def make_rewrite(
 def make_groups(
     ground: TableFacts, groups: Rewrites, state: TableState
 ) -> tuple[RewriteGroup, ...]:
-    """The groups as workers want them; every file is one of the state's.
+    """Return the groups as workers take them; every file is in ``state``.
 
-    Raises ReconcilerError for a group that is to become no file: its rows would be in none.
+    Raises ReconcilerError for a group without output files: its rows would be lost.
     """
     partitions = groups.partition.to_pylist()
     for number in np.flatnonzero(groups.outputs < 1).tolist():
@@ -101,7 +101,7 @@ def _make_ordering(ground: TableFacts, spec: TableSpec, layout: ClusteringLayout
 
 
 def _make_slices(groups: Rewrites, state: TableState) -> list[SliceFiles]:
-    """Paths and sizes of the slices' files."""
+    """Return the paths and sizes of the slices' files."""
     folders = [f"{path}/" if path else "" for path in groups.partition.to_pylist()]
     of = group_of_slices(groups)
     prefix = to_string_array(folders).take(to_integer_array(of)) if folders else to_string_array([])
@@ -124,7 +124,7 @@ def _make_slices(groups: Rewrites, state: TableState) -> list[SliceFiles]:
 
 
 def _get_partition_values(ground: TableFacts, partition: str) -> Mapping[str, Any]:
-    """What only the folder of a partition says of its rows."""
+    """Return the column values that only the folder of a partition holds."""
     if not ground.dropped_columns:
         return {}
     row = ground.scan.partitions.column(PATH).index(partition).as_py()

@@ -1,4 +1,4 @@
-"""A pending clustering of ours and what of it runs: what a fresh and a resumed one share."""
+"""Describe a pending clustering of ours: what a new one and a resumed one have in common."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class ClusterWork:
     """A requested clustering and what of it runs.
 
     ``extra``: of the request and of the completed file. ``known``: the completed writes that the
-    groups were chosen after. ``attempt``: a text that no other attempt has. ``measurement``: what the
-    declared queries read of the new files; None before those are there, and without queries.
+    groups were chosen after. ``attempt``: a text that no other attempt has. ``measurement``: what
+    the declared queries read of the new files; None before those are there, and without queries.
     """
 
     instant: str
@@ -81,7 +81,7 @@ class ClusterWork:
         return get_clustering_action(self.state.table_version)
 
     def make_extra(self, numbers_kept: Sequence[int]) -> dict[str, str]:
-        """What the completed file says when of all groups these are published."""
+        """Return the extra metadata of the completed file when only some groups are published."""
         extra = {key: text for key, text in self.extra.items() if key != PREDICTED_KEY}
         if (how := ClusteringContext.read(extra)) is not None:
             dropped = np.ones(len(self.groups), np.bool_)
@@ -106,12 +106,12 @@ def list_output_ids(work: ClusterWork) -> frozenset[str]:
 
 
 def get_clustering_action(version: int) -> Action:
-    """What a clustering is called while it is pending, by table version."""
+    """Return the action of a pending clustering, by table version."""
     return Action.CLUSTERING if version >= _EIGHT else Action.REPLACECOMMIT
 
 
 def make_claims(groups: Rewrites, state: TableState, spec: TableSpec) -> list[GroupClaim]:
-    """The groups as conflicts are looked for."""
+    """Return the groups as claims, for which conflicts are looked for."""
     ids = groups.file_id.to_pylist()
     sizes = get_base_sizes(groups, state)
     small = max((spec.files or FileSizes()).small, _HUDIS_SMALL)
@@ -136,7 +136,7 @@ def make_requested_plan(
     layout: ClusteringLayout,
     extra: Mapping[str, str],
 ) -> ClusteringPlan:
-    """What a clustering announces: any Hudi writer may carry it out from then on."""
+    """Return the plan that a clustering requests, and that any Hudi writer may execute."""
     target = (spec.files or FileSizes()).target
     sizes = get_base_sizes(groups, state)
     log_sizes = _get_log_sizes(groups, state)
@@ -175,7 +175,10 @@ def make_requested_plan(
 def make_completed_commit(
     work: ClusterWork, results: Sequence[RewrittenGroup], numbers_kept: Sequence[int]
 ) -> WriteCommit:
-    """What the clustering did in the groups that are kept; results are in the order of groups."""
+    """Return what the clustering did in the groups that are kept.
+
+    ``results``: in the order of the groups.
+    """
     partitions = work.groups.partition.to_pylist()
     ids, starts = work.groups.file_id.to_pylist(), work.groups.starts.tolist()
     written: dict[str, list[Mapping[str, str | int]]] = {}
@@ -195,9 +198,9 @@ def make_completed_commit(
 
 
 def make_circumstances_extra(session: ApplySession) -> dict[str, str]:
-    """What is said with a request of what it is made under, for who completes it.
+    """Return the extra metadata by which whoever completes a clustering can judge it.
 
-    What was predicted for the declared queries, what their limits are worked for with, and how much
+    It records what was predicted for the declared queries, the target of file sizes, and how much
     waits for another run.
     """
     layout = session.plan.layout
@@ -212,12 +215,12 @@ def make_circumstances_extra(session: ApplySession) -> dict[str, str]:
 
 
 def make_layout_extra(layout: ClusteringLayout) -> dict[str, str]:
-    """How rows are ordered, as an instant of ours says it."""
+    """Return the extra metadata that records how rows are ordered."""
     return {LAYOUT_KEY: layout.text}
 
 
 def check_results(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list[RewrittenGroup]:
-    """The results in the order of the groups.
+    """Return the results in the order of the groups.
 
     Raises ReconcilerError unless there is one for every group, with all of its rows.
     """
@@ -243,12 +246,12 @@ def check_results(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list[
 
 
 def get_base_sizes(groups: Rewrites, state: TableState) -> NDArray[np.int64]:
-    """Bytes of every slice's base file, 0 without one."""
+    """Return the bytes of every slice's base file, 0 without one."""
     return _get_sizes(groups, groups.base, group_of_slices(groups), state)
 
 
 def _get_log_sizes(groups: Rewrites, state: TableState) -> list[list[int]]:
-    """Bytes of the log files of every slice."""
+    """Return the bytes of the log files of every slice."""
     counts = to_numpy_numbers(pc.list_value_length(groups.logs)).astype(np.int64)
     of = np.repeat(group_of_slices(groups), counts)
     sizes = _get_sizes(groups, groups.logs.flatten(), of, state)
@@ -259,7 +262,7 @@ def _get_log_sizes(groups: Rewrites, state: TableState) -> list[list[int]]:
 def _get_sizes(
     groups: Rewrites, names: Any, group_of: NDArray[np.int64], state: TableState
 ) -> NDArray[np.int64]:
-    """Bytes of files of the table, given by name and group; 0 for a null and for what is gone."""
+    """Return the bytes of files by name and group; 0 for a null and for a file that is gone."""
     partition = to_string_array(groups.partition.to_pylist()).take(to_integer_array(group_of))
     keys = pc.binary_join_element_wise(partition, names, "/")
     rows = to_numpy_numbers(

@@ -1,4 +1,4 @@
-"""What base files' footers say of the columns that Hudi's own index is built of."""
+"""Read the statistics of base files for the columns of Hudi's own index."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["FooterStatistics", "list_built_columns"]
 
 
 def list_built_columns(state: TableState) -> dict[str, Any]:
-    """The columns that the index is built of, by name their Arrow type."""
+    """Return the columns that the index is built of, with their Arrow types."""
     known = state.index_state
     assert known is not None, "a spec with an index block has one"
     return list_indexed_columns(known.schema, state.table_version, known.hudi_defined)
 
 
 class FooterStatistics:
-    """Footers of base files of newest slices, each read once however often the table is looked at.
+    """Statistics of base files of newest slices; each footer is read once.
 
-    ``columns``: by column its type.
+    ``columns``: type by column.
     """
 
     def __init__(self, session: ApplySession) -> None:
@@ -43,7 +43,7 @@ class FooterStatistics:
         self._index: FileIndex | None = None
 
     def read_statistics(self, state: TableState) -> FileIndex:
-        """The statistics of every base file that a read of now sees."""
+        """Return the statistics of every base file that a reader sees now."""
         known = state.index_state
         assert known is not None, "a spec with an index block has one"
         columns = list_built_columns(state)

@@ -1,8 +1,8 @@
-"""Statistics of files as entries of Hudi's column_stats that lose no rows, whatever is not proven.
+"""Turn file statistics into entries of Hudi's column_stats that never hide rows.
 
 A file without an entry of a column loses its rows where it has one of another column of the filter,
-or where others of its partition have one; an entry without bounds says that all is null. So every
-file gets an entry of every column, and where a bound is not proven one that no value is beyond.
+or where others of its partition have one. An entry without bounds means that all values are null.
+So every file gets an entry of every column, and a bound that is not proven is the widest there is.
 Source: ColumnStatsIndexSupport.transpose, PartitionStatsIndexSupport.prunePartitions (0.15 to 1.2).
 """
 
@@ -28,9 +28,9 @@ _UNKNOWN_VALUES: Final = 2
 def make_file_ranges(
     index: FileIndex, keepings: Mapping[str, BoundEncoding]
 ) -> Iterator[DataFileRanges]:
-    """Every file of an index with its range in each of the columns, in the order of ``keepings``.
+    """Yield every file of an index with its range in each column, in the order of ``keepings``.
 
-    A column that the index has not is unknown everywhere.
+    A column that the index does not have is unknown in every file.
     """
     partitions = index.partition.dictionary.to_pylist()
     for start in range(0, len(index), _FILES_AT_ONCE):
@@ -49,7 +49,7 @@ def make_file_ranges(
 def make_unknown_ranges(
     partition: str, name: str, keepings: Mapping[str, BoundEncoding]
 ) -> DataFileRanges:
-    """Of a file of which nothing is known, as of a log file."""
+    """Return the ranges of a file of which nothing is known, such as a log file."""
     ranges = [_make_unknown_range(column, keeping, 0) for column, keeping in keepings.items()]
     return DataFileRanges(partition=partition, name=name, ranges=ranges)
 
@@ -91,7 +91,7 @@ def _make_column_ranges(
 
 
 def _make_unknown_range(column: str, keeping: BoundEncoding, rows: int) -> ColumnRange:
-    """It may have nulls, and it may have values."""
+    """Return a range that allows nulls and any value."""
     return _make_range(column, (keeping.least, keeping.greatest), max(rows, _UNKNOWN_VALUES), 1)
 
 
@@ -110,7 +110,7 @@ def _make_range(
 
 
 def _to_plain_values(bounds: Any) -> list[Any]:
-    """As the index keeps them: days and microseconds as numbers."""
+    """Return bounds as the index keeps them: days and microseconds as numbers."""
     if pa.types.is_timestamp(bounds.type):
         bounds = bounds.view(pa.int64())
     elif pa.types.is_date32(bounds.type):

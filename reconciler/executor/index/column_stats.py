@@ -57,8 +57,8 @@ _DIGITS: Final = 17
 class ColumnStatsResult:
     """What was built: ``partitions`` of the metadata table, none where there was nothing to do.
 
-    ``columns``: all that it holds; ``files``: with entries, ``footers`` of them were read, of which
-    ``unread`` could not be; ``problems``: why not, of the first few.
+    ``columns``: all that the index holds. ``files``: those with entries; ``footers`` of them were
+    read, ``unread`` could not be. ``problems``: why not, for the first few.
     """
 
     partitions: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ def _is_due(state: TableState, columns: Sequence[str]) -> bool:
 
 
 def _has_new_commits(timeline: Timeline, before: Timeline) -> bool:
-    """Whether an instant has completed since; that some were archived changes nothing."""
+    """Whether an instant has completed since; that some were archived does not count."""
     known = {instant.requested for instant in before.instants if instant.is_completed}
     done = {instant.requested for instant in timeline.instants if instant.is_completed}
     return not done <= known
@@ -149,7 +149,7 @@ def _has_new_commits(timeline: Timeline, before: Timeline) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ColumnStatsBuild:
-    """The part under the lock."""
+    """The part of a build that runs under the lock."""
 
     session: ApplySession
     state: TableState
@@ -160,9 +160,9 @@ class _ColumnStatsBuild:
         return self.session.storage
 
     def run(self) -> tuple[str, ...]:
-        """The metadata partitions that are live now; none where a commit completed meanwhile.
+        """Build the index, and return the metadata partitions that are live now.
 
-        What was written then is listed by nothing.
+        Returns none where a commit completed meanwhile: what was written then is listed nowhere.
         """
         properties = load_properties(self.storage)
         timeline = self._load_quiet_timeline()
@@ -212,7 +212,7 @@ class _ColumnStatsBuild:
         return partitions
 
     def _load_quiet_timeline(self) -> Timeline | None:
-        """The timeline as it is now; None where a commit has completed since the table was read.
+        """Return the timeline; None where a commit has completed since the table was read.
 
         Raises BusyError while a write is pending: it makes no entries in an index that was not
         there when it began.
@@ -235,7 +235,7 @@ class _ColumnStatsBuild:
         return found
 
     def _make_file_ranges(self, keepings: Mapping[str, BoundEncoding]) -> Iterator[DataFileRanges]:
-        """Base files, and log files where a partition's bounds come from those of its files."""
+        """Yield ranges of base files, and of log files where a partition's bounds need them."""
         yield from make_file_ranges(self.index, keepings)
         if self.state.table_version < VERSION_8:
             return
@@ -247,7 +247,7 @@ class _ColumnStatsBuild:
             yield make_unknown_ranges(path, names[row], keepings)
 
     def _make_definitions(self, properties: TableProperties) -> bytes | None:
-        """What the definitions become; None where the table's version has none."""
+        """Return the new index definitions; None where the table's version has none."""
         if properties.table_version < VERSION_8:
             return None
         said = properties.raw.get("hoodie.table.index.defs.path")
@@ -261,7 +261,7 @@ class _ColumnStatsBuild:
         return add_column_stats_definition(data, columns, properties.table_version)
 
     def _drop_partitions(self, properties: TableProperties) -> TableProperties:
-        """Take away what there is of both, listed or left by a stop; nothing looks there then."""
+        """Drop what there is of both indexes, listed or left by a stop."""
         there = {entry.name for entry in self.storage.list(ROOT) if entry.is_folder}
         live = there | set(properties.metadata_partitions)
         gone = [name for name in _BOTH if name in live]

@@ -1,8 +1,8 @@
-"""Running a reviewed index step: look anew, read what no version knows, publish, tidy up.
+"""Run a reviewed index step: plan afresh, read unknown footers, publish, remove old versions.
 
-No lock is taken, and nothing is written to the timeline: a version says only what is true of files
-that never change, whatever else is written meanwhile. Of two applies at once one publishes first;
-the other sees that its name is taken, or that its file does not count, and builds on the first.
+No lock is taken, and nothing is written to the timeline: a version only records facts about files
+that never change, whatever is written meanwhile. Of two applies at once one publishes first. The
+other finds that its name is taken, or that its file does not count, and builds on the first.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _NO_INSTANT: Final = "0" * 17
 def run_index(
     session: ApplySession, step: IndexStep, fresh: FreshPlan | None
 ) -> Iterator[StepOutcome]:
-    """An outcome for each target. ``fresh`` is one just taken, if there is one.
+    """Build each target of an index step, and yield its outcome.
 
-    An index that cannot be written is an outcome that says so and no error: the steps behind it go
-    on, because no read depends on it. Raises as ``ApplySession.fresh``, and PlanError where the spec has no
-    index block.
+    ``fresh`` is a plan that was made just now, if there is one. An index that cannot be written is
+    a failed outcome and no error: the steps behind it go on, because no read depends on it. Raises
+    as ``ApplySession.make_fresh_plan``, and PlanError where the spec has no index block.
     """
     if session.spec.index is None:
         name = session.plan.name
@@ -65,7 +65,7 @@ def run_index(
 def _build_column_stats(
     session: ApplySession, step: IndexStep, fresh: FreshPlan | None
 ) -> StepOutcome:
-    """Hudi's own index, which is part of the metadata table: that takes the lock."""
+    """Build Hudi's own index, a part of the metadata table, under the lock."""
     try:
         built = build_column_stats(session, step.columns, fresh)
     except ReconcilerError as error:
@@ -109,10 +109,10 @@ def _build_zindex(session: ApplySession, step: IndexStep, fresh: FreshPlan | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _IndexWork:
-    """What an index step comes to as the table is now.
+    """What an index step has to do for the table as it is now.
 
-    ``wanted``: by column its type; ``newest``: base files of newest slices, ``live``: of all that
-    can be read and stay; ``read``: those whose footers must be read.
+    ``wanted``: type by column. ``newest``: base files of newest slices; ``live``: all base files
+    that can be read and stay. ``read``: those whose footers have to be read.
     """
 
     state: TableState
@@ -129,7 +129,7 @@ class _IndexWork:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether the newest version that there is can be read and has just these columns."""
+        """Whether the newest version can be read and has just these columns."""
         said = self.known.provenance
         if said is None or self.known.damaged:
             return False
@@ -162,7 +162,7 @@ def _describe_left_columns(columns: Sequence[str], known: IndexState) -> Iterato
 def _find_live_files(
     session: ApplySession, state: TableState, known: IndexState
 ) -> NDArray[np.int64]:
-    """Base files that can be read and that no clean of this apply is about to remove."""
+    """Return base files that can be read and that no clean of this apply removes."""
     files = state.files
     stays = files.kind == FileKind.BASE
     cleans = [step for step in session.plan.steps if isinstance(step, CleanStep)]
@@ -180,7 +180,7 @@ def _take_files(files: FileKeys, rows: NDArray[np.int64]) -> FileKeys:
 
 
 def _execute(session: ApplySession, work: _IndexWork) -> StepOutcome | None:
-    """Read, publish, tidy up; None where another process has published meanwhile."""
+    """Read footers and publish a version; None where another process has published meanwhile."""
     if work.known.newer:  # a later version of reconciler keeps the index
         notes = tuple(Note("newerIndex", problem) for problem in work.known.newer)
         return replace(_make_outcome(work, "nothing", IndexOutcome()), warnings=notes)
@@ -195,7 +195,7 @@ def _execute(session: ApplySession, work: _IndexWork) -> StepOutcome | None:
 
         def tell(files: int) -> None:
             advance(files)
-            session.context.stop.check()  # many files are read, and only a main thread is interrupted
+            session.context.stop.check()  # only the main thread is interrupted
 
         built = _get_builder(session).build(session.storage.ref, asked, work.read, progress=tell)
     if work.is_up_to_date and _has_nothing_new(work, built):
@@ -212,7 +212,7 @@ def _get_builder(session: ApplySession) -> IndexBuilder:
 
 
 def _has_nothing_new(work: _IndexWork, built: BuiltIndex) -> bool:
-    """Whether footers were read again that cannot be read, as the last version knows."""
+    """Whether only footers were read that cannot be read, as the last version knows."""
     assert work.last is not None
     rows = find_rows(work.last, work.read.partition, work.read.name, work.read.size)
     return built.unread_count == len(work.read) and bool((rows >= 0).all())
@@ -255,14 +255,14 @@ def _publish_version(
 
 
 def _count_kept(work: _IndexWork, index: FileIndex) -> int:
-    """How many files of the last version are in the new one."""
+    """Return how many files of the last version are in the new one."""
     if work.last is None:
         return 0
     return int((find_rows(work.last, index.partition, index.name, index.size) >= 0).sum())
 
 
 def find_covered_instant(state: TableState) -> str:
-    """The newest completed instant, which a version is named for."""
+    """Return the newest completed instant, after which a version is named."""
     times = (one.requested for one in state.timeline.instants if one.is_completed)
     return max((time for time in times if VersionName.parse(f"{time}_0")), default=_NO_INSTANT)
 
@@ -286,7 +286,7 @@ def _remove_old_versions(
 
 
 def _add_unread(outcome: StepOutcome, built: BuiltIndex, footers: int) -> StepOutcome:
-    """The outcome with what became of the footers."""
+    """Return the outcome with the number of footers that were read and could not be."""
     assert outcome.indexed is not None
     notes = (*outcome.warnings, *_describe_unread(built.unread_count, built.problems))
     indexed = replace(outcome.indexed, footers=footers, unread=built.unread_count)
@@ -294,7 +294,7 @@ def _add_unread(outcome: StepOutcome, built: BuiltIndex, footers: int) -> StepOu
 
 
 def _describe_unread(files: int, said: Sequence[str]) -> tuple[Note, ...]:
-    """A note about files whose footers could not be read."""
+    """Return a note about files whose footers could not be read."""
     if not files:
         return ()
     so = "1 file, so every read opens it"

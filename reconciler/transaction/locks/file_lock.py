@@ -15,13 +15,13 @@ from reconciler.storage.api import Storage
 from reconciler.transaction.locks.store_clock import read_store_clock_ms
 from reconciler.transaction.process import Clock, Process, is_dead
 
-#: beside the lock while somebody asks the store for its time
+#: the file beside the lock by which the store is asked for its time
 LOCK_CLOCK: Final = f"{LOCK_FILE}.clock"
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
-#: after breaking a stale lock: long enough for another who judged it stale too to have acted
+#: the wait after breaking a stale lock, so that another who broke it too has acted by then
 _SETTLE_S: Final = 1.0
-#: how long a holder expects to hold it before it beats again
+#: how long a holder expects to hold the lock before it renews it
 _LEASE_MS: Final = 5 * 60_000
 
 
@@ -36,7 +36,7 @@ class TableLock(Protocol):
         """Wait for the lock, hold it inside the block. Raises BusyError naming the owner."""
 
     def confirm(self) -> None:
-        """Raise BusyError when the lock is not ours any more; called before anything is published."""
+        """Raise BusyError when the lock is not ours any more; called before publishing."""
 
     def renew(self) -> None:
         """Write the lock anew, so that nobody takes its owner for dead. Without it do nothing."""
@@ -65,14 +65,14 @@ class NoLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockHolder:
-    """A lock that somebody has. ``owner`` is None when it is not one of ours (Hudi's are empty)."""
+    """Who holds a lock. ``owner`` is None when it is not one of ours (Hudi's are empty)."""
 
     path: str
     owner: Owner | None
     since_ms: int
 
     def describe(self, now_ms: int) -> str:
-        """Who has it and for how long, in one clause."""
+        """Return who has the lock and since when, for people."""
         holder = (
             str(self.owner) if self.owner else "a writer that left no name (Hudi's locks do not)"
         )
@@ -81,7 +81,7 @@ class LockHolder:
 
 
 def read_lock_holder(storage: Storage, path: str) -> LockHolder | None:
-    """Who holds the lock file, None when nobody does."""
+    """Return who holds the lock file, None when nobody does."""
     try:
         entry = storage.stat(path)
         if entry is None:
@@ -96,16 +96,16 @@ def read_lock_holder(storage: Storage, path: str) -> LockHolder | None:
 def is_holder_dead(
     holder: LockHolder, *, process: Process, now_ms: int, store_ms: Callable[[], int]
 ) -> bool:
-    """Whether it is a lock of ours whose run is dead; arguments as of ``is_dead``."""
+    """Whether it is a lock of ours whose run is dead; arguments as for ``is_dead``."""
     return holder.owner is not None and is_dead(
         holder.owner, holder.since_ms, process=process, now_ms=now_ms, store_ms=store_ms
     )
 
 
 def break_lock(storage: Storage, holder: LockHolder) -> bool:
-    """Remove a lock if it is still the one that was looked at; True when it is gone.
+    """Remove a lock if it is still the one that was read, and return whether it was removed.
 
-    There is no compare-and-delete in a store: who breaks a lock must look again after taking it.
+    A store has no compare-and-delete, so whoever breaks a lock must read it again after taking it.
     """
     if read_lock_holder(storage, holder.path) != holder:
         return False
@@ -114,11 +114,11 @@ def break_lock(storage: Storage, holder: LockHolder) -> bool:
 
 
 class FileLock:
-    """One run's view of the lock file.
+    """The lock file as one run takes it.
 
-    ``expire_minutes`` is Hudi's own rule for everybody's locks; ours are also stale when their run
-    is dead. ``wait_s`` bounds the waiting; ``on_wait`` hears once per wait who has the lock, and
-    ``on_pause`` is called before every pause of it and may raise.
+    ``expire_minutes``: Hudi's own rule for all locks; ours are also stale when their run is dead.
+    ``wait_s`` bounds the wait. ``on_wait`` is told once per wait who has the lock. ``on_pause`` is
+    called before every pause, and may raise.
     """
 
     excludes_others = True
@@ -184,13 +184,13 @@ class FileLock:
         self._holding = True
 
     def _try_acquire(self) -> LockHolder | None:
-        """Take the lock; who has it when that fails, None when it is ours now."""
+        """Try to take the lock, and return who has it; None when it is ours now."""
         if self._create():
             return None
         held = read_lock_holder(self._storage, self._path)
         if held is None:
             return self._retry()
-        if self._is_ours(held):  # the store said no to a creation that it had done
+        if self._is_ours(held):  # the store denied a creation that it had done
             return None
         if not self._is_stale(held) or not break_lock(self._storage, held) or not self._create():
             return held
@@ -199,7 +199,7 @@ class FileLock:
         return None if self._is_ours(now) else now or held
 
     def _retry(self) -> LockHolder | None:
-        """Once more after a lock went away under our eyes."""
+        """Try once more after the lock that was in the way disappeared."""
         return (
             None
             if self._create()
@@ -232,7 +232,7 @@ class FileLock:
         )
 
     def _is_stale(self, holder: LockHolder) -> bool:
-        """By two clocks, of which the one that is behind counts: the lock is another host's."""
+        """Whether it has expired by our clock and by the store's: it may be another host's lock."""
         times = (self._clock.now_ms, self._read_store_clock_ms)
         if all(is_lock_expired(holder.since_ms, time(), self._expire_minutes) for time in times):
             return True
@@ -258,7 +258,7 @@ class FileLock:
 def locate_lock(
     folder: str, table: Storage, open_storage: Callable[[str], Storage]
 ) -> tuple[Storage, str]:
-    """The storage and path of a lock file: in a folder of the table, or anywhere if absolute."""
+    """Return the storage and path of a lock file; ``folder``: in the table, or absolute."""
     if folder.startswith("/") or "://" in folder:
         return open_storage(folder), lock_path("")
     return table, lock_path(folder)

@@ -1,7 +1,7 @@
-"""The time as a store has it: what the times of its files are compared with.
+"""Read the time from the store that stamps heartbeats and locks.
 
-The clocks of two hosts may differ by more than the pause after which a run counts as dead. The
-store stamps the beats of both, so it is asked for the time, too: by a file that is written now.
+The clocks of two hosts may differ by more than the time after which a run counts as dead. The store
+stamps the heartbeats of both, so it is asked for the time too, by a file that is written now.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLOCK_FILE: Final = f"{MARKER_FOLDER}/reconciler.clock"
 
 
 def read_store_clock_ms(storage: Storage, path: str = CLOCK_FILE) -> int:
-    """Epoch milliseconds; 0, before every beat, where the store does not tell.
+    """Return epoch milliseconds; 0, which is before every heartbeat, where the store does not tell.
 
     Writes the file at ``path`` and deletes it. Raises StorageError.
     """

@@ -1,4 +1,4 @@
-"""The metadata table during a clean: told before the clean completes, compared with disk after."""
+"""Prepare the metadata table's part of a clean, and compare it with the disk afterwards."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedFiles:
-    """What a clean removes: names by partition, and the partitions whose folder goes too."""
+    """The files that a clean removes, by partition, and the partitions whose folder goes too."""
 
     files: Mapping[str, Collection[str]]
     partitions: Collection[str]
 
 
 def check_syncable(properties: TableProperties) -> None:
-    """Raises UnsupportedError or BusyError when a clean could not keep the metadata table right."""
+    """Raise UnsupportedError or BusyError when a clean could not update the metadata table."""
     decide_sync(
         Action.CLEAN, properties.metadata_partitions, properties.metadata_partitions_inflight
     )
@@ -45,9 +45,9 @@ def prepare_clean_sync(
     completed: str,
     cleaned: CleanedFiles,
 ) -> MetadataSync | None:
-    """What has to be written, None when the table has no live metadata table.
+    """Return what has to be written, None when the table has no live metadata table.
 
-    Raises FormatError or UnsupportedError when the metadata table can't be written.
+    Raises FormatError or UnsupportedError when the metadata table cannot be written.
     """
     if not properties.metadata_partitions:
         return None
@@ -65,9 +65,9 @@ def prepare_clean_sync(
 def find_missing_files(
     storage: Storage, properties: TableProperties, timeline: Timeline, partitions: Iterable[str]
 ) -> dict[str, list[str]]:
-    """What the metadata table lists in these partitions although it is not on disk.
+    """Return the files that the metadata table lists in some partitions and that are not on disk.
 
-    Files on disk that it does not list are no difference: those of pending and failed writes.
+    Files on disk that it does not list may be those of pending and failed writes.
     """
     if not properties.metadata_partitions:
         return {}
@@ -81,7 +81,7 @@ def find_missing_files(
 
 
 def describe_missing_files(found: Mapping[str, Collection[str]]) -> tuple[Note, ...]:
-    """A sentence a partition."""
+    """Return a note for each partition."""
     return tuple(
         Note(
             "metadataListing",

@@ -1,4 +1,4 @@
-"""The metadata table during a rewrite: what it must be told, what must go, what it says after."""
+"""Prepare the metadata table's part of a rewrite, drop its partitions, and check its listing."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ _SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 def find_indexed_columns(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> tuple[str, ...]:
-    """The columns whose ranges every new file must tell, names with dots into structs; often none.
+    """Return the columns whose ranges every new file has to record; often none.
 
-    Only those that files of the table's schema have. Raises FormatError, UnsupportedError.
+    Names have dots into structs. Only columns of the table's schema that are stored in files count.
+    Raises FormatError, UnsupportedError.
     """
     if not properties.metadata_partitions:
         return ()
@@ -80,17 +81,14 @@ def prepare_rewrite_sync(  # noqa: PLR0913
     instant_ms: int,
     added: Mapping[str, Sequence[WrittenFile]],
 ) -> SyncPlan:
-    """What the metadata table must be told of new files, and which partitions of it must go.
+    """Return what the metadata table has to be given of new files, and which partitions must go.
 
-    ``instant`` must be pending on the data ``timeline``; ``completed``: completion time of the
-    metadata table's deltacommit (version 8 on), before the data instant's; ``parse_instant_ms``: the
-    instant in milliseconds since 1970, read in the timeline's zone; ``added``: partition path (""
-    of a table without partitions) -> its new files, which are on storage.
-
-    Then, under the same lock: ``drop_partitions(storage, properties, sync.drops)`` where there are
-    any, ``metadata.write_sync(storage, sync.sync)``, and only then the data instant completes.
-    Raises FormatError, UnsupportedError; StaleError when the instant is not pending; BusyError when
-    a partition must go while another write is pending.
+    ``instant``: pending on the data ``timeline``. ``completed``: completion time of the metadata
+    table's deltacommit (version 8 on), before the data instant's. ``instant_ms``: the instant in
+    epoch milliseconds, read in the timeline's zone. ``added``: partition path ("" of a table
+    without partitions) -> its new files, which are on storage. ``metadata.sync`` applies the
+    result. Raises FormatError, UnsupportedError; StaleError when the instant is not pending;
+    BusyError when a partition must go while another write is pending.
     """
     if not properties.metadata_partitions:
         return SyncPlan()
@@ -112,7 +110,7 @@ def drop_partitions(
 ) -> TableProperties:
     """Take metadata partitions out of the table's properties, then delete their folders.
 
-    Gives the properties as they are then. As HoodieTableConfig.update goes: the backup is there
+    Returns the properties as they are then. As HoodieTableConfig.update goes: the backup is there
     while the file is replaced. Safe to stop anywhere and to do again: a folder that the properties
     don't list is read by nobody. The caller holds the table's lock. Raises UnsupportedError for a
     partition that no writer builds anew by itself, FormatError, StorageError.
@@ -130,7 +128,7 @@ def drop_partitions(
 
 
 def add_partitions(storage: Storage, names: Collection[str], *, defined: str | None) -> None:
-    """List metadata partitions in the table's properties, at one moment; they are there already.
+    """List metadata partitions that are there already in the table's properties, at one moment.
 
     ``defined``: the path of the index definitions, which properties without it get too. Safe to
     stop anywhere. The caller holds the table's lock. Raises FormatError, StorageError.
@@ -148,10 +146,10 @@ def add_partitions(storage: Storage, names: Collection[str], *, defined: str | N
 
 
 def find_leftover_partitions(storage: Storage, properties: TableProperties) -> tuple[str, ...]:
-    """Folders of dropped metadata partitions that are still there, for ``drop_metadata_partitions``.
+    """Return dropped metadata partitions whose folders are still there.
 
-    None while any write but the caller's own clustering is pending: a Hudi writer makes the folder
-    of an index long before it lists it, and removes itself what it finds there
+    There are none while any write but the caller's own is pending: a Hudi writer makes the folder
+    of an index long before it lists it, and itself removes what it finds there
     (HoodieBackedTableMetadataWriter.initializeFileGroups).
     """
     if not properties.metadata_partitions:
@@ -172,10 +170,10 @@ def find_listing_differences(
     timeline: Timeline,
     added: Mapping[str, Sequence[WrittenFile]],
 ) -> dict[str, list[str]]:
-    """How the metadata table's listing differs from new files and disk: partition -> file names.
+    """Return where the metadata table's listing is wrong: partition -> file names.
 
-    For after the commit, with a timeline that shows it: a new file that is not listed with its
-    size, and what is listed in its partition but not on disk. Empty when all is right.
+    It is called after the commit, with a timeline that shows it. Wrong is a new file that is not
+    listed with its size, and a listed file in its partition that is not on disk.
     """
     if not properties.metadata_partitions:
         return {}
@@ -211,7 +209,7 @@ def _open_listing(
 
 
 def read_record_keys(storage: Storage, path: str, size: int) -> Iterator[Any]:
-    """The record keys of a base file, a batch at a time."""
+    """Yield the record keys of a base file, a batch at a time."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -228,7 +226,7 @@ def read_record_keys(storage: Storage, path: str, size: int) -> Iterator[Any]:
 def _filter_stored(
     columns: Sequence[str], storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> tuple[str, ...]:
-    """Those of the columns that base files have: others may have been dropped from the table."""
+    """Return those columns that base files have: others may have been dropped from the table."""
     from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema  # noqa: PLC0415
     from reconciler.file_slices.merge.ordering import find_type  # noqa: PLC0415
 
@@ -249,7 +247,7 @@ def _filter_stored(
 def read_newest_schema(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> tuple[str, str] | None:
-    """The table's Avro schema as the newest write says it, and the file that does."""
+    """Return the table's Avro schema as the newest write records it, and the path of that file."""
     for instant in reversed(timeline.commits):
         file = timeline.find_file(instant.requested, instant.action, instant.state)
         if file is None:
@@ -264,7 +262,7 @@ def read_newest_schema(
 
 
 def _unlist_partitions(storage: Storage, gone: Collection[str]) -> None:
-    """The list of live partitions without some, in a file that is whole at every moment."""
+    """Take partitions out of the list of live ones, in a file that is whole at every moment."""
     before = _read_properties(storage)
     kept = sorted(_parse_live_partitions(parse_java_properties(before, PROPERTIES)) - set(gone))
     _replace_properties(storage, before, replace_value(before, _LIVE, ",".join(kept), PROPERTIES))
@@ -283,7 +281,7 @@ def _replace_properties(storage: Storage, before: bytes, after: bytes) -> None:
 
 
 def _read_properties(storage: Storage) -> bytes:
-    """The file's bytes, or its backup's where a writer died while it replaced the file."""
+    """Return the file's bytes, or its backup's where a writer died while it replaced the file."""
     problem: FormatError | NotFoundError | None = None
     for path in (PROPERTIES, _BACKUP):
         try:
@@ -298,7 +296,7 @@ def _read_properties(storage: Storage) -> bytes:
 
 
 def _delete_folder(storage: Storage, folder: str) -> None:
-    """A metadata partition's files, then its folder; a metadata partition has no folders in it."""
+    """Delete a metadata partition's files, then its folder; it has no folders in it."""
     try:
         entries = storage.list(folder)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""The metadata table during a write of rows: told of it before it completes."""
+"""Prepare the metadata table's part of a write of rows."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _KEYS_AT_ONCE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteChanges:
-    """What a write has done, as files.
+    """The files that a write adds and replaces.
 
     ``added``: partition path ("" of a table without partitions) -> its new files, which are on
     storage. ``previous``: path of a new file -> the one that it follows in its file group.
-    ``replaced``: files of file groups that are gone with the write. ``columns``: those whose ranges
-    the index knows; ``types``: Arrow types of all columns of the new files; ``rewritten_partitions``: partitions
-    of which the new files hold all rows.
+    ``replaced``: files of file groups that the write replaces. ``columns``: those whose ranges the
+    index holds. ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``:
+    those of which the new files hold all rows.
     """
 
     added: Mapping[str, Sequence[WrittenFile]]
@@ -58,7 +58,7 @@ def prepare_write_sync(  # noqa: PLR0913
     completed: str,
     instant_ms: int,
 ) -> SyncPlan:
-    """What the metadata table must be told of a write, and which partitions of it must go.
+    """Return what the metadata table has to be given of a write, and which partitions must go.
 
     As ``prepare_rewrite_sync``, whose errors it raises; what to do then is said there.
     """

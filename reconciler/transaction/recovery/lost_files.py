@@ -1,8 +1,8 @@
-"""Files that completed writes have made and that are gone: what is lost must not be made final.
+"""Find files that completed writes made and that are gone, before a rewrite makes the loss final.
 
-Without its newest base file a file group shows an older one, whose rows are out of date, and
-without a log file rows that were changed since. A reader with the metadata table fails on it;
-rewriting the slice would leave nothing by which anybody could find out.
+Without its newest base file a file group shows an older one, whose rows are out of date. Without a
+log file it shows rows as they were before a change. A reader with the metadata table fails on such
+a group. Once its slice is rewritten nobody can find the loss.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from reconciler.storage.api import Storage
 
 _WANTED: Final = CommitProjection(stat_fields=(("path", TEXT),))
-#: reading waits for the store
+#: files that are read at a time, since reading waits for the store
 _AT_ONCE: Final = 8
 
-#: what a person can do about it
+#: what a person can do about a lost file
 REMEDY: Final = "restore it from a copy, or roll that write back with Hudi"
 
 #: partition and file id
@@ -45,11 +45,11 @@ FileGroup = tuple[str, str]
 def find_lost_files(
     storage: Storage, properties: TableProperties, state: TableState, groups: Iterable[FileGroup]
 ) -> dict[FileGroup, str]:
-    """The name of a file for every group that lacks one of its newest slice, or has lost that.
+    """Return the name of a lost file for every group that lacks one of its newest slice.
 
-    Reads the completed writes of the active timeline after the oldest of the slices; what the
-    archive holds alone is not looked for. Raises FormatError, StorageError, and NotFoundError where
-    the timeline has moved on.
+    Reads the completed writes of the active timeline after the oldest of the slices. Files whose
+    writes are archived are not looked for. Raises FormatError, StorageError, and NotFoundError
+    where the timeline has changed.
     """
     slices = _find_newest_slices(groups, state)
     first = min(slices.values(), default="")
@@ -99,7 +99,7 @@ def explain_lost_files(
 
 
 def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[FileGroup, str]:
-    """When the newest base file that is there was written, by file group; "" without one.
+    """Return when the newest base file that is there was written, by file group; "" without one.
 
     Files of pending writes do not count.
     """
@@ -117,7 +117,7 @@ def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[
 
 
 def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -> FileGroup | None:
-    """The file group of a file that belongs to the slice that is there, or to a newer one."""
+    """Return the file group of a file of the slice that is there, or of a newer one."""
     parsed = BaseName.parse(name) or LogName.parse(name)
     if parsed is None:
         return None
@@ -127,7 +127,7 @@ def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -
 
 
 def _find_listed(state: TableState, asked: set[str]) -> set[str]:
-    """Which of some paths of files are listed."""
+    """Return those of some paths that are listed."""
     files = state.files
     names = to_string_array([path.rpartition("/")[2] for path in asked])
     found = np.flatnonzero(to_numpy_bools(pc.is_in(files.name, value_set=names)))

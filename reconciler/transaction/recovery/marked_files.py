@@ -1,4 +1,4 @@
-"""Data files by their markers: what an attempt at a write may have left, and how it goes away."""
+"""List and remove the data files that an attempt at a write left, by their markers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.transaction.paths import LARGEST_CALL, resolve_path
 
 
 def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
-    """Partition and name of every data file that a marker of an instant names, sorted.
+    """Return partition and name of every data file that a marker of an instant names, sorted.
 
     Raises FormatError for markers that cannot be read.
     """
@@ -35,7 +35,9 @@ def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
 def remove_marked_files(
     storage: Storage, instant: str, keep: Collection[tuple[str, str]] = ()
 ) -> list[tuple[str, str]]:
-    """Delete the marked base files of an instant but those to keep; gives what was there.
+    """Delete the marked base files of an instant, and return those that were there.
+
+    ``keep``: files that stay.
 
     Raises StorageError when one stays.
     """
@@ -50,9 +52,9 @@ def remove_marked_files(
 def list_present_marked_files(
     storage: Storage, instant: str, *, excluding: Collection[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Marked base files of an instant that are there, but for some; sorted.
+    """Return the marked base files of an instant that are there, sorted, without ``excluding``.
 
-    Lists the partitions of those that are asked for. Raises StorageError, FormatError.
+    Lists their partitions. Raises StorageError, FormatError.
     """
     asked: dict[str, list[str]] = {}
     for partition, name in list_marked_files(storage, instant):
@@ -66,7 +68,7 @@ def list_present_marked_files(
 
 
 def remove_files(storage: Storage, files: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Delete files given by partition and name; gives what was there. Raises StorageError."""
+    """Delete files by partition and name, and return those that were there; raises StorageError."""
     listed = list(files)
     there = []
     for start in range(0, len(listed), LARGEST_CALL):
@@ -97,16 +99,16 @@ def remove_markers(storage: Storage, instant: str) -> None:
 def read_committed_files(
     storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
 ) -> set[tuple[str, str]]:
-    """The files that a completed write names, by partition and name."""
+    """Return the files that a completed write names, by partition and name."""
     return set(_read_touched(storage, properties, timeline, done).files)
 
 
 def remove_uncommitted_files(
     storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
 ) -> None:
-    """Delete a completed write's base files that it does not name, marked or not.
+    """Delete the base files of a completed write that it does not name, marked or not.
 
-    The partitions that it names are listed. Raises StorageError.
+    Lists the partitions that it names. Raises StorageError.
     """
     touched = _read_touched(storage, properties, timeline, done)
     there = [
@@ -128,19 +130,19 @@ def _read_touched(
 
 
 def is_written_by(name: str, instant: str) -> bool:
-    """Whether a base file is of an instant: nothing else is ever removed by marker."""
+    """Whether an instant wrote a base file: nothing else is ever removed by marker."""
     found = BaseName.parse(name)
     return found is not None and found.instant == instant
 
 
 def parse_file_group(name: str) -> str | None:
-    """The file group of a data file, None where the name is none of a data file."""
+    """Return the id of a data file's file group, None where the name is not that of a data file."""
     base, log = BaseName.parse(name), LogName.parse(name)
     return base.file_id if base else log.file_id if log else None
 
 
 def _walk_files(storage: Storage, root: str, folder: str = "") -> Iterator[tuple[str, str]]:
-    """Folder, relative to the root, and name of every file."""
+    """Yield the folder, relative to the root, and the name of every file."""
     for entry in _list(storage, f"{root}/{folder}" if folder else root):
         if not entry.is_folder:
             yield folder, entry.name
@@ -149,7 +151,7 @@ def _walk_files(storage: Storage, root: str, folder: str = "") -> Iterator[tuple
 
 
 def _walk_folders(storage: Storage, root: str) -> Iterator[str]:
-    """The root and every folder below it that is there."""
+    """Yield the root and every folder below it."""
     try:
         entries = storage.list(root)
     except NotFoundError:
@@ -171,7 +173,7 @@ def _read_lines(storage: Storage, path: str) -> list[str]:
     try:
         return [line for line in storage.read(path).decode().splitlines() if line]
     except UnicodeDecodeError:
-        raise FormatError(path, "is no list of markers") from None
+        raise FormatError(path, "is not a list of markers") from None
 
 
 def _split_path(path: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Taking a pending instant of ours back, as if it had never been announced."""
+"""Withdraw a pending instant of ours, as if it had never been announced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.transaction.session import TableSession
 
 
 def withdraw_instant(session: TableSession, instant: str, action: Action) -> None:
-    """Take everything back: the metadata table's record, files, markers, at last the instant.
+    """Remove everything of an instant: its metadata sync, files, markers and at last its own files.
 
     In this order a stop in between leaves a pending instant, which the next run undoes. The table's
     lock is held. Raises StorageError, FormatError.
@@ -34,9 +34,10 @@ def withdraw_instant(session: TableSession, instant: str, action: Action) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawalResult:
-    """``removed``: files that went. ``unnamed``: files that nobody has named, in whose way it is.
+    """What came of a withdrawal that may only remove named files.
 
-    With such the instant is pending still.
+    ``removed``: files that were removed. ``unnamed``: files that nobody has named; where there are
+    any the instant is still pending.
     """
 
     removed: Sequence[tuple[str, str]] = ()
@@ -46,10 +47,10 @@ class WithdrawalResult:
 def withdraw_named_files(
     session: TableSession, instant: str, action: Action, named: Collection[tuple[str, str]]
 ) -> WithdrawalResult:
-    """As ``withdraw_instant``, and no file goes but the named ones of the instant.
+    """Withdraw an instant as ``withdraw_instant``, but remove no file except the named ones.
 
-    A file that came meanwhile would be read once nothing on the timeline speaks against it: it is
-    looked for before the first delete, and before the instant goes. Raises StorageError,
+    A file that came meanwhile would be read once its instant is not on the timeline. So such files
+    are looked for before the first delete, and again before the instant goes. Raises StorageError,
     FormatError.
     """
     removed: list[tuple[str, str]] = []
@@ -66,14 +67,14 @@ def withdraw_named_files(
 
 
 def remove_attempt(storage: Storage, instant: str) -> None:
-    """Remove what attempts at a pending write of ours have left beside the timeline."""
+    """Remove what attempts at a pending write of ours left: metadata sync, files and markers."""
     _remove_metadata_sync(storage, instant)
     remove_marked_files(storage, instant)
     remove_markers(storage, instant)
 
 
 def _remove_metadata_sync(storage: Storage, instant: str) -> None:
-    """Remove what the metadata table was told, and what is left of partitions that it lost."""
+    """Remove what was written to the metadata table, and what is left of dropped partitions."""
     properties = load_properties(storage)
     if properties.metadata_partitions:
         opened = open_metadata_table(
@@ -88,10 +89,10 @@ def _remove_metadata_sync(storage: Storage, instant: str) -> None:
 
 
 def remove_withdrawn_attempt(storage: Storage, instant: str) -> None:
-    """As ``remove_attempt``, of an instant that somebody has taken off the timeline.
+    """Remove what is left of an instant that another writer has taken off the timeline.
 
-    Its data files go whatever becomes of the rest: once the timeline begins after it they would be
-    read. Log files of the metadata table that hold another instant's blocks too stay.
+    Its data files are removed whatever becomes of the rest: once the timeline begins after it they
+    would be read. Log files of the metadata table that also hold blocks of another instant stay.
     """
     try:
         remove_attempt(storage, instant)
