@@ -92,9 +92,12 @@ def _observe(
         state = add_recent_writes(storage, state, with_footers=with_simulation)
     if not spec.queries:
         return state
-    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415 (few specs have queries)
+    from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
+    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
 
-    return add_forecast_input(storage, spec, state, only_max_scan=not with_predictions)
+    return add_forecast_input(
+        storage, spec, state, choose_samples, only_max_scan=not with_predictions
+    )
 
 
 def plan(  # noqa: PLR0913 (the options of a plan)
@@ -193,7 +196,7 @@ def advise(
 
     A table that cannot be read carries ``error``; the arguments are those of ``plan``.
     """
-    from reconciler.planners.prediction.advice import Advice, advise_table  # noqa: PLC0415 (pyarrow)
+    from reconciler.planners.prediction.advice import Advice  # noqa: PLC0415 (pyarrow)
     from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
     observed_ms = runtime.to_epoch_ms(now or runtime.now())
@@ -216,6 +219,33 @@ def advise(
         wait_s=_REFRESH_WAIT_S,
     )
     return tuple(advice for _, advice in found)
+
+
+def advise_table(
+    storage: Storage, spec: TableSpec, *, observed_ms: int, max_rows: int | None = None
+) -> Advice:
+    """Return the layout and index columns that the queries of a spec need; the spec has some.
+
+    Reads footers, or their entries in indexes, and a sample of at most ``max_rows`` rows. The same
+    files give the same advice. Raises StorageError, FormatError, UnsupportedError, BlockedError.
+    """
+    from reconciler.planners.picture import TablePicture  # noqa: PLC0415 (all of these: pyarrow)
+    from reconciler.planners.prediction import advice  # noqa: PLC0415
+    from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
+    from reconciler.state.observe import observe as observe_table  # noqa: PLC0415
+    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
+    from reconciler.state.sampling.row_sample import SampleLimits, read_sample  # noqa: PLC0415
+
+    rows = max_rows or advice.MAX_ROWS
+    state = observe_table(storage, advice.widen_spec(spec), observed_ms=observed_ms)
+    state = add_forecast_input(storage, replace(spec, clustering=None), state, choose_samples)
+    draft = advice.draft_advice(TablePicture(spec, state))
+    if draft.table is None:
+        return draft.advice
+    known = draft.forecast_input
+    requests, limits = draft.choose_samples(rows), SampleLimits(rows=rows)
+    sample = read_sample(storage, state.files, requests, known.columns, known.schema, limits)
+    return advice.finish_advice(draft, sample)
 
 
 def _plan_table(

@@ -23,8 +23,8 @@ from reconciler.hudi.metadata.record_encoder import RecordEncoder
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.table.properties import replace_value
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
 from reconciler.transaction.metadata.sync import open_record_index
 from tests.manual_clustering import add_milliseconds, to_epoch_ms
@@ -37,7 +37,7 @@ LONG_AGO = "20200101000000000"
 def read_newest_keys(storage, now_ms):
     """Yield partition path, name and keys of every newest base file."""
     state = observe(storage, None, observed_ms=now_ms)
-    for row in find_newest_bases(build_table_view(state)).tolist():
+    for row in find_newest_bases(state.view).tolist():
         path = state.files.partitions[state.files.partition[row]]
         name = state.files.name[row].as_py()
         data = storage.read(f"{path}/{name}" if path else name)

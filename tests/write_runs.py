@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
 from reconciler.transaction.recovery.dead_writes import undo_dead_writes
 from reconciler.transaction.session import RunContext
@@ -70,7 +70,7 @@ class WriteRuns:
         storage = open_storage(self.spec.path)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         found = []
-        for row in find_newest_bases(build_table_view(state)).tolist():
+        for row in find_newest_bases(state.view).tolist():
             path = state.files.partitions[state.files.partition[row]]
             name = state.files.name[row].as_py()
             table = pq.read_table(f"{self.spec.path}/{path}/{name}")

@@ -21,7 +21,6 @@ from reconciler.hudi.load import instant_file_path, load_properties, read_instan
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.requested_replace import RequestedReplace
 from reconciler.planners.compose import plan_table
-from reconciler.planners.protection import build_table_view
 from reconciler.plans.model import TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.render import words
@@ -89,7 +88,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
     zone = options.timezone or options.known_zone
     bare = TableSpec(name=name, path=location, timezone=zone)
     state = observe(storage, bare, observed_ms=options.now_ms)
-    view = build_table_view(state)
+    view = state.view
     seen = observe_retention(state, view, find_timeline_zone(bare, state))
     plan = plan_table(bare, state, options.now)
     declared = _choose_retention(bare, state, seen, options.now)

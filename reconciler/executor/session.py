@@ -183,9 +183,10 @@ def make_fresh_plan(
     state = observe(storage, spec, observed_ms=observed_ms, check_process=context.process.is_alive)
     planned, asked = state, spec
     if spec.queries and not clustered:
-        from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415 (few specs have queries)
+        from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
+        from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
 
-        planned = add_forecast_input(storage, spec, state, only_max_scan=True)
+        planned = add_forecast_input(storage, spec, state, choose_samples, only_max_scan=True)
     if clustered:
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
         planned, asked = replace(state, replaced=left), replace(spec, clustering=None)

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.files.view import FileView
 from reconciler.planners.clean import explanations
 from reconciler.planners.clean.planner import CleanDecision, plan_clean
 from reconciler.planners.drift import ExcessSlices, find_drift
-from reconciler.planners.protection import build_table_view
+from reconciler.planners.picture import TablePicture
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
 from reconciler.planners.recovery.resume_clean import plan_clean_resumes
@@ -49,7 +48,7 @@ from reconciler.plans.refusals import (
     refuse_incomplete_spec,
     warn_of_spec,
 )
-from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
+from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
@@ -73,6 +72,19 @@ class _CleanPart:
     is_removed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _TableParts:
+    """The plans of the parts of a table, and all their steps in the order of execution."""
+
+    window: ReaderWindow | None
+    clean: _CleanPart
+    forecast: Forecast | None
+    cluster: ClusterPlan | None
+    resumes: ClusteringResumes
+    index: IndexDecision | None
+    steps: tuple[Step, ...]
+
+
 def plan_table(
     spec: TableSpec, state: TableState, now: datetime, *, next_insert: NextInsert | None = None
 ) -> TablePlan:
@@ -82,134 +94,166 @@ def plan_table(
     """
     if now.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
+    picture = TablePicture(spec, state)
     blocked = refuse_by_state(spec, state, now)
-    view = build_table_view(state)
-    window = None if blocked else find_reader_window(spec, state, now)
-    cleaning = _CleanPart(is_removed=np.zeros(len(state.files), np.bool_))
-    if not blocked:
-        cleaning = _plan_clean_part(spec, state, now, view, window)
-    foreseen = None if blocked or state.forecast_input is None else _forecast(spec, state, view)
-    laid = (
-        None if blocked or spec.clustering is None else _plan_cluster(spec, state, view, foreseen)
-    )
-    resumes = _plan_clustering_resumes(spec, state, now)
-    found = find_drift(spec, state, cleaning.excess, laid.unclustered if laid else None)
-    pending: tuple[Step, ...] = () if blocked else (*resumes.steps, *plan_rollbacks(state))
-    steps = _order_steps(pending, cleaning.steps, laid)
-    indexed = None
-    if not blocked and spec.index is not None:
-        indexed = _plan_index(spec, state, steps, cleaning.is_removed)
-        steps = _insert_index_step(steps, indexed.step)
-    impact = _measure_impact(state, view, cleaning.is_removed, steps)
-    sized, unsized = _report_file_sizes(spec, state, view, next_insert)
+    parts = _plan_parts(picture, now, is_blocked=bool(blocked))
+    impact = _measure_impact(state, parts.clean.is_removed, parts.steps)
+    file_sizes, size_warnings = _report_file_sizes(picture, next_insert)
+    cluster_refusals = parts.cluster.refusals if parts.cluster else ()
     plan = TablePlan(
         name=spec.name,
         path=spec.path,
         spec=spec.document,
         spec_digest=compute_spec_digest(spec.document),
-        observed=_describe_state(spec, state, view),
-        drift=(
-            *(Finding(d.field, d.desired, d.actual, d.because) for d in found),
-            *(foreseen.findings if foreseen else ()),
-            *(indexed.drift if indexed else ()),
-        ),
-        steps=steps,
-        kept=cleaning.kept,
-        predictions=_choose_predictions(foreseen, laid),
+        observed=_describe_state(picture),
+        drift=_collect_drift(picture, parts),
+        steps=parts.steps,
+        kept=parts.clean.kept,
+        predictions=_choose_predictions(parts),
         impact=impact,
-        layout=laid.layout if laid else None,
-        file_sizes=sized,
+        layout=parts.cluster.layout if parts.cluster else None,
+        file_sizes=file_sizes,
         refusals=(
             *blocked,
-            *(laid.refusals if laid else ()),
-            *refuse_shrinking(window, impact),
+            *cluster_refusals,
+            *refuse_shrinking(parts.window, impact),
             *refuse_by_spec(spec),
         ),
-        warnings=(
-            *cleaning.warnings,
-            *(laid.warnings if laid else ()),
-            *(foreseen.warnings if foreseen else ()),
-            *(foreseen.sample_warnings if foreseen and laid and laid.step else ()),
-            *(indexed.warnings if indexed else ()),
-            *(*resumes.warnings, *warn_of_rollbacks(state)),
-            *(
-                note
-                for note in refuse_incomplete_spec(spec, state)
-                if note.rule not in _rule_names(blocked)
-            ),
-            *warn_of_spec(spec, state),
-            *unsized,
-        ),
+        warnings=(*_collect_warnings(picture, parts, blocked), *size_warnings),
     )
     return apply_policies(plan, spec, now)
 
 
-def _forecast(spec: TableSpec, state: TableState, view: FileView) -> Forecast:
-    from reconciler.planners.cluster.known_statistics import collect_statistics  # noqa: PLC0415 - few specs have queries
-    from reconciler.planners.prediction.forecast import forecast_queries  # noqa: PLC0415
-
-    return forecast_queries(
-        spec, state, view, collect_statistics(spec, state) if spec.clustering else None
+def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _TableParts:
+    """Plan every part of a table; a blocked table has no steps."""
+    spec, state = picture.spec, picture.state
+    resumes = _plan_clustering_resumes(picture, now)
+    if is_blocked:
+        return _TableParts(
+            window=None,
+            clean=_CleanPart(is_removed=np.zeros(len(state.files), np.bool_)),
+            forecast=None,
+            cluster=None,
+            resumes=resumes,
+            index=None,
+            steps=(),
+        )
+    window = find_reader_window(spec, state, now)
+    clean = _plan_clean_part(picture, now, window)
+    forecast = None if state.forecast_input is None else _forecast_queries(picture)
+    cluster = None if spec.clustering is None else _plan_cluster(picture, forecast)
+    steps = _order_steps((*resumes.steps, *plan_rollbacks(state)), clean.steps, cluster)
+    index = None
+    if spec.index is not None:
+        index = _plan_index(picture, steps, clean.is_removed)
+        steps = _insert_index_step(steps, index.step)
+    return _TableParts(
+        window=window,
+        clean=clean,
+        forecast=forecast,
+        cluster=cluster,
+        resumes=resumes,
+        index=index,
+        steps=steps,
     )
 
 
-def _choose_predictions(
-    foreseen: Forecast | None, laid: ClusterPlan | None
-) -> tuple[Mapping[str, Any], ...]:
-    """Return the predictions that match the plan: without a cluster step nothing changes."""
-    if foreseen is None:
-        return ()
+def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, ...]:
+    """Return where the table differs from its spec, part by part."""
+    unclustered = parts.cluster.unclustered if parts.cluster else None
     return (
-        foreseen.predictions if laid is not None and laid.step else foreseen.predictions_unchanged
+        *find_drift(picture.spec, picture.state, parts.clean.excess, unclustered),
+        *(parts.forecast.findings if parts.forecast else ()),
+        *(parts.index.drift if parts.index else ()),
     )
+
+
+def _collect_warnings(
+    picture: TablePicture, parts: _TableParts, blocked: tuple[Note, ...]
+) -> tuple[Note, ...]:
+    """Return the warnings of all parts, and those about the spec that no refusal repeats."""
+    spec, state = picture.spec, picture.state
+    has_cluster_step = parts.cluster is not None and parts.cluster.step is not None
+    refused = {note.rule for note in blocked}
+    return (
+        *parts.clean.warnings,
+        *(parts.cluster.warnings if parts.cluster else ()),
+        *(parts.forecast.warnings if parts.forecast else ()),
+        *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
+        *(parts.index.warnings if parts.index else ()),
+        *parts.resumes.warnings,
+        *warn_of_rollbacks(state),
+        *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),
+        *warn_of_spec(spec, state),
+    )
+
+
+def _choose_predictions(parts: _TableParts) -> tuple[Mapping[str, Any], ...]:
+    """Return the predictions that match the plan: without a cluster step nothing changes."""
+    if parts.forecast is None:
+        return ()
+    if parts.cluster is None or parts.cluster.step is None:
+        return parts.forecast.predictions_unchanged
+    return parts.forecast.predictions
+
+
+def _forecast_queries(picture: TablePicture) -> Forecast:
+    from reconciler.planners.prediction.forecast import (  # noqa: PLC0415 (few specs have queries)
+        forecast_queries,
+    )
+
+    return forecast_queries(picture)
 
 
 def _report_file_sizes(
-    spec: TableSpec, state: TableState, view: FileView, insert: NextInsert | None
+    picture: TablePicture, next_insert: NextInsert | None
 ) -> tuple[FileSizeReport | None, tuple[Note, ...]]:
     """Return the report on file sizes and warnings about what could not be read."""
-    if state.recent_writes is None:
+    if picture.state.recent_writes is None:
         return None, ()
-    from reconciler.planners.prediction.file_sizes import report_file_sizes, warn_of_writes  # noqa: PLC0415 - not at apply
+    from reconciler.planners.prediction.file_sizes import (  # noqa: PLC0415 (not at apply)
+        report_file_sizes,
+        warn_of_writes,
+    )
 
-    return report_file_sizes(spec, state, view, insert), warn_of_writes(state)
+    return report_file_sizes(picture, next_insert), warn_of_writes(picture.state)
 
 
-def _plan_cluster(
-    spec: TableSpec, state: TableState, view: FileView, foreseen: Forecast | None
-) -> ClusterPlan:
-    from reconciler.planners.cluster.cluster_plan import plan_cluster_step  # noqa: PLC0415 - few tables are clustered
+def _plan_cluster(picture: TablePicture, forecast: Forecast | None) -> ClusterPlan:
+    from reconciler.planners.cluster.cluster_plan import (  # noqa: PLC0415 (few tables need it)
+        plan_cluster_step,
+    )
 
-    return plan_cluster_step(spec, state, view, foreseen)
+    if forecast is None:
+        return plan_cluster_step(picture)
+    return plan_cluster_step(picture, forecast.decision, forecast.sampled)
 
 
 def _plan_index(
-    spec: TableSpec, state: TableState, steps: tuple[Step, ...], is_removed: NDArray[np.bool_]
+    picture: TablePicture, steps: tuple[Step, ...], is_removed: NDArray[np.bool_]
 ) -> IndexDecision:
-    from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 - few tables are indexed
+    from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 (few tables need it)
 
-    return plan_index(spec, state, rewritten_groups(steps), is_removed)
+    return plan_index(picture, rewritten_groups(steps), is_removed)
 
 
-def _plan_clustering_resumes(
-    spec: TableSpec, state: TableState, now: datetime
-) -> ClusteringResumes:
+def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> ClusteringResumes:
     """Return the steps for pending clusterings; warn of foreign ones only if the spec clusters."""
-    if not state.pending_clusterings:
+    if not picture.state.pending_clusterings:
         return ClusteringResumes()
-    found = plan_clustering_resumes(state, now)
-    return found if spec.clustering else replace(found, warnings=())
+    found = plan_clustering_resumes(picture.state, now)
+    return found if picture.spec.clustering else replace(found, warnings=())
 
 
 def _order_steps(
-    pending: tuple[Step, ...], steps: tuple[Step, ...], laid: ClusterPlan | None
+    pending: tuple[Step, ...], steps: tuple[Step, ...], cluster: ClusterPlan | None
 ) -> tuple[Step, ...]:
     """Return the steps in execution order: resumes, rollbacks, clustering, clean.
 
     ``pending``: resumed clusterings and rollbacks; ``steps`` has the resumed cleans and the clean.
     """
     first = [step for step in steps if isinstance(step, ResumeStep)]
-    clustering = () if laid is None or laid.step is None else (laid.step,)
+    clustering = () if cluster is None or cluster.step is None else (cluster.step,)
     return (*first, *pending, *clustering, *steps[len(first) :])
 
 
@@ -221,22 +265,17 @@ def _insert_index_step(steps: tuple[Step, ...], index: IndexStep | None) -> tupl
     return (*first, index, *(step for step in steps if isinstance(step, CleanStep)))
 
 
-def _rule_names(notes: tuple[Note, ...]) -> set[str]:
-    return {note.rule for note in notes}
-
-
 def _plan_clean_part(
-    spec: TableSpec, state: TableState, now: datetime, view: FileView, window: ReaderWindow | None
+    picture: TablePicture, now: datetime, window: ReaderWindow | None
 ) -> _CleanPart:
-    retention = spec.retention
+    """Plan the pending cleans and the clean of a table's retention block."""
+    spec, state, retention = picture.spec, picture.state, picture.spec.retention
     nothing = np.zeros(len(state.files), np.bool_)
     if retention is None:
         return _CleanPart(warnings=_warn_of_unmanaged_cleans(state), is_removed=nothing)
     resumes = plan_clean_resumes(state, spec.concurrency, now, window)
     cutoff = _find_cutoff(spec, state, retention, now)
-    decision = plan_clean(
-        retention, state, cutoff=cutoff, resumed=resumes.rows, view=view, window=window
-    )
+    decision = plan_clean(retention, state, cutoff=cutoff, resumed=resumes.rows, window=window)
     warnings = (*resumes.warnings, *explanations.warn_of_resumes(retention, decision))
     cleaning = _CleanPart(
         steps=resumes.steps,
@@ -300,9 +339,9 @@ def _find_excess(decision: CleanDecision, cutoff: str | None) -> ExcessSlices | 
 
 
 def _measure_impact(
-    state: TableState, view: FileView, is_removed: NDArray[np.bool_], steps: tuple[Step, ...]
+    state: TableState, is_removed: NDArray[np.bool_], steps: tuple[Step, ...]
 ) -> Impact:
-    before, after = find_earliest_readable(state, view, is_removed)
+    before, after = find_earliest_readable(state, is_removed)
     return Impact(
         files_removed=int(is_removed.sum()),
         bytes_removed=int(state.files.size[is_removed].sum()),
@@ -312,9 +351,9 @@ def _measure_impact(
     )
 
 
-def _describe_state(spec: TableSpec, state: TableState, view: FileView) -> Observed:
+def _describe_state(picture: TablePicture) -> Observed:
+    state, view, small = picture.state, picture.view, picture.file_sizes.small
     files, timeline = state.files, state.timeline
-    small = (spec.files or FileSizes()).small
     is_read = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
     completed = [i.requested for i in timeline.instants if i.is_completed]
     return Observed(

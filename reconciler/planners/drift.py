@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from reconciler import units
+from reconciler.plans.model import Finding
 from reconciler.spec.model import Clustering, FileSizes, Policy, Retention, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.model import TableState
@@ -18,16 +18,6 @@ RETENTION_FIELDS = {
     Policy.FILE_VERSIONS: "retention.fileVersions",
 }
 _SECONDS = 14  # digits of an instant down to seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """One difference: the desired value, the actual value, and how it is known."""
-
-    field: str
-    desired: Any
-    actual: Any
-    because: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +59,7 @@ def find_drift(
     state: TableState,
     excess: ExcessSlices | None,
     unclustered: UnclusteredSlices | None = None,
-) -> tuple[Drift, ...]:
+) -> tuple[Finding, ...]:
     """Return every difference between a table and its spec.
 
     ``excess`` is None if no slice is past retention, ``unclustered`` if none is to be clustered.
@@ -87,13 +77,13 @@ def find_drift(
 
 def _find_layout_drift(
     clustering: Clustering, files: FileSizes, misfit: UnclusteredSlices
-) -> Iterator[Drift]:
+) -> Iterator[Finding]:
     if clustering.columns:
         yield from _find_order_drift(misfit)
     if misfit.small:
         partitions = f"{misfit.partitions} partition" + ("" if misfit.partitions == 1 else "s")
         is_or_are = "is" if misfit.small == 1 else "are"
-        yield Drift(
+        yield Finding(
             field="files.target",
             desired=files.target,
             actual=misfit.mean_bytes,
@@ -102,7 +92,7 @@ def _find_layout_drift(
         )
     above = clustering.when.overlap_above
     if misfit.overlap is not None and above is not None and misfit.overlap > above:
-        yield Drift(
+        yield Finding(
             field="clustering.when.overlapAbove",
             desired=above,
             actual=misfit.overlap,
@@ -110,19 +100,19 @@ def _find_layout_drift(
         )
 
 
-def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Drift]:
+def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Finding]:
     """Yield the difference in row order from the newest clustering, or that there is none."""
     declared, past = misfit.layout, misfit.past
     if past is None:
         because = "the table has not been clustered yet"
-        yield Drift(
+        yield Finding(
             field="clustering.columns",
             desired=list(declared.columns),
             actual=None,
             because=because,
         )
     elif past.layout is None:
-        yield Drift(
+        yield Finding(
             field="clustering.columns",
             desired=list(declared.columns),
             actual=None,
@@ -133,7 +123,7 @@ def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Drift]:
         for name in ("columns", "curve", "mapping"):
             desired, actual = getattr(declared, name), getattr(past.layout, name)
             if desired != actual:
-                yield Drift(
+                yield Finding(
                     field=f"clustering.{name}",
                     desired=list(desired) if name == "columns" else desired,
                     actual=list(actual) if name == "columns" else actual,
@@ -142,11 +132,11 @@ def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Drift]:
                 return
 
 
-def _describe_excess(retention: Retention, state: TableState, excess: ExcessSlices) -> Drift:
+def _describe_excess(retention: Retention, state: TableState, excess: ExcessSlices) -> Finding:
     slices = f"{excess.slices} file slice" + ("" if excess.slices == 1 else "s")
     files = f"{excess.files} file" + ("" if excess.files == 1 else "s")
     exceed = "exceeds" if excess.slices == 1 else "exceed"
-    return Drift(
+    return Finding(
         field=RETENTION_FIELDS[retention.policy],
         desired=retention.keep,
         actual=_measure_retention(retention, state, excess),
@@ -176,14 +166,14 @@ def _hours_between(earlier: str, later: str) -> int:
     return max(0, -int(-(end - start).total_seconds() // 3600))
 
 
-def _find_foreign_policy(retention: Retention, state: TableState) -> Drift | None:
+def _find_foreign_policy(retention: Retention, state: TableState) -> Finding | None:
     """Return the policy of another writer's last clean if it contradicts the spec."""
     for clean in reversed(state.cleans):
         if clean.is_blank or clean.policy is None or "reconciler.plan.digest" in clean.extra:
             continue
         if clean.policy == retention.policy.value:
             return None
-        return Drift(
+        return Finding(
             field="retention.policy",
             desired=retention.policy.value,
             actual=clean.policy,

@@ -19,9 +19,6 @@ from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
 from reconciler.state.model import PendingClusteringSlice, TableState
-from reconciler.state.slice_view import build_table_view
-
-__all__ = ["Protection", "build_table_view", "find_protection"]
 
 _NONE = -1
 
@@ -54,10 +51,9 @@ class Protection:
         return protected
 
 
-def find_protection(
-    state: TableState, view: FileView, window: ReaderWindow | None = None
-) -> Protection:
+def find_protection(state: TableState, window: ReaderWindow | None = None) -> Protection:
     """Return what protects each slice: savepoints, pending table services and readers."""
+    view = state.view
     pending = sorted(
         {op.instant for op in state.compactions} | {given.instant for given in state.clusterings}
     )
@@ -69,7 +65,7 @@ def find_protection(
         compaction=compaction,
         clustering=_protect_by_clustering(state, view, pending),
         is_compacted=is_compacted,
-        by_readers=find_slices_read(state, view, window),
+        by_readers=find_slices_read(state, window),
     )
 
 

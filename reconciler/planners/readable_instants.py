@@ -21,7 +21,7 @@ from reconciler.state.model import TableState
 
 
 def find_earliest_readable(
-    state: TableState, view: FileView, is_removed: NDArray[np.bool_]
+    state: TableState, is_removed: NDArray[np.bool_]
 ) -> tuple[str | None, str | None]:
     """Return the first completed write that is readable, before and after the removal.
 
@@ -29,22 +29,20 @@ def find_earliest_readable(
     next slice of its group, or the group's replacement, need the slice. Earlier removals are known
     from the completed cleans of the active timeline.
     """
-    found = _count_missing_slices(state, view, is_removed)
+    found = _count_missing_slices(state, is_removed)
     if found is None:
         return None, None
     writes, before, after = found
     return _first_uncovered(writes, before), _first_uncovered(writes, after)
 
 
-def find_readable_writes(
-    state: TableState, view: FileView
-) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+def find_readable_writes(state: TableState) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
     """Return the completed writes, oldest first, and whether the table is readable as of each.
 
     The rule is that of ``find_earliest_readable``. With savepoints, readable writes can precede
     unreadable ones.
     """
-    found = _count_missing_slices(state, view, np.zeros(len(state.files), np.bool_))
+    found = _count_missing_slices(state, np.zeros(len(state.files), np.bool_))
     if found is None:
         return (), np.zeros(0, np.bool_)
     writes, now, _after = found
@@ -58,13 +56,13 @@ def _first_uncovered(writes: list[str], covered: NDArray[np.int64]) -> str | Non
 
 
 def _count_missing_slices(
-    state: TableState, view: FileView, is_removed: NDArray[np.bool_]
+    state: TableState, is_removed: NDArray[np.bool_]
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]] | None:
     """Return the completed writes and how many slices a read as of each misses.
 
     The counts are for before and after the removal. None for a table without writes.
     """
-    writes = sorted({i.requested for i in state.timeline.commits})
+    writes, view = sorted({i.requested for i in state.timeline.commits}), state.view
     if not writes:
         return None
     gone = build_files(_list_removed_files(state), _base_extension(state.properties))

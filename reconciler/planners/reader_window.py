@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.plans.model import Impact, Note
 from reconciler.plans.refusals import find_timeline_zone, format_instant
 from reconciler.spec.model import TableSpec
@@ -87,15 +87,14 @@ class ReaderProtection:
     explain: Callable[[int], str]
 
 
-def find_slices_read(
-    state: TableState, view: FileView, window: ReaderWindow | None
-) -> ReaderProtection:
+def find_slices_read(state: TableState, window: ReaderWindow | None) -> ReaderProtection:
     """Return the slices that were written or superseded within the window.
 
     A slice is superseded when the next slice of its group, or the replacement of the group, is
     completed: at its completion time, or in version 6 when the completed file was written.
     Pending instants have superseded nothing.
     """
+    view = state.view
     if window is None:
         nothing = np.zeros(len(view), np.bool_)
         return ReaderProtection(

@@ -20,7 +20,6 @@ from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.planners.protection import build_table_view
 from reconciler.planners.readable_instants import find_readable_writes
 from reconciler.reader.model import SLICES
 from reconciler.state.model import CompletedClean, TableState
@@ -118,7 +117,7 @@ def pick_slices(
     seen = limit_state(state, limit)
     if only_base:
         return _select_newest_bases(seen)
-    return _select_merged_slices(build_table_view(seen))
+    return _select_merged_slices(seen.view)
 
 
 def find_newest_write(state: TableState, limit: ReadLimit = NO_LIMIT) -> str | None:
@@ -137,7 +136,7 @@ def check_readable(state: TableState, limit: ReadLimit) -> None:
     Known removals are those of cleans on the active timeline, including pending ones.
     """
     state = replace(state, cleans=(*state.cleans, *_list_pending_removals(state)))
-    writes, readable = find_readable_writes(state, build_table_view(state))
+    writes, readable = find_readable_writes(state)
     seen = [at for at, write in enumerate(writes) if _is_included(state, limit, write)]
     if not writes or (seen and readable[seen[-1]]):
         return
@@ -229,10 +228,8 @@ def _filter_files(files: TableFiles, mask: NDArray[np.bool_]) -> TableFiles:
     )
 
 
-def _select_newest_bases(state: TableState) -> SliceSelection:
-    """Return the newest base file of every group that is not replaced."""
-    files = state.files
-    view = build_table_view(state)
+    writes, readable = find_readable_writes(state)
+    seen = [at for at, write in enumerate(writes) if _is_included(state, limit, write)]
     is_base = files.kind == FileKind.BASE
     is_base &= (view.replaced == view.never_code)[files.group] if len(files) else is_base
     rows = np.flatnonzero(is_base)

@@ -27,7 +27,6 @@ from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder
 from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning
 from reconciler.state.footers import Footer, read_footers
-from reconciler.state.slice_view import build_table_view
 from reconciler.state.write_history import WriteHistory, read_write_history
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class _FactsReader:
 
     def _find_candidates(self) -> NDArray[np.int64]:
         """Return the rows of current base files in the partitions that the spec selects."""
-        files, view = self.state.files, build_table_view(self.state)
+        files, view = self.state.files, self.state.view
         out = find_excluded_partitions(self.state.partitions, self.clustering.partitions)
         known = set(self.state.partitions)
         is_in = np.array([p in known and p not in out for p in files.partitions], np.bool_)

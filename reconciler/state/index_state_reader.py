@@ -22,13 +22,14 @@ from reconciler.index.merge import FileKeys, find_missing
 from reconciler.index.model import FileIndex
 from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion, IndexVersions
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.hudi_column_stats import (
     HudiColumnStats,
     group_by_folder,
     read_hudi_column_stats,
 )
+from reconciler.state.incomplete_files import is_being_written
 from reconciler.state.index_state import IndexState
-from reconciler.state.observe import is_being_written
 from reconciler.state.schema import (
     add_table_columns,
     build_table_schema,
@@ -37,7 +38,6 @@ from reconciler.state.schema import (
     read_file_schema,
 )
 from reconciler.state.schema_versions import LATEST_SCHEMA_KEY, find_renamed_columns
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ def read_index_state(
     table has changed since it was listed, and FormatError for a file that is being written.
     """
     assert spec.index is not None, "the spec has an index block"
-    view = build_table_view(state)
+    view = state.view
     files = find_newest_bases(view)
     columns = _TableColumns.read(storage, properties, state, files)
     wanted, problems = columns.split(spec.index.columns)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Self
 
 from reconciler.hudi.files.table_files import TableFiles
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
 from reconciler.hudi.timeline.heartbeat import is_silent
@@ -140,9 +142,9 @@ class PendingWrite:
         return self.is_running is None and is_silent(self.beat_ms, now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TableState:
-    """A table at one moment.
+    """A table at one moment. It makes the view of its file slices once.
 
     ``partitions``: what a full scan reads, sorted (``""`` if not partitioned): the list of the
     metadata table if it is live, else the folders with a partition metafile.
@@ -189,6 +191,45 @@ class TableState:
     recent_writes: RecentWrites | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
+
+    @cached_property
+    def view(self) -> FileView:
+        """Return the file slices of the table, by the rules of its version."""
+        completions = self.completions
+        if self.table_version < LOGS_BY_COMPLETION:
+            completions = self.v6_completions if self.is_merge_on_read else {}
+        return build_view(
+            self.files,
+            self.timeline,
+            table_version=self.table_version,
+            completions=completions,
+            compactions={
+                (operation.partition, operation.file_id): operation.instant
+                for operation in self.compactions
+                if operation.action is Action.COMPACTION
+            },
+            replaced=self.replaced,
+        )
+
+    def with_facts(
+        self,
+        *,
+        clustering_facts: ClusteringFacts | None = None,
+        index_state: IndexState | None = None,
+        forecast_input: ForecastInput | None = None,
+        recent_writes: RecentWrites | None = None,
+    ) -> Self:
+        """Return the state with these facts added. The files are the same, so it keeps its view."""
+        found = replace(
+            self,
+            clustering_facts=clustering_facts or self.clustering_facts,
+            index_state=index_state or self.index_state,
+            forecast_input=forecast_input or self.forecast_input,
+            recent_writes=recent_writes or self.recent_writes,
+        )
+        if "view" in self.__dict__:
+            found.__dict__["view"] = self.view
+        return found
 
     @property
     def foreign_writes(self) -> tuple[Instant, ...]:

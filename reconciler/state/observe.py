@@ -7,7 +7,7 @@ need: replacecommits, cleans, savepoints and pending plans.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from time import sleep
 from typing import Final, Literal
@@ -36,14 +36,13 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import TableSpec
+from reconciler.state.incomplete_files import is_being_written
 from reconciler.state.model import CompletedClean, PendingWrite, TableState
 from reconciler.state.pending_writes import ProcessCheck, find_pending_instants, read_pending_writes
 from reconciler.state.timeline_reader import TimelineReader, list_clustering_slices
 from reconciler.storage.api import Storage
 
 _ATTEMPTS: Final = 4
-#: a file that was changed longer ago is no longer being written
-_WRITING_MS: Final = 10_000
 #: pause for a writer to finish a file; it grows with every attempt
 _PAUSE_S: Final = 0.1
 #: the first table version whose log files are attributed by completion time
@@ -87,17 +86,6 @@ def observe(
                 raise
             sleep(_PAUSE_S * attempt)
     raise AssertionError
-
-
-def is_being_written(storage: Storage, path: str, observed_ms: int) -> bool:
-    """Return whether a damaged file may just be incomplete, because Hudi writes it in place.
-
-    Source: HoodieStorage.createImmutableFileInPath, which uses a temporary name only on HDFS.
-    """
-    if not path.startswith(".hoodie/"):
-        return False
-    entry = storage.stat(path)
-    return entry is None or entry.modified_ms > observed_ms - _WRITING_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +180,13 @@ class _Observation:
         if spec.clustering is not None:
             from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
 
-            state = replace(
-                state, clustering_facts=read_clustering_facts(self.storage, properties, spec, state)
-            )
+            facts = read_clustering_facts(self.storage, properties, spec, state)
+            state = state.with_facts(clustering_facts=facts)
         if spec.index is not None:
             from reconciler.state.index_state_reader import read_index_state  # noqa: PLC0415
 
-            state = replace(
-                state, index_state=read_index_state(self.storage, properties, spec, state)
-            )
+            index_state = read_index_state(self.storage, properties, spec, state)
+            state = state.with_facts(index_state=index_state)
         return state
 
     def _read_touched(

@@ -12,7 +12,6 @@ from reconciler.layout.sizing.record_size import can_fit_size
 from reconciler.state.clustering_facts import ReadWarning, RecentWrites
 from reconciler.state.footer_sample import sample_footers
 from reconciler.state.model import TableState
-from reconciler.state.slice_view import build_table_view
 from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
 
@@ -30,11 +29,11 @@ def add_recent_writes(
     """
     found = _read_newest(storage, state)
     if with_footers and not can_fit_size(found.newest):
-        view = build_table_view(state)
+        view = state.view
         found = replace(
             found, footers=sample_footers(storage, measure_groups(view), newest_base_names(view))
         )
-    return replace(state, recent_writes=found)
+    return state.with_facts(recent_writes=found)
 
 
 def _read_newest(storage: Storage, state: TableState) -> RecentWrites:

@@ -155,12 +155,12 @@ def _layout_figures(spec: TableSpec, state: TableState, view: FileView) -> Parti
     # few specs have the block
     from reconciler.planners.cluster.candidates import find_candidates  # noqa: PLC0415
     from reconciler.planners.cluster.layout_figures import measure_layout  # noqa: PLC0415
-    from reconciler.planners.cluster.overlap import ColumnRanges  # noqa: PLC0415
+    from reconciler.planners.column_ranges import ColumnRanges  # noqa: PLC0415
 
     evidence, ranges = state.clustering_facts, None
     if evidence is not None and evidence.bounds is not None:
         ranges = ColumnRanges.build(evidence.bounds, evidence.rows)
-    return measure_layout(find_candidates(state, view), spec.files or FileSizes(), ranges)
+    return measure_layout(find_candidates(state), spec.files or FileSizes(), ranges)
 
 
 def _size_classes(found: PartitionFigures) -> tuple[SizeClass, ...]:

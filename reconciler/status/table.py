@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from reconciler.arrays import to_numpy_bools, to_string_array
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.layout.sizing.write_history import PastWrite
-from reconciler.planners.protection import build_table_view
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Concurrency, TableSpec
@@ -69,7 +68,7 @@ def table_status(
     """
     if state is None or plan.error is not None or plan.observed is None:
         return _unreadable_status(spec, plan)
-    view = build_table_view(state)
+    view = state.view
     is_read = (view.is_newest & view.is_live)[view.row_slice]
     sync, because = _sync_state(spec, plan)
     concurrency = spec.concurrency or Concurrency()

@@ -46,7 +46,6 @@ from reconciler.state.schema import (
     read_declared_schema,
 )
 from reconciler.state.schema_versions import SCHEMA_FOLDER
-from reconciler.state.slice_view import build_table_view
 from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
@@ -245,7 +244,7 @@ def _has_schema_versions(storage: Storage) -> bool:
 
 def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
     """The file groups and their newest base files; UnsupportedError where keys decide on groups."""
-    view = build_table_view(state)
+    view = state.view
     groups = measure_groups(
         view,
         compacting=[(one.partition, one.file_id) for one in state.compactions],

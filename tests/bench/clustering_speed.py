@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from reconciler.hudi.files.table_files import build_files
-from reconciler.planners.cluster.overlap import ColumnRanges
 from reconciler.planners.cluster.planner import plan_clustering
+from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.spec.model import Clustering, ClusteringBudget, ClusteringTrigger, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.model import TableState
@@ -60,7 +61,9 @@ def seconds(state: TableState, name: str, ranges: ColumnRanges) -> tuple[float, 
     spec = TableSpec(name="t", path="/t", clustering=asked)
     past = (PastClustering(instant=stamp(1), layout=DONE),) if "laid out" in name else ()
     started = time.process_time()
-    decision = plan_clustering(spec, state, past=past, ranges=ranges if "overlap" in name else None)
+    decision = plan_clustering(
+        spec, state, KnownStatistics(past=past, ranges=ranges if "overlap" in name else None)
+    )
     return time.process_time() - started, len(decision.groups)
 
 

@@ -17,6 +17,7 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.record_size import estimate_record_size
 from reconciler.planners.cluster.grouping import pack_next_fit
 from reconciler.planners.cluster.planner import plan_clustering
+from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -150,7 +151,9 @@ def unpacked(tmp_path_factory):
 def decided(scenario, folder):
     storage = open_storage(str(folder))
     spec = spec_of(scenario, folder)
-    return plan_clustering(spec, observe(storage, spec, observed_ms=0), past=past(storage))
+    return plan_clustering(
+        spec, observe(storage, spec, observed_ms=0), KnownStatistics(past=past(storage))
+    )
 
 
 def past(storage):
@@ -272,7 +275,9 @@ def test_what_hudi_packed_once_is_not_packed_again(unpacked):
     folder = unpacked(scenario)
     storage = open_storage(str(folder))
     spec = TableSpec(name="t", path=str(folder), clustering=Clustering(columns=()))
-    decision = plan_clustering(spec, observe(storage, spec, observed_ms=0), past=past(storage))
+    decision = plan_clustering(
+        spec, observe(storage, spec, observed_ms=0), KnownStatistics(past=past(storage))
+    )
 
     assert [] == by_us(decision)
     assert [

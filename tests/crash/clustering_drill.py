@@ -15,6 +15,7 @@ from reconciler.executor.result import ApplyResult
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.planners.cluster.planner import plan_clustering
+from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.plans.model import ClusterStep, ResumeStep
 from reconciler.plans.plan import Plan
 from reconciler.reader.model import ReadRequest
@@ -62,7 +63,7 @@ class ClusteringDrill(Drill):
         plan = reconciler.plan([self.spec], now=NOW)
         (table,) = plan.tables
         assert table.error is None
-        decision = plan_clustering(self.spec, self.state())
+        decision = plan_clustering(self.spec, self.state(), KnownStatistics())
         layout = decision.layout
         step = ClusterStep(
             columns=layout.columns,

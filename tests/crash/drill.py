@@ -19,7 +19,6 @@ from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import load_properties, load_timeline, read_instant_file
 from reconciler.hudi.timeline.clean import CleanMetadata
 from reconciler.hudi.timeline.instant import Action
-from reconciler.planners.protection import build_table_view
 from reconciler.plans.plan import Plan
 from reconciler.runtime import open_storage
 from reconciler.spec.load import load_specs
@@ -180,7 +179,7 @@ def _data_folders(table: Path) -> Iterator[tuple[str, list[str]]]:
 
 def list_newest_files(state: TableState) -> set[str]:
     """Files of every live group's newest visible slice: what a snapshot read opens."""
-    view = build_table_view(state)
+    view = state.view
     slices = view.is_newest & view.is_live
     rows = np.flatnonzero(slices[view.row_slice])
     names = view.files.name.to_pylist()

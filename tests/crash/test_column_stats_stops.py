@@ -13,7 +13,7 @@ import pytest
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.metadata.index_definitions import DEFINITIONS
 from reconciler.plans.plan import Plan
-from reconciler.state.slice_view import build_table_view, find_newest_logs
+from reconciler.state.current_files import find_newest_logs
 from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.column_stats import find_gaps, load_metadata, read_entries
 from tests.crash.clustering_drill import list_leftovers
@@ -119,7 +119,7 @@ def newest(it: IndexDrill) -> list[str]:
     """The files that a read of now opens."""
     state = it.state()
     assert state.index_state is not None
-    logs = find_newest_logs(build_table_view(state)) if state.table_version > 6 else []
+    logs = find_newest_logs(state.view) if state.table_version > 6 else []
     return [state.files.name[row].as_py() for row in [*state.index_state.files.tolist(), *logs]]
 
 

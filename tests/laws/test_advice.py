@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.planners.prediction.advice import advise_table
+from reconciler.api import advise_table
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
     LayoutTrial,

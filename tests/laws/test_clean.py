@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from reconciler.planners.clean.planner import plan_clean
 from reconciler.planners.compose import plan_table
-from reconciler.planners.protection import build_table_view
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.plans.document import dump_plan
 from reconciler.plans.plan import Plan
@@ -184,14 +183,10 @@ def first_readable(state, gone):
 def test_earliest_readable_instant_is_right(state, retention, cutoff):
     decision = plan_clean(retention, state, cutoff=cutoff)
     gone = removed(decision)
-    view = build_table_view(state)
 
     assert (first_readable(state, set()), first_readable(state, gone)) == find_earliest_readable(
-        state, view, decision.is_removed
+        state, decision.is_removed
     )
     later = cleaned(state, gone)
     nothing = np.zeros(len(later.files), np.bool_)
-    assert (
-        first_readable(state, gone)
-        == find_earliest_readable(later, build_table_view(later), nothing)[0]
-    )
+    assert first_readable(state, gone) == find_earliest_readable(later, nothing)[0]

@@ -15,10 +15,11 @@ from reconciler.hudi.files.table_files import build_files
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.planners.cluster.overlap import ColumnRanges
 from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
+from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.compose import plan_table
+from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.plans.document import compute_steps_digest
 from reconciler.plans.groups import empty_rewrites
 from reconciler.plans.model import ClusterStep, removal_steps, rewritten_groups
@@ -171,7 +172,7 @@ def as_plain_values(decision):
 @given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
 def test_every_slice_is_in_one_group_or_kept_with_a_reason(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
-    decision = plan_clustering(spec(clustering), state, ranges=ranges)
+    decision = plan_clustering(spec(clustering), state, KnownStatistics(ranges=ranges))
     found = decision.candidates
     members = [(path, file_id) for path, _, _, ids in groups_in(decision) for file_id in ids]
     ids = found.view.files.group_id.to_pylist()
@@ -192,7 +193,7 @@ def test_every_slice_is_in_one_group_or_kept_with_a_reason(state, clustering, se
 @given(sized_tables(), clusterings())
 def test_slices_are_the_newest_of_every_live_group(state, clustering):
     """The independent implementation of the laws of cleaning finds the same slices."""
-    decision = plan_clustering(spec(clustering), state)
+    decision = plan_clustering(spec(clustering), state, KnownStatistics())
     completions = None if state.table_version < 8 else state.completions
     expected = {}
     for group, slices in group_slices(state, completions).items():
@@ -216,7 +217,7 @@ def test_slices_are_the_newest_of_every_live_group(state, clustering):
 @given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
 def test_no_group_exceeds_the_limit_unless_it_is_one_slice(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
-    decision = plan_clustering(spec(clustering), state, ranges=ranges)
+    decision = plan_clustering(spec(clustering), state, KnownStatistics(ranges=ranges))
     found, budget = decision.candidates, clustering.budget
     for number, (_, outputs, size, ids) in enumerate(groups_in(decision)):
         rows = np.flatnonzero(decision.group_of == number)
@@ -234,7 +235,7 @@ def test_no_group_exceeds_the_limit_unless_it_is_one_slice(state, clustering, se
 @given(sized_tables(), clusterings())
 def test_files_of_pending_instants_are_not_rewritten(state, clustering):
     """Neither groups of a pending service nor log files of a pending write."""
-    decision = plan_clustering(spec(clustering), state)
+    decision = plan_clustering(spec(clustering), state, KnownStatistics())
     held = {(op.partition, op.file_id) for op in state.compactions}
     held |= {(given.partition, given.file_id) for given in state.clusterings}
     members = {(path, file_id) for path, _, _, ids in groups_in(decision) for file_id in ids}
@@ -272,8 +273,8 @@ def test_clustering_does_not_change_the_clean_of_its_plan(state, clustering, pol
 @LAW
 @given(piles(), clusterings(), st.randoms(use_true_random=False))
 def test_order_of_the_listing_does_not_matter(sizes, clustering, shuffle):
-    first = plan_clustering(spec(clustering), pile(sizes))
-    again = plan_clustering(spec(clustering), pile(sizes, shuffle=shuffle))
+    first = plan_clustering(spec(clustering), pile(sizes), KnownStatistics())
+    again = plan_clustering(spec(clustering), pile(sizes, shuffle=shuffle), KnownStatistics())
 
     assert as_plain_values(first) == as_plain_values(again)
 
@@ -353,10 +354,10 @@ def test_applied_clustering_is_not_planned_again(sizes, clustering, fixed):
     """A later commit satisfies afterCommits; only Hudi's own rule remembers nothing."""
     clustering = replace(clustering, when=ClusteringTrigger(small_file_share_above=0.0))
     record = RecordSize(fixed=fixed, per_row=1.0, because="")
-    first = plan_clustering(spec(clustering), now(sizes, []), sizes=record)
+    first = plan_clustering(spec(clustering), now(sizes, []), KnownStatistics(sizes=record))
     rest, past = applied(sizes, [], first, record, instant_at(2))
     second = plan_clustering(
-        spec(clustering), now(rest, past), sizes=record, past=memory(past, first)
+        spec(clustering), now(rest, past), KnownStatistics(sizes=record, past=memory(past, first))
     )
 
     assert [] == groups_in(second)
@@ -370,7 +371,9 @@ def test_runs_within_a_budget_end(sizes, clustering):
     record = RecordSize(fixed=5, per_row=1.0, because="")
     past, seen = [], ()
     for run in range(90):
-        decision = plan_clustering(spec(clustering), now(sizes, past), sizes=record, past=seen)
+        decision = plan_clustering(
+            spec(clustering), now(sizes, past), KnownStatistics(sizes=record, past=seen)
+        )
         if not len(decision.groups):
             break
         for number in range(len(decision.groups)):
@@ -388,7 +391,7 @@ def test_without_a_new_commit_nothing_is_planned(sizes, clustering):
     state = now(sizes, [])
     last = state.timeline.newest_time
     decision = plan_clustering(
-        spec(clustering), state, past=(PastClustering(instant=last, layout=None),)
+        spec(clustering), state, KnownStatistics(past=(PastClustering(instant=last, layout=None),))
     )
 
     assert [] == groups_in(decision)
@@ -399,7 +402,9 @@ def test_without_a_new_commit_nothing_is_planned(sizes, clustering):
 @given(piles(), endless)
 def test_packing_makes_fewer_files_in_every_group(sizes, budget):
     clustering = Clustering(columns=(), budget=budget)
-    for _, outputs, size, ids in groups_in(plan_clustering(spec(clustering), pile(sizes))):
+    for _, outputs, size, ids in groups_in(
+        plan_clustering(spec(clustering), pile(sizes), KnownStatistics())
+    ):
         assert outputs < len(ids)
         assert outputs == max(-(-size // TARGET), 1)
 
@@ -420,7 +425,9 @@ def test_files_with_disjoint_ranges_are_not_rewritten_again(found, above):
     sizes = {"a": [TARGET] * len(found)}
     bounds = {f"g{n:03d}-0": (low, low + width) for n, (low, width) in enumerate(found)}
     state = now(sizes, [])
-    first = plan_clustering(spec(clustering), state, ranges=of_bounds(state, bounds))
+    first = plan_clustering(
+        spec(clustering), state, KnownStatistics(ranges=of_bounds(state, bounds))
+    )
     record = RecordSize(fixed=0, per_row=1.0, because="")
     rest, past = applied(sizes, [], first, record, instant_at(2))
     for _, outputs, _, ids in groups_in(first):
@@ -431,7 +438,9 @@ def test_files_with_disjoint_ranges_are_not_rewritten_again(found, above):
             bounds[f"c000x{n:03d}-0"] = (cuts[n] + (0.01 if n else 0.0), cuts[n + 1])
     state = now(rest, past)
     second = plan_clustering(
-        spec(clustering), state, ranges=of_bounds(state, bounds), past=memory(past, first)
+        spec(clustering),
+        state,
+        KnownStatistics(ranges=of_bounds(state, bounds), past=memory(past, first)),
     )
 
     assert [] == groups_in(second)

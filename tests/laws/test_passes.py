@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from reconciler.hudi.files.table_files import build_files
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.planners.cluster.overlap import ColumnRanges
+from reconciler.planners.cluster.max_scan import MaxScanDemand
 from reconciler.planners.cluster.passes import build_pass_metadata
 from reconciler.planners.cluster.planner import plan_clustering
-from reconciler.planners.prediction.current_reads import MaxScanDemand
+from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -94,7 +95,9 @@ class World:
             if is_read
             else None
         )
-        decision = plan_clustering(spec, state, past=self.past, ranges=ranges, max_scan=scans)
+        decision = plan_clustering(
+            spec, state, KnownStatistics(past=self.past, ranges=ranges), max_scan=scans
+        )
         groups = decision.groups
         if not len(groups):
             return 0.0

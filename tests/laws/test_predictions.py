@@ -30,7 +30,7 @@ from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.observe import observe
 from reconciler.state.sampling import forecast_input
 from reconciler.state.sampling.model import RowSample
-from reconciler.state.sampling.row_sample import read_sample
+from reconciler.state.sampling.row_sample import SampleLimits, read_sample
 from reconciler.storage.open import open_storage
 from tests.measured_reads import measure_reads
 from tests.plain_tables import make_orders, write_table
@@ -106,7 +106,7 @@ def test_predicted_files_equal_the_rewrite_if_all_row_groups_are_sampled(
         spec = spec_of(path, curve, size // outputs + 1, tuple(queries))
         storage = open_storage(str(path))
         state = forecast_input.add_forecast_input(
-            storage, spec, observe(storage, spec, observed_ms=0)
+            storage, spec, observe(storage, spec, observed_ms=0), choose_samples
         )
         plan = plan_table(spec, state, NOW)
         before = measure_reads(storage, spec, list(path.glob("*.parquet")))
@@ -158,7 +158,9 @@ def test_files_beyond_the_maximum_are_split_like_in_the_rewrite(tmp_path):
     queries = ("x between 20 and 29", "x <= 50 and y < 0", "y > 1.5")
     spec = spec_of(path, "linear", size // outputs + 1, queries)
     storage = open_storage(str(path))
-    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(
+        storage, spec, observe(storage, spec, observed_ms=0), choose_samples
+    )
     plan = plan_table(spec, state, NOW)
     files = rewritten(storage, spec, state, plan, path)
     after = measure_reads(storage, spec, files)
@@ -179,7 +181,9 @@ def test_partitions_excluded_by_a_query_are_read_neither_before_nor_after(tmp_pa
     queries = ("dt = '2026-01-02'", "dt > '2026-01-02' and x < 10", "dt = '2027'")
     spec = spec_of(path, "kd-tree", 1 << 40, queries)
     storage = open_storage(str(path))
-    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(
+        storage, spec, observe(storage, spec, observed_ms=0), choose_samples
+    )
     plan = plan_table(spec, state, NOW)
 
     assert [2, 4, 0] == [one["filesBefore"] for one in plan.predictions]
@@ -192,7 +196,9 @@ def test_sample_respects_its_limit_and_is_deterministic(tmp_path):
     path = write_table(tmp_path / "t", parts, by="p")
     spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
     storage = open_storage(str(path))
-    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(
+        storage, spec, observe(storage, spec, observed_ms=0), choose_samples
+    )
     asked = choose_samples(spec, state)
 
     def read(most, rows=10_000):
@@ -202,8 +208,7 @@ def test_sample_respects_its_limit_and_is_deterministic(tmp_path):
             asked,
             ("x", "y"),
             state.forecast_input.schema,
-            max_groups=most,
-            max_rows=rows,
+            SampleLimits(groups=most, rows=rows),
         )
         return found.groups, len(found.rows), found.files.tolist(), found.rows.column("x")
 
@@ -222,14 +227,16 @@ def sampled_of_uneven_files(tmp_path, most):
         pq.write_table(pq.read_table(file), file, row_group_size=100)
     spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
     storage = open_storage(str(path))
-    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(
+        storage, spec, observe(storage, spec, observed_ms=0), choose_samples
+    )
     found = read_sample(
         storage,
         state.files,
         choose_samples(spec, state),
         ("x",),
         state.forecast_input.schema,
-        max_groups=most,
+        SampleLimits(groups=most),
     )
     return np.bincount(found.file, minlength=3).tolist(), found
 
@@ -258,7 +265,9 @@ def test_whole_rows_are_the_first_rows_of_some_row_groups(tmp_path):
         pq.write_table(pq.read_table(file), file, row_group_size=1000)
     spec = spec_of(path, "kd-tree", 1 << 40, ("customer < 10",), columns=("customer", "amount"))
     storage = open_storage(str(path))
-    state = forecast_input.add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
+    state = forecast_input.add_forecast_input(
+        storage, spec, observe(storage, spec, observed_ms=0), choose_samples
+    )
 
     def whole(most):
         return read_sample(
@@ -267,7 +276,7 @@ def test_whole_rows_are_the_first_rows_of_some_row_groups(tmp_path):
             choose_samples(spec, state),
             ("customer",),
             state.forecast_input.schema,
-            whole_rows=most,
+            SampleLimits(whole_rows=most),
         ).whole
 
     every, some = whole(40_000), whole(1600)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from reconciler.hudi.files.slices import keep_completed_slices, list_slices, select_merged_slices
 from reconciler.hudi.files.table_files import build_files
-from reconciler.planners.protection import build_table_view
 from reconciler.reader.file_schemas import find_evolved_instants, spell_types
 from reconciler.reader.incremental import find_commit_times, find_touched_slices, make_read_limit
 from reconciler.reader.slice_selection import ReadLimit, find_newest_write, pick_slices
@@ -77,7 +76,7 @@ def test_files_of_unfinished_writes_are_ignored(state, data):
 @given(tables())
 def test_without_unfinished_writes_slices_equal_the_view_of_one_partition(state):
     expected = []
-    view = build_table_view(state)
+    view = state.view
     for path in state.partitions:
         every = list_slices(view, path)
         done = keep_completed_slices(every, state.timeline, table_version=state.table_version)

@@ -28,8 +28,8 @@ from reconciler.layout.sizing.buckets import make_insert_workload
 from reconciler.layout.sizing.choose_rule import choose_rule
 from reconciler.layout.sizing.simulate_inserts import simulate_inserts
 from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
 from reconciler.writer.request import WriteMode
 from tests.selection import rounds
@@ -87,7 +87,7 @@ class Table(WriteRuns):
         storage = open_storage(self.spec.path)
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         found = defaultdict(list)
-        for row in find_newest_bases(build_table_view(state)).tolist():
+        for row in find_newest_bases(state.view).tolist():
             path = state.files.partitions[state.files.partition[row]]
             data = storage.read(f"{path}/{state.files.name[row].as_py()}")
             keys = pq.read_table(pa.BufferReader(data), columns=["id"]).column("id").to_pylist()

@@ -23,8 +23,8 @@ import reconciler
 from reconciler.errors import PlanError, RowsError
 from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import PROPERTIES, load_properties
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
 from reconciler.transaction.session import RunContext
 from reconciler.writer.local import LocalWriter
@@ -291,7 +291,7 @@ class History:
         state = observe(storage, None, observed_ms=self.clock.now_ms())
         names = self.schema().names
         seen: Counter[tuple[Any, ...]] = Counter()
-        for row in find_newest_bases(build_table_view(state)).tolist():
+        for row in find_newest_bases(state.view).tolist():
             folder = state.files.partitions[state.files.partition[row]]
             name = state.files.name[row].as_py()
             data = storage.read(f"{folder}/{name}" if folder else name)

@@ -13,7 +13,6 @@ from reconciler.hudi.files.slices import (
     select_latest_slices,
     select_merged_slices,
 )
-from reconciler.planners.protection import build_table_view
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.trees import unpack
@@ -46,7 +45,7 @@ def test_the_slices_are_those_of_hudis_view(table, tmp_path):
     expected = json.loads((TABLES / f"{table}.expected.json").read_text())
     view_by_hudi = expected["fsview"]
     state = observe(open_storage(str(tmp_path / table)), None, observed_ms=0)
-    view = build_table_view(state)
+    view = state.view
 
     assert set(view_by_hudi["partitions"]) == set(state.partitions)
     for path, answers in view_by_hudi["partitions"].items():

@@ -11,12 +11,12 @@ from reconciler.errors import StorageError
 from reconciler.hudi.load import load_properties
 from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.prediction.current_reads import measure_reads
-from reconciler.planners.protection import build_table_view
+from reconciler.planners.prediction.forecast import choose_samples
 from reconciler.spec.model import IndexColumns, Query, TableSpec
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
 from reconciler.state.sampling.file_statistics import FileStatisticsReader
 from reconciler.state.sampling.forecast_input import add_forecast_input
-from reconciler.state.slice_view import find_newest_bases
 from reconciler.storage.open import open_storage
 from tests.plain_tables import make_orders, write_table
 from tests.published_indexes import publish_index
@@ -38,8 +38,8 @@ def spec_of(path, where=WHERE, **more):
 def read(spec):
     """The source, and what queries read: files each."""
     storage = open_storage(spec.path)
-    found = add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
-    now = measure_reads(spec, found.forecast_input, find_candidates(found, build_table_view(found)))
+    found = add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0), choose_samples)
+    now = measure_reads(spec, found.forecast_input, find_candidates(found))
     return found.forecast_input.source, None if now is None else now.reads.files.tolist()
 
 
@@ -55,7 +55,7 @@ def test_a_store_that_fails_is_a_doubt_and_stops_nothing(table, monkeypatch):
     storage = open_storage(spec.path)
     state = observe(storage, spec, observed_ms=0)
     monkeypatch.setattr("reconciler.state.sampling.forecast_input.load_properties", fails)
-    (doubt,) = add_forecast_input(storage, spec, state).forecast_input.warnings
+    (doubt,) = add_forecast_input(storage, spec, state, choose_samples).forecast_input.warnings
 
     said = "there are no predictions for the declared queries: a.parquet: timed out"
     assert said == doubt.because
@@ -79,9 +79,9 @@ def test_column_stats_of_hudi_tell_the_same_as_footers(tmp_path):
     path = unpack_table("v9_index", tmp_path)
     storage = open_storage(str(path))
     state = observe(storage, None, observed_ms=0)
-    files = find_newest_bases(build_table_view(state))
+    files = find_newest_bases(state.view)
     properties = load_properties(storage)
-    schema = add_forecast_input(storage, spec_of(path), state).forecast_input.schema
+    schema = add_forecast_input(storage, spec_of(path), state, choose_samples).forecast_input.schema
     columns = tuple(name for name in schema.names if name in ("id", "val", "ts", "name"))
 
     def told(live):
@@ -116,9 +116,11 @@ def test_beyond_the_most_footers_nothing_is_invented(table):
         storage=storage,
         properties=load_properties(storage),
         state=state,
-        files=find_newest_bases(build_table_view(state)),
+        files=find_newest_bases(state.view),
         columns=("id",),
-        schema=add_forecast_input(storage, spec_of(table), state).forecast_input.schema,
+        schema=add_forecast_input(
+            storage, spec_of(table), state, choose_samples
+        ).forecast_input.schema,
         supplied=frozenset(),
         max_footers=4,
     ).read()
@@ -136,14 +138,14 @@ def test_beyond_the_most_footers_no_column_is_advised_that_is_declared_already(t
     storage = open_storage(str(table))
     spec = spec_of(table, index=IndexColumns(columns=("id", "gone")))
     state = observe(storage, spec, observed_ms=0)
-    schema = add_forecast_input(storage, spec, state).forecast_input.schema
+    schema = add_forecast_input(storage, spec, state, choose_samples).forecast_input.schema
 
     def doubt(*columns):
         telling = FileStatisticsReader(
             storage=storage,
             properties=load_properties(storage),
             state=state,
-            files=find_newest_bases(build_table_view(state)),
+            files=find_newest_bases(state.view),
             columns=columns,
             schema=schema,
             supplied=frozenset(),
@@ -160,8 +162,8 @@ def test_a_slice_with_log_files_is_read_whatever_its_base_file_says(tmp_path):
     path = unpack_table("v9_mor_part", tmp_path)
     storage = open_storage(str(path))
     spec = spec_of(path, ("_hoodie_record_key = 'nobody'",))
-    state = add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0))
-    found = find_candidates(state, build_table_view(state))
+    state = add_forecast_input(storage, spec, observe(storage, spec, observed_ms=0), choose_samples)
+    found = find_candidates(state)
     now = measure_reads(spec, state.forecast_input, found)
 
     assert np.array_equal(found.logs > 0, now.reads.kept[0] & found.has_base)

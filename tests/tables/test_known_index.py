@@ -22,7 +22,6 @@ from reconciler.planners.compose import plan_table
 from reconciler.spec.model import IndexColumns, TableSpec
 from reconciler.state.index_state_reader import read_index_state
 from reconciler.state.observe import observe
-from reconciler.state.slice_view import build_table_view
 from reconciler.storage.open import open_storage
 from reconciler.storage.wrappers import RecordingStorage
 from tests.trees import unpack
@@ -165,7 +164,7 @@ def test_a_table_that_nothing_was_written_to_has_no_columns_yet(table):
 @pytest.mark.parametrize("name", ["v6_cow_part", "v8_mor_part", "v9_cow_part"])
 def test_without_a_version_all_newest_files_are_missing(name, table):
     state, known = looked(table(name), "id")
-    view = build_table_view(state)
+    view = state.view
     is_newest = (view.is_newest & view.is_live)[view.row_slice] & (
         state.files.kind == FileKind.BASE
     )
@@ -257,7 +256,7 @@ def test_a_schema_that_cannot_be_read_is_no_reason_to_leave_the_table_alone(tabl
             replace(state, observed_ms=later_ms - 60_000),
         )
     assert {} == known.wanted
-    assert "the table's columns cannot be read" in known.problems["id"]
+    assert "the table's columns are unknown" in known.problems["id"]
     assert len(state.files)
 
 

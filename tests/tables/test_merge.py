@@ -24,7 +24,6 @@ from reconciler.hudi.files.slices import (
 from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import COMMITS, Action
-from reconciler.planners.protection import build_table_view
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 
@@ -52,7 +51,7 @@ class Table:
         self.storage = open_storage(str(folder / name))
         self.state = observe(self.storage, None, observed_ms=0)
         self.properties = load_properties(self.storage)
-        self.view = build_table_view(self.state)
+        self.view = self.state.view
 
     def schema(self):
         for entry in reversed(self.state.timeline.entries):

@@ -11,7 +11,6 @@ from reconciler.layout.sizing.assignment_rules import FileSizeLimits, SteadyRule
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.state.observe import observe
 from reconciler.state.schema import read_declared_schema
-from reconciler.state.slice_view import build_table_view
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.dedupe import DedupeRule
 from reconciler.writer.job import RowJob, RowOperation, TableGroups, WriteJob
@@ -61,7 +60,7 @@ def work_of(path, operation):
             incoming=evolution.incoming,
         ),
         seed=rewrite.seed,
-        table_groups=TableGroups.from_view(build_table_view(state)),
+        table_groups=TableGroups.from_view(state.view),
         size_rule=SteadyRule(
             sizes=FileSizeLimits(), record_size=RecordSize(fixed=440_000, per_row=100.0, because="")
         ),

@@ -38,7 +38,6 @@ from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.clean import CleanerPlan, replace_earliest_instant
 from reconciler.hudi.timeline.instant import Action, State
-from reconciler.planners.protection import build_table_view
 from reconciler.planners.reader_window import find_reader_window
 from reconciler.planners.recovery.resume_clean import is_own_clean, revalidate_clean
 from reconciler.plans.model import RemovedFiles, ResumeStep
@@ -230,7 +229,7 @@ def _choose_earliest(fresh: FreshPlan, clean: PendingClean, rest: _RemainingWork
     state = fresh.state
     return choose_published_earliest(
         clean.earliest_instant_to_retain,
-        find_earliest_base(build_table_view(state), rest.staying),
+        find_earliest_base(state.view, rest.staying),
         (
             *find_replacing_instants(state.files, state.replaced, rest.files),
             *find_pending_replacements(state.timeline),

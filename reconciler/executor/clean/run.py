@@ -22,7 +22,6 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.planners.protection import build_table_view
 from reconciler.plans.model import CleanStep
 from reconciler.state.model import TableState
 from reconciler.transaction.metadata import clean_sync
@@ -167,7 +166,7 @@ def _choose_earliest(fresh: FreshPlan, selection: CleanSelection) -> str | None:
     state = fresh.state
     return choose_published_earliest(
         selection.earliest,
-        find_earliest_base(build_table_view(state), selection.staying),
+        find_earliest_base(state.view, selection.staying),
         (
             *find_replacing_instants(state.files, state.replaced, selection.files),
             *find_pending_replacements(state.timeline),

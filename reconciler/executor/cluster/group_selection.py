@@ -20,7 +20,6 @@ from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers
 from reconciler.executor.result import LeftGroup
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
-from reconciler.planners.protection import build_table_view
 from reconciler.plans.groups import group_of_slices, slice_paths
 from reconciler.plans.model import Rewrites
 from reconciler.state.model import TableState
@@ -62,7 +61,7 @@ def select_groups(  # noqa: PLR0913 (each says why another slice stays)
     ``cut``: damaged log files, by partition and name. ``lost``: file groups of which a file is
     gone, by partition and file id.
     """
-    found = find_candidates(state, build_table_view(state))
+    found = find_candidates(state)
     keys = slice_paths(reviewed)
     rows = to_numpy_numbers(pc.index_in(keys, value_set=_make_keys(found)).fill_null(-1)).astype(
         np.int64

@@ -37,8 +37,8 @@ from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STAT
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.planners.index.column_stats import assess_column_stats, find_busy_instant
+from reconciler.state.current_files import find_newest_logs
 from reconciler.state.model import TableState
-from reconciler.state.slice_view import build_table_view, find_newest_logs
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata import rewrite_sync
 from reconciler.transaction.retry import ShouldWait
@@ -240,7 +240,7 @@ class _ColumnStatsBuild:
         if self.state.table_version < VERSION_8:
             return
         files = self.state.files
-        rows = find_newest_logs(build_table_view(self.state))
+        rows = find_newest_logs(self.state.view)
         names = files.name.to_pylist() if len(rows) else []
         for row in rows.tolist():
             path = files.partitions[files.partition[row]]

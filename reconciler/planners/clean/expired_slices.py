@@ -41,69 +41,71 @@ class ExpiredSlices:
 def find_expired_slices(
     retention: Retention,
     state: TableState,
-    view: FileView,
     protection: Protection,
     boundary: Boundary,
 ) -> ExpiredSlices:
     """Return which slices of a table have expired."""
     if retention.policy is Policy.FILE_VERSIONS:
-        return _expire_by_versions(retention, state, view, protection, boundary)
-    return _expire_by_time(retention, state, view, protection, boundary)
+        return _expire_by_versions(retention, state, protection, boundary)
+    return _expire_by_time(retention, state, protection, boundary)
 
 
 def _expire_by_versions(
-    retention: Retention, state: TableState, view: FileView, guard: Protection, bounds: Boundary
+    retention: Retention, state: TableState, protection: Protection, boundary: Boundary
 ) -> ExpiredSlices:
+    view = state.view
     scanned = find_partitions_to_scan(retention, state, None)
     scope = view.is_visible & _is_in_partitions(view, scanned)
     by_policy = scope & (~view.is_live | (view.rank >= retention.keep))
     # the output of a pending compaction counts as one version, its input does not count
-    needed = np.cumsum((guard.compaction >= 0) & view.is_visible, dtype=np.int64)
+    needed = np.cumsum((protection.compaction >= 0) & view.is_visible, dtype=np.int64)
     last = np.searchsorted(view.group, view.group, side="right") - 1
     unneeded_newer = view.rank - (needed[last] - needed) if len(view) else view.rank
-    slots = retention.keep - guard.is_compacted.astype(np.int32)
+    slots = retention.keep - protection.is_compacted.astype(np.int32)
     is_spare = ~view.is_live | ((unneeded_newer >= slots) & ~view.is_newest)
     return ExpiredSlices(
-        boundary=bounds,
+        boundary=boundary,
         earliest=None,
         scanned=scanned,
         by_policy=by_policy,
         is_held_back=np.zeros(len(view), np.bool_),
         is_displaced=~is_spare,
-        is_removed=by_policy & ~guard.is_protected & is_spare,
+        is_removed=by_policy & ~protection.is_protected & is_spare,
     )
 
 
 def _expire_by_time(
-    retention: Retention, state: TableState, view: FileView, guard: Protection, bounds: Boundary
+    retention: Retention, state: TableState, protection: Protection, boundary: Boundary
 ) -> ExpiredSlices:
-    by_policy = _find_expired(retention, state, view, bounds.policy)
-    by_held = by_policy
-    if bounds.effective != bounds.policy:
-        by_held = by_policy & _find_expired(retention, state, view, bounds.effective)
-    free = ~guard.is_protected & (~view.is_live | ~view.is_newest)
-    earliest, is_removed = bounds.effective, by_held & free
-    if bounds.effective is not None and retention.max_commits_per_run is not None:
-        looks = find_first_touches(retention, state, bounds.effective)
+    view = state.view
+    by_policy = _find_expired(retention, state, boundary.policy)
+    by_effective = by_policy
+    if boundary.effective != boundary.policy:
+        by_effective = by_policy & _find_expired(retention, state, boundary.effective)
+    free = ~protection.is_protected & (~view.is_live | ~view.is_newest)
+    earliest, is_removed = boundary.effective, by_effective & free
+    if boundary.effective is not None and retention.max_commits_per_run is not None:
+        looks = find_first_touches(retention, state, boundary.effective)
         first = _find_first_expiry(view, is_removed, looks or {})
-        earliest = cap_boundary(bounds.effective, retention.max_commits_per_run, state, first)
-        if earliest != bounds.effective:
-            is_removed &= _find_expired(retention, state, view, earliest)
+        earliest = cap_boundary(boundary.effective, retention.max_commits_per_run, state, first)
+        if earliest != boundary.effective:
+            is_removed &= _find_expired(retention, state, earliest)
     return ExpiredSlices(
-        boundary=bounds,
+        boundary=boundary,
         earliest=earliest,
         scanned=find_partitions_to_scan(retention, state, earliest),
         by_policy=by_policy,
-        is_held_back=by_policy & ~by_held,
+        is_held_back=by_policy & ~by_effective,
         is_displaced=np.zeros(len(view), np.bool_),
         is_removed=is_removed,
     )
 
 
 def _find_expired(
-    retention: Retention, state: TableState, view: FileView, earliest: str | None
+    retention: Retention, state: TableState, earliest: str | None
 ) -> NDArray[np.bool_]:
     """Return the slices of scanned partitions that no read at or after ``earliest`` needs."""
+    view = state.view
     fewest = retention.keep if retention.policy is Policy.COMMITS else 0
     if earliest is None or len(state.commits_timeline) <= fewest:
         return np.zeros(len(view), np.bool_)

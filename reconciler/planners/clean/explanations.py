@@ -69,17 +69,17 @@ def warn_of_resumes(retention: Retention, decision: CleanDecision) -> tuple[Note
 
 
 def _warn_of_pending_write(decision: CleanDecision) -> Note | None:
-    bounds = decision.expired.boundary
-    if bounds.blocking_write is None or not decision.expired.is_held_back.any():
+    boundary = decision.expired.boundary
+    if boundary.blocking_write is None or not decision.expired.is_held_back.any():
         return None
     way_out = {
         Action.COMPACTION: "run or unschedule it",
         Action.CLUSTERING: "run it or roll it back",
-    }.get(bounds.blocking_write.action, "roll it back or let its writer finish")
+    }.get(boundary.blocking_write.action, "roll it back or let its writer finish")
     return Note(
         "pendingWrite",
-        f"{explain_held_boundary(bounds.blocking_write, bounds.effective)} instead of "
-        f"{bounds.policy}: {way_out}",
+        f"{explain_held_boundary(boundary.blocking_write, boundary.effective)} instead of "
+        f"{boundary.policy}: {way_out}",
     )
 
 

@@ -53,12 +53,12 @@ def explain_held_boundary(holder: Instant, boundary: str | None) -> str:
 
 
 def _assign_reasons(
-    retention: Retention, view: FileView, guard: Protection, verdict: ExpiredSlices
+    retention: Retention, view: FileView, protection: Protection, expired: ExpiredSlices
 ) -> tuple[NDArray[np.int8], RowReasons]:
     """Return per slice the first rule that would keep it, and the sentence."""
     rules = np.full(len(view), -1, np.int8)
     because = RowReasons(len(view))
-    pending = guard.pending
+    pending = protection.pending
 
     def save(
         rule: str,
@@ -72,38 +72,45 @@ def _assign_reasons(
 
     save(
         "savepoint",
-        guard.savepoint >= 0,
-        lambda code: f"savepoint {guard.savepoints[code]} pins its file slice",
-        guard.savepoint,
+        protection.savepoint >= 0,
+        lambda code: f"savepoint {protection.savepoints[code]} pins its file slice",
+        protection.savepoint,
     )
     save(
         "pendingCompaction",
-        guard.compaction >= 0,
+        protection.compaction >= 0,
         lambda code: f"pending compaction {pending[code]} reads its file slice",
-        guard.compaction,
+        protection.compaction,
     )
-    save("pendingCompaction", (guard.clustering < 0) & verdict.is_displaced, _COUNTED_AS_VERSION)
+    save(
+        "pendingCompaction", (protection.clustering < 0) & expired.is_displaced, _COUNTED_AS_VERSION
+    )
     save("pendingCompaction", view.is_newest & view.is_live, _AWAITS_COMPACTION)
     save(
         "pendingClustering",
-        guard.clustering >= 0,
+        protection.clustering >= 0,
         lambda code: f"pending clustering {pending[code]} reads its file slice",
-        guard.clustering,
+        protection.clustering,
     )
-    bounds = verdict.boundary
-    if bounds.blocking_write is not None:
+    boundary = expired.boundary
+    if boundary.blocking_write is not None:
         save(
             "pendingWrite",
-            verdict.is_held_back,
-            explain_held_boundary(bounds.blocking_write, bounds.effective),
+            expired.is_held_back,
+            explain_held_boundary(boundary.blocking_write, boundary.effective),
         )
-    save("readers", guard.by_readers.is_read, guard.by_readers.explain, guard.by_readers.reason_key)
-    save("cap", np.ones(len(view), np.bool_), _explain_cap(retention, verdict))
+    save(
+        "readers",
+        protection.by_readers.is_read,
+        protection.by_readers.explain,
+        protection.by_readers.reason_key,
+    )
+    save("cap", np.ones(len(view), np.bool_), _explain_cap(retention, expired))
     return rules, because
 
 
-def _explain_cap(retention: Retention, verdict: ExpiredSlices) -> str:
+def _explain_cap(retention: Retention, expired: ExpiredSlices) -> str:
     return (
-        f"this run stops at {verdict.earliest}: retention.maxCommitsPerRun is "
+        f"this run stops at {expired.earliest}: retention.maxCommitsPerRun is "
         f"{retention.max_commits_per_run}"
     )

@@ -16,7 +16,7 @@ from reconciler.hudi.timeline.instant import WRITES
 from reconciler.planners.clean.boundary import find_boundary
 from reconciler.planners.clean.expired_slices import ExpiredSlices, find_expired_slices
 from reconciler.planners.clean.kept_files import list_kept_files
-from reconciler.planners.protection import Protection, build_table_view, find_protection
+from reconciler.planners.protection import Protection, find_protection
 from reconciler.planners.reader_window import ReaderWindow
 from reconciler.planners.reasons import RowReasons
 from reconciler.plans.columns import build_dictionary
@@ -60,7 +60,6 @@ def plan_clean(
     *,
     cutoff: str | None = None,
     resumed: NDArray[np.bool_] | None = None,
-    view: FileView | None = None,
     window: ReaderWindow | None = None,
 ) -> CleanDecision:
     """Return the clean of a table. The caller checks the trigger (``afterCommits``).
@@ -69,32 +68,32 @@ def plan_clean(
     ``resumed``: per row of ``state.files``, whether a pending clean already removes it.
     ``window``: slices superseded within it stay.
     """
-    view = build_table_view(state) if view is None else view
-    guard = find_protection(state, view, window)
-    bounds = find_boundary(retention, state.timeline, cutoff)
-    verdict = find_expired_slices(retention, state, view, guard, bounds)
+    view = state.view
+    protection = find_protection(state, window)
+    boundary = find_boundary(retention, state.timeline, cutoff)
+    expired = find_expired_slices(retention, state, protection, boundary)
     if resumed is None:
         resumed = np.zeros(len(view.files), np.bool_)
-    by_policy = _mark_files(view, verdict.by_policy) & ~resumed
-    is_removed = _mark_files(view, verdict.is_removed) & ~resumed
-    removed = _removed_files(retention, view, verdict, is_removed)
-    empty = _find_emptied_partitions(retention, state, view, verdict, is_removed | resumed)
+    by_policy = _mark_files(view, expired.by_policy) & ~resumed
+    is_removed = _mark_files(view, expired.is_removed) & ~resumed
+    removed = _removed_files(retention, view, expired, is_removed)
+    empty = _find_emptied_partitions(retention, state, view, expired, is_removed | resumed)
     # a pending write may be about to use the folder, so apply removes none until it is done
     is_quiet = not state.timeline.pending(WRITES)
     partitions = empty if is_quiet else ()
     step = CleanStep(
         policy=retention.policy,
-        earliest_instant_to_retain=verdict.earliest,
+        earliest_instant_to_retain=expired.earliest,
         files=removed,
         delete_partitions=partitions,
     )
-    later = _is_read_by_later_slice(view, verdict)
+    later = _is_read_by_later_slice(view, expired)
     return CleanDecision(
         step=step if len(removed) or partitions else None,
-        kept=list_kept_files(retention, view, guard, verdict, by_policy & ~is_removed),
+        kept=list_kept_files(retention, view, protection, expired, by_policy & ~is_removed),
         view=view,
-        protection=guard,
-        expired=verdict,
+        protection=protection,
+        expired=expired,
         is_removed=is_removed,
         is_kept=by_policy & ~is_removed,
         is_resumed=resumed,
@@ -111,33 +110,33 @@ def _mark_files(view: FileView, of_slices: NDArray[np.bool_]) -> NDArray[np.bool
     return rows
 
 
-def _is_read_by_later_slice(view: FileView, verdict: ExpiredSlices) -> NDArray[np.bool_]:
+def _is_read_by_later_slice(view: FileView, expired: ExpiredSlices) -> NDArray[np.bool_]:
     """Return per file whether it is a removable log of version 6 that Hudi 1.x still reads."""
     if view.row_slice_1x is None:
         return np.zeros(0, np.bool_)
     waits: NDArray[np.bool_] = (
-        verdict.is_removed[view.row_slice] & ~verdict.by_policy[view.row_slice_1x]
+        expired.is_removed[view.row_slice] & ~expired.by_policy[view.row_slice_1x]
     )
     return waits
 
 
 def _removed_files(
-    retention: Retention, view: FileView, verdict: ExpiredSlices, is_removed: NDArray[np.bool_]
+    retention: Retention, view: FileView, expired: ExpiredSlices, is_removed: NDArray[np.bool_]
 ) -> RemovedFiles:
     rows = np.flatnonzero(is_removed)
     slices = view.row_slice[rows]
     is_replaced = ~view.is_live
     because = RowReasons(len(view))
-    marked = verdict.is_removed
+    marked = expired.is_removed
     because.assign(
         marked & is_replaced,
         view.replaced[view.group],
-        lambda code: _explain_replaced(retention, verdict.earliest, view.times[code]),
+        lambda code: _explain_replaced(retention, expired.earliest, view.times[code]),
     )
     because.assign(
         marked,
         view.newer,
-        lambda code: _explain_superseded(retention, verdict.earliest, view.times[code]),
+        lambda code: _explain_superseded(retention, expired.earliest, view.times[code]),
     )
     files = view.files
     return RemovedFiles(
@@ -185,7 +184,7 @@ def _find_emptied_partitions(
     retention: Retention,
     state: TableState,
     view: FileView,
-    verdict: ExpiredSlices,
+    expired: ExpiredSlices,
     is_gone: NDArray[np.bool_],
 ) -> tuple[str, ...]:
     """Return the scanned partitions without a live file group whose files are all removed now.
@@ -194,7 +193,7 @@ def _find_emptied_partitions(
     savepointed ones.
     """
     by_versions = retention.policy is Policy.FILE_VERSIONS
-    if not state.is_partitioned or (verdict.earliest is None and not by_versions):
+    if not state.is_partitioned or (expired.earliest is None and not by_versions):
         return ()
     fewest = retention.keep if retention.policy is Policy.COMMITS else 0
     if not by_versions and len(state.commits_timeline) <= fewest:
@@ -205,4 +204,4 @@ def _find_emptied_partitions(
     stays[files.group_partition[view.replaced == view.never_code]] = True
     full = {path for path, stay in zip(files.partitions, stays, strict=True) if stay}
     removable = set(state.partitions) - full - state.stray_partitions - {""}
-    return tuple(path for path in verdict.scanned if path in removable)
+    return tuple(path for path in expired.scanned if path in removable)

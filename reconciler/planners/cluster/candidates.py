@@ -53,13 +53,13 @@ class CandidateSlices:
         return self.base + self.logs
 
 
-def find_candidates(state: TableState, view: FileView) -> CandidateSlices:
+def find_candidates(state: TableState) -> CandidateSlices:
     """Return the newest slice with files of every file group that is not replaced.
 
     From version 8 on, log files of incomplete writes do not belong to a slice; in version 6 a log
     file holds blocks of several writes. Source: Hudi's getLatestFileSlices (1.2.0).
     """
-    files = view.files
+    view, files = state.view, state.view.files
     seen = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
     is_last = np.append(np.diff(view.group[seen]) != 0, True)[: len(seen)]
     newest = seen[is_last]

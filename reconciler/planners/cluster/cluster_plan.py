@@ -8,22 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from reconciler.errors import BusyError, UnsupportedError, did_you_mean
-from reconciler.hudi.files.view import FileView
 from reconciler.hudi.metadata.sync_decisions import SyncDecision, decide_rewrite_sync
-from reconciler.planners.cluster.known_statistics import (
-    KnownStatistics,
-    collect_statistics,
-    decide_clustering,
-)
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
-from reconciler.planners.cluster.planner import ClusteringDecision
+from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
 from reconciler.planners.drift import UnclusteredSlices
+from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import pluralize
 from reconciler.plans import columns
 from reconciler.plans.model import (
@@ -35,13 +30,9 @@ from reconciler.plans.model import (
     Untouched,
 )
 from reconciler.plans.refusals import warn_of_unlocked_writes
-from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import TableState
-
-if TYPE_CHECKING:
-    from reconciler.planners.prediction.forecast import Forecast
 
 _META: Final = "_hoodie_"
 _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
@@ -59,22 +50,23 @@ class ClusterPlan:
 
 
 def plan_cluster_step(
-    spec: TableSpec, state: TableState, view: FileView, forecast: Forecast | None = None
+    picture: TablePicture,
+    decision: ClusteringDecision | None = None,
+    sampled: Sampled | None = None,
 ) -> ClusterPlan:
     """Return the cluster step of a table whose spec has a clustering block.
 
-    ``forecast``: the forecast of the spec's queries, whose decision is used; None without queries.
+    ``decision``, ``sampled``: those of the forecast, if the spec has queries.
     """
-    known = collect_statistics(spec, state)
-    decision = forecast.decision if forecast else None
     if decision is None:
-        decision = decide_clustering(spec, state, view, known)
-    notes = (*_collect_warnings(decision, known.facts), *_warn_of_pending(state))
-    wrong = tuple(_find_wrong_columns(decision.layout, known.facts))
-    never = (*decision.refusals, *_refuse_consistent_hashing(known.facts))
+        decision = decide_clustering(picture)
+    state, facts = picture.state, picture.statistics.facts
+    notes = (*_collect_warnings(decision, facts), *_warn_of_pending(state))
+    wrong = tuple(_find_wrong_columns(decision.layout, facts))
+    never = (*decision.refusals, *_refuse_consistent_hashing(facts))
     if never or not len(decision.groups):
         return ClusterPlan(refusals=never, warnings=(*wrong, *notes))
-    refusals, drops = _check_metadata_indexes(state, decision, known)
+    refusals, drops = _check_metadata_indexes(picture, decision)
     if refusals := (*wrong, *refusals):
         return ClusterPlan(refusals=refusals, warnings=notes)
     layout = decision.layout
@@ -85,9 +77,9 @@ def plan_cluster_step(
             mapping=layout.mapping,
             groups=decision.groups,
         ),
-        layout=_describe_change(decision, known, forecast.sampled if forecast else None),
-        unclustered=_measure_unclustered(decision, known),
-        warnings=(*notes, *drops, *warn_of_unlocked_writes(spec, state)),
+        layout=_describe_change(picture, decision, sampled),
+        unclustered=_measure_unclustered(picture, decision),
+        warnings=(*notes, *drops, *warn_of_unlocked_writes(picture.spec, state)),
     )
 
 
@@ -146,11 +138,12 @@ def _warn_of_pending(state: TableState) -> Iterator[Note]:
 
 
 def _check_metadata_indexes(
-    state: TableState, decision: ClusteringDecision, known: KnownStatistics
+    picture: TablePicture, decision: ClusteringDecision
 ) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
     """Return refusals for metadata indexes that forbid a rewrite, and warnings for dropped ones."""
+    state = picture.state
     bases = decision.candidates.base_row[decision.group_of >= 0]
-    rows = int(known.facts.rows[bases[bases >= 0]].sum())
+    rows = int(picture.statistics.facts.rows[bases[bases >= 0]].sum())
     inflight = state.properties.get(_INFLIGHT, "")
     try:
         verdicts = decide_rewrite_sync(
@@ -178,9 +171,10 @@ def _check_metadata_indexes(
 
 
 def _describe_change(
-    decision: ClusteringDecision, known: KnownStatistics, sampled: Sampled | None
+    picture: TablePicture, decision: ClusteringDecision, sampled: Sampled | None
 ) -> LayoutChange:
-    found = predict_layout(decision, known.files, known.sizes, known.ranges)
+    known = picture.statistics
+    found = predict_layout(decision, picture.file_sizes, known.sizes, known.ranges)
     return LayoutChange(
         below=tuple(found.before.sizes.upper_bounds.tolist()),
         before=_sum_figures(found.before),
@@ -213,13 +207,13 @@ def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
     return tuple(sorted(found, key=lambda each: (-each.slices, each.rule)))
 
 
-def _measure_unclustered(decision: ClusteringDecision, known: KnownStatistics) -> UnclusteredSlices:
+def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) -> UnclusteredSlices:
     """Measure what is not as declared in the partitions that are rewritten."""
     found, fired = decision.candidates, decision.triggers
     member = decision.group_of >= 0
     touched = np.unique(found.partition[member])
     bases = found.base[member & found.has_base]
-    small = found.has_base & (found.base < known.files.small)
+    small = found.has_base & (found.base < picture.file_sizes.small)
     if fired is not None:
         share = fired.when.small_file_share_above
         is_above = np.zeros(len(fired.files), np.bool_)
@@ -231,7 +225,7 @@ def _measure_unclustered(decision: ClusteringDecision, known: KnownStatistics) -
     else:
         touched_small, worst = touched, np.zeros(0)
     here = np.isin(found.partition, touched_small)
-    past = known.facts.clusterings
+    past = picture.statistics.past
     return UnclusteredSlices(
         layout=decision.layout,
         past=past[-1] if past else None,

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.planners.cluster.clustering_input import ClusteringInput
 from reconciler.planners.cluster.grouping import (
     SliceGroups,
     concatenate_groups,
     form_groups,
     pack_next_fit,
 )
-from reconciler.planners.cluster.overlap import ColumnRanges
-from reconciler.planners.cluster.passes import PassCounts, max_group_bytes
 from reconciler.planners.cluster.repeated_clustering import (
     find_slices_to_combine,
     group_overlapping_clusterings,
@@ -31,40 +29,6 @@ from reconciler.planners.cluster.repeated_clustering import (
 from reconciler.planners.cluster.slice_order import sort_slices
 from reconciler.planners.cluster.slice_verdicts import SliceVerdicts
 from reconciler.planners.cluster.small_files import add_small_files
-from reconciler.planners.cluster.triggers import Triggers
-from reconciler.planners.prediction.current_reads import MaxScanDemand
-from reconciler.spec.model import Clustering
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClusteringInput:
-    """What a clustering is planned from: the declaration, the slices and facts about them.
-
-    ``target``: bytes of a file. ``is_clustered``: per slice, an earlier clustering wrote its base
-    file as declared; ``is_settled``: and its log files are small. ``row_bytes``: int64 per slice,
-    bytes of its rows in new files. ``passes``: how often slices were clustered as declared.
-    ``max_scan``: slices that queries over their ``maxScan`` read; None if there are none.
-    """
-
-    clustering: Clustering
-    target: int
-    candidates: CandidateSlices
-    triggers: Triggers
-    is_clustered: NDArray[np.bool_]
-    is_settled: NDArray[np.bool_]
-    passes: PassCounts
-    row_bytes: NDArray[np.int64]
-    sizes: RecordSize
-    ranges: ColumnRanges | None
-    max_scan: MaxScanDemand | None = None
-
-    @property
-    def max_group_bytes(self) -> int:
-        """Return the most bytes of a group of several slices."""
-        return max_group_bytes(self.clustering)
-
-    def count_outputs(self, groups: SliceGroups) -> NDArray[np.int64]:
-        return self.sizes.count_files(groups.sum_values(self.row_bytes), self.target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from reconciler.arrays import sort_unique
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.overlap import ColumnRanges, FileBoxes
+from reconciler.planners.cluster.overlap import FileBoxes
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap, predict_overlap
+from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.plans.columns import build_dictionary
 from reconciler.plans.columns import dictionary_codes as codes_of
 from reconciler.plans.model import Rewrites

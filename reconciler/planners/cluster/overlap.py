@@ -8,17 +8,13 @@ magnitudes. Each scale can show too little overlap but rarely too much, so the g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_bools, to_numpy_numbers
-from reconciler.planners.cluster.value_scales import scale_values
+from reconciler.planners.column_ranges import ColumnRanges
 
 #: least and greatest number of points per partition, and the limit of points times files
 _POINTS: Final = (32, 128)
@@ -30,58 +26,6 @@ _POINTS_PER_FILE: Final = 8
 _BITS: Final = 16
 #: measured overlap of adjacent files of uneven width
 _LEAST_OVERLAP: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ColumnRanges:
-    """Value ranges of base files on some columns, one element per file of the table.
-
-    ``lower``, ``upper``: float64, columns by files, as ranks; NaN if unknown. ``rows``: int64 per
-    file. ``scales``: ``lower`` and ``upper`` on other scales with the same order. Elements of log
-    files have no meaning.
-    """
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    scales: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
-
-    @classmethod
-    def build(cls, bounds: Sequence[tuple[Any, Any]], rows: NDArray[np.int64]) -> Self:
-        """Build ranges from two Arrow arrays per column: least and greatest value of each file.
-
-        Nulls mean no statistic. The two arrays have the same, ordered type.
-        """
-        both = [pa.concat_arrays([lower, upper]) for lower, upper in bounds]
-        ranks = [_rank_values(values) for values in both]
-        others = [scale_values(values, of) for values, of in zip(both, ranks, strict=True)]
-        pairs = [_split_bounds(ranks, len(rows))]
-        for nth in range(2 if any(others) else 0):
-            found = [o[nth] if o else of for o, of in zip(others, ranks, strict=True)]
-            pairs.append(_split_bounds(found, len(rows)))
-        (lower, upper), *rest = pairs
-        return cls(lower=lower, upper=upper, rows=rows, scales=tuple(rest))
-
-    @property
-    def is_known(self) -> NDArray[np.bool_]:
-        """Return per file whether a range of it is known."""
-        known = ~np.isnan(self.lower) & ~np.isnan(self.upper)
-        return np.asarray(known.any(axis=0), np.bool_)
-
-
-def _rank_values(values: Any) -> NDArray[np.float64]:
-    ranks = pc.rank(values, tiebreaker="dense")  # nulls rank last
-    found = to_numpy_numbers(ranks).astype(np.float64)
-    found[to_numpy_bools(pc.is_null(values, nan_is_null=True))] = np.nan
-    return found
-
-
-def _split_bounds(
-    columns: Sequence[NDArray[np.float64]], files: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Split values into those of lower and of upper bounds, columns by files."""
-    both = np.array(columns, np.float64).reshape(len(columns), 2, files)
-    return both[:, 0], both[:, 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,6 @@ from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
 from reconciler.planners.cluster.clustered import declared_layout, has_few_logs, is_clustered
 from reconciler.planners.cluster.grouping import SliceGroups
-from reconciler.planners.protection import build_table_view
 from reconciler.plans.model import Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.clustering_layout import PastClustering
@@ -85,7 +84,7 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
     past = state.clustering_facts.clusterings if state.clustering_facts is not None else ()
     if not any(one.layout == declared_layout(asked) for one in past):
         return {}  # each group makes the first pass
-    found = find_candidates(state, build_table_view(state))
+    found = find_candidates(state)
     is_settled = is_clustered(found, past, declared_layout(asked)) & has_few_logs(found)
     digest = digest_declaration(spec, asked)
     made = np.append(_count_made(found, is_settled, past, digest), 0)

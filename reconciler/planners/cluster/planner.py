@@ -6,27 +6,25 @@ Otherwise a partition must exceed a threshold, and slices clustered as declared 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.hudi.files.view import FileView
-from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
 from reconciler.planners.cluster.clustered import declared_layout, has_few_logs, is_clustered
-from reconciler.planners.cluster.group_choice import ClusteringInput, choose_groups
+from reconciler.planners.cluster.clustering_input import ClusteringInput
+from reconciler.planners.cluster.group_choice import choose_groups
 from reconciler.planners.cluster.grouping import SliceGroups, find_first_in_partition, pack_next_fit
+from reconciler.planners.cluster.max_scan import MaxScanDemand
 from reconciler.planners.cluster.notes import (
     refuse_bucket_index,
     warn_of_damaged_files,
     warn_of_pending_writes,
 )
-from reconciler.planners.cluster.overlap import ColumnRanges
 from reconciler.planners.cluster.passes import count_passes
 from reconciler.planners.cluster.rewrites import build_rewrites
 from reconciler.planners.cluster.slice_verdicts import (
@@ -36,7 +34,8 @@ from reconciler.planners.cluster.slice_verdicts import (
     format_slices,
 )
 from reconciler.planners.cluster.triggers import Triggers, evaluate_triggers
-from reconciler.planners.protection import build_table_view
+from reconciler.planners.known_statistics import KnownStatistics
+from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
@@ -44,9 +43,6 @@ from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.measured_queries import ClusteringContext
 from reconciler.state.model import PLAN_DIGEST, TableState
-
-if TYPE_CHECKING:
-    from reconciler.planners.prediction.current_reads import MaxScanDemand
 
 NOTHING_TO_DO: Final = "nothingToDo"
 _HOLDER_SENTENCES: Final = {
@@ -92,48 +88,42 @@ class _ClusteringRun:
     state: TableState
     candidates: CandidateSlices
     verdicts: SliceVerdicts
-    sizes: RecordSize
-    past: tuple[PastClustering, ...]
-    ranges: ColumnRanges | None
+    statistics: KnownStatistics
     max_scan: MaxScanDemand | None
-    damaged: Mapping[int, str]
 
 
-def plan_clustering(  # noqa: PLR0913
+def decide_clustering(
+    picture: TablePicture, max_scan: MaxScanDemand | None = None
+) -> ClusteringDecision:
+    """Decide what to rewrite of a table. ``max_scan``: slices to rewrite for a query."""
+    return plan_clustering(picture.spec, picture.state, picture.statistics, max_scan)
+
+
+def plan_clustering(
     spec: TableSpec,
     state: TableState,
-    *,
-    sizes: RecordSize | None = None,
-    past: tuple[PastClustering, ...] = (),
-    ranges: ColumnRanges | None = None,
-    view: FileView | None = None,
+    statistics: KnownStatistics,
     max_scan: MaxScanDemand | None = None,
-    damaged: Mapping[int, str] = MappingProxyType({}),
 ) -> ClusteringDecision:
     """Decide about the newest slice of every file group. The spec has a clustering block.
 
-    ``sizes``: the table's record sizes (None: files have no fixed cost). ``past``: completed
-    clusterings of the active timeline. ``ranges``: statistics of base files on the clustering
-    columns; without them overlap is not measured. ``max_scan``: slices to rewrite for a query's
-    ``maxScan``; ignored under ``when: always``. ``damaged``: why base files cannot be read, by
-    their rows of the state's files; they are not rewritten.
+    ``max_scan``: slices to rewrite for a query's ``maxScan``; ignored under ``when: always``.
+    Damaged files of the ``statistics`` are not rewritten.
     """
     if spec.clustering is None:
         raise ValueError("the spec has no clustering block")
-    found = find_candidates(state, build_table_view(state) if view is None else view)
-    files = spec.files or FileSizes()
+    found = find_candidates(state)
+    if not spec.clustering.columns:
+        statistics, max_scan = replace(statistics, ranges=None), None
     table = _ClusteringRun(
         spec=spec,
         clustering=spec.clustering,
-        files=files,
+        files=spec.files or FileSizes(),
         state=state,
         candidates=found,
         verdicts=SliceVerdicts(len(found)),
-        sizes=sizes or RecordSize(fixed=0, per_row=float(files.record_size), because="declared"),
-        past=past,
-        ranges=ranges if spec.clustering.columns else None,
-        max_scan=max_scan if spec.clustering.columns else None,
-        damaged=damaged,
+        statistics=statistics,
+        max_scan=max_scan,
     )
     _exclude_pending(table)
     _exclude_partitions(table)
@@ -141,7 +131,7 @@ def plan_clustering(  # noqa: PLR0913
     gate = _check_after_commits(table)
     if spec.clustering.when.always:
         groups, weight = _group_like_hudi(table), _hudi_weight(table)
-        outputs = np.maximum(-(-groups.sum_values(weight) // files.target), 1)
+        outputs = np.maximum(-(-groups.sum_values(weight) // table.files.target), 1)
         chosen = _take_within_budget(table, groups)
         why = ["whatever is small is rewritten (when: always)"] * len(chosen)
         return _build_decision(table, None, groups.take(chosen), outputs[chosen], why, gate)
@@ -191,13 +181,13 @@ def _exclude_partitions(table: _ClusteringRun) -> None:
 
 
 def _exclude_damaged(table: _ClusteringRun) -> None:
-    if table.damaged:
-        rows = np.array(sorted(table.damaged), np.int64)
+    if table.statistics.damaged:
+        rows = np.array(sorted(table.statistics.damaged), np.int64)
         table.verdicts.decide(
             "damaged",
             np.isin(table.candidates.base_row, rows),
             table.candidates.base_row,
-            table.damaged.__getitem__,
+            table.statistics.damaged.__getitem__,
         )
 
 
@@ -209,7 +199,11 @@ def _check_after_commits(table: _ClusteringRun) -> Note | None:
     slices to another run does not count.
     """
     always, declared = table.clustering.when.always, declared_layout(table.clustering)
-    times = [past.instant for past in table.past if always or not _is_unfinished(past, declared)]
+    times = [
+        past.instant
+        for past in table.statistics.past
+        if always or not _is_unfinished(past, declared)
+    ]
     times += [given.instant for given in table.state.clusterings]
     last = max(times, default=None)
     commits = table.state.timeline.commits
@@ -268,19 +262,19 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
 
 def _build_input(table: _ClusteringRun) -> ClusteringInput:
     found, asked = table.candidates, table.clustering
-    laid = is_clustered(found, table.past, declared_layout(asked))
+    laid = is_clustered(found, table.statistics.past, declared_layout(asked))
     settled = laid & has_few_logs(found)
     return ClusteringInput(
         clustering=asked,
         target=table.files.target,
         candidates=found,
-        triggers=evaluate_triggers(found, table.files.small, asked.when, table.ranges),
+        triggers=evaluate_triggers(found, table.files.small, asked.when, table.statistics.ranges),
         is_clustered=laid,
         is_settled=settled,
-        passes=count_passes(found, table.spec, asked, settled, table.past),
-        row_bytes=table.sizes.data_bytes(found.base, found.logs),
-        sizes=table.sizes,
-        ranges=table.ranges,
+        passes=count_passes(found, table.spec, asked, settled, table.statistics.past),
+        row_bytes=table.statistics.sizes.data_bytes(found.base, found.logs),
+        sizes=table.statistics.sizes,
+        ranges=table.statistics.ranges,
         max_scan=table.max_scan,
     )
 
@@ -336,7 +330,7 @@ def _build_decision(
         group_of=group_of,
         triggers=fired,
         members=groups.members,
-        is_clustered=is_clustered(found, table.past, declared_layout(table.clustering)),
+        is_clustered=is_clustered(found, table.statistics.past, declared_layout(table.clustering)),
         refusals=tuple(refuse_bucket_index(found)),
         warnings=tuple(_collect_warnings(table, groups, gate)),
     )
@@ -361,7 +355,7 @@ def _collect_warnings(
     table: _ClusteringRun, groups: SliceGroups, gate: Note | None
 ) -> Iterable[Note]:
     asked, rule = table.clustering, table.verdicts.rule
-    yield from warn_of_damaged_files(table.candidates, rule, table.damaged)
+    yield from warn_of_damaged_files(table.candidates, rule, table.statistics.damaged)
     if gate is not None:
         yield gate
         return
@@ -385,7 +379,12 @@ def _collect_warnings(
 def _needs_ranges(table: _ClusteringRun) -> bool:
     """Return whether a partition may exceed ``overlapAbove`` but no statistics are known."""
     asked, found, above = table.clustering, table.candidates, table.clustering.when.overlap_above
-    if not asked.columns or asked.when.always or above is None or table.ranges is not None:
+    if (
+        not asked.columns
+        or asked.when.always
+        or above is None
+        or table.statistics.ranges is not None
+    ):
         return False
     is_in = found.has_base & (table.verdicts.rule != RULES.index("partition"))
     return bool(np.bincount(found.partition[is_in], minlength=1).max() > above)

@@ -19,7 +19,7 @@ from reconciler.planners.cluster.slice_order import sort_slices
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reconciler.planners.cluster.group_choice import ClusteringInput
+    from reconciler.planners.cluster.clustering_input import ClusteringInput
 
 #: least reduction of overlap for which clustered files are rewritten
 _LEAST_GAIN: Final = 0.1

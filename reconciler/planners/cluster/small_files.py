@@ -11,7 +11,7 @@ from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reconciler.planners.cluster.group_choice import ClusteringInput
+    from reconciler.planners.cluster.clustering_input import ClusteringInput
 
 
 def add_small_files(

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from reconciler import units
 from reconciler.arrays import sort_unique
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.overlap import ColumnRanges, FileBoxes, find_wide_files
+from reconciler.planners.cluster.overlap import FileBoxes, find_wide_files
+from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.reasons import pluralize
 from reconciler.spec.model import ClusteringTrigger
 

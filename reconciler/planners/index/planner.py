@@ -17,6 +17,7 @@ from reconciler.arrays import to_integer_array, to_numpy_bools
 from reconciler.index.merge import can_widen
 from reconciler.planners.index.column_stats import ColumnStatsNeed, assess_column_stats
 from reconciler.planners.index.notes import explain_column_stats, warn_of_index
+from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import INDEX_TARGETS, Finding, IndexStep, Note, Rewrites
 
@@ -40,10 +41,7 @@ class IndexDecision:
 
 
 def plan_index(
-    spec: TableSpec,
-    state: TableState,
-    rewrites: Sequence[Rewrites],
-    is_removed: NDArray[np.bool_],
+    picture: TablePicture, rewrites: Sequence[Rewrites], is_removed: NDArray[np.bool_]
 ) -> IndexDecision:
     """Return the index step of a table.
 
@@ -53,7 +51,7 @@ def plan_index(
     files are rewritten. Entries of deleted files are no reason for a step: the next version drops
     them.
     """
-    known = state.index_state
+    spec, state, known = picture.spec, picture.state, picture.state.index_state
     if spec.index is None or known is None:
         return IndexDecision()
     need = _IndexNeed.assess(known, _count_files(state, known, rewrites, is_removed))

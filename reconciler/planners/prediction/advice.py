@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler import units
-from reconciler.planners.cluster.candidates import find_candidates as newest_slices
-from reconciler.planners.cluster.known_statistics import collect_statistics
+from reconciler.planners.cluster.candidates import find_candidates
+from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import measure_reads
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
@@ -21,20 +21,14 @@ from reconciler.planners.prediction.layout_candidates import (
     rank_trials,
 )
 from reconciler.planners.prediction.layout_trials import WholeTable, try_layout
-from reconciler.planners.protection import build_table_view
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import Note, Sampled
 from reconciler.spec.model import Clustering, ClusteringBudget, ClusteringTrigger, Query, TableSpec
-from reconciler.state.observe import observe
-from reconciler.state.sampling.forecast_input import add_forecast_input
-from reconciler.state.sampling.row_sample import read_sample
 
 if TYPE_CHECKING:
     from reconciler.planners.cluster.candidates import CandidateSlices
     from reconciler.planners.prediction.current_reads import CurrentReads
-    from reconciler.state.model import TableState
-    from reconciler.state.sampling.model import ForecastInput
-    from reconciler.storage.api import Storage
+    from reconciler.state.sampling.model import ForecastInput, RowSample, SampleRequest
 
 #: rows that layouts are tried on; a few dozen layouts take about a second each
 MAX_ROWS: Final = 80_000
@@ -73,84 +67,88 @@ class Advice:
         return changes or bool(self.index)
 
 
-def advise_table(
-    storage: Storage, spec: TableSpec, *, observed_ms: int, max_rows: int = MAX_ROWS
-) -> Advice:
-    """What layout and index the spec's queries ask for; the spec has some.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdviceDraft:
+    """The advice for a table before layouts are tried on a sample of its rows.
 
-    Reads footers, or what indexes say of them, and the row groups of a sample; of the same files
-    always the same. Raises StorageError, FormatError, UnsupportedError, BlockedError.
+    ``table``: None if there is no layout to try; then the advice is complete.
     """
-    state = observe(storage, _widen_spec(spec), observed_ms=observed_ms)
-    state = add_forecast_input(storage, replace(spec, clustering=None), state)
-    foresight = state.forecast_input
-    assert foresight is not None, "the spec has queries"
-    declared = _declared_candidate(spec, foresight)
+
+    advice: Advice
+    forecast_input: ForecastInput
+    table: WholeTable | None = None
+    candidates: tuple[LayoutCandidate, ...] = ()
+
+    def choose_samples(self, max_rows: int) -> tuple[SampleRequest, ...]:
+        """Return what to sample of the table for layouts fitted to ``max_rows`` rows."""
+        return () if self.table is None else self.table.choose_samples(max_rows)
+
+
+def draft_advice(picture: TablePicture) -> AdviceDraft:
+    """Return the advice for a spec with queries as far as it needs no sample of rows."""
+    spec, forecast_input = picture.spec, picture.state.forecast_input
+    assert forecast_input is not None, "the spec has queries"
+    declared = _declared_candidate(spec, forecast_input)
     more = declared.columns if declared else ()
-    columns = tuple(dict.fromkeys((*foresight.columns, *more)))
-    foresight = replace(foresight, columns=columns)
-    asks = find_query_columns(spec.queries, foresight.schema, tuple(foresight.partition_values))
-    doubts = tuple(Note(doubt.rule, doubt.because) for doubt in foresight.warnings)
-    known = Advice(
+    forecast_input = replace(
+        forecast_input, columns=tuple(dict.fromkeys((*forecast_input.columns, *more)))
+    )
+    wanted = find_query_columns(
+        spec.queries, forecast_input.schema, tuple(forecast_input.partition_values)
+    )
+    warnings = tuple(Note(one.rule, one.because) for one in forecast_input.warnings)
+    advice = Advice(
         name=spec.name,
         path=spec.path,
         queries=spec.queries,
         declared=declared,
-        index=_list_index_columns(spec, asks),
-        notes=(*asks.notes, *doubts),
+        index=_list_index_columns(spec, wanted),
+        notes=(*wanted.notes, *warnings),
     )
-    found = newest_slices(state, build_table_view(state))
-    now = measure_reads(spec, foresight, found)
-    if now is None:
-        return replace(known, because="too little is known of the table's files to try a layout")
-    reads = zip(now.reads.files.tolist(), now.reads.bytes.tolist(), strict=True)
-    known = replace(
-        known,
+    candidates = find_candidates(picture.state)
+    current = measure_reads(spec, forecast_input, candidates)
+    if current is None:
+        because = "too little is known of the table's files to try a layout"
+        return AdviceDraft(advice=replace(advice, because=because), forecast_input=forecast_input)
+    reads = zip(current.reads.files.tolist(), current.reads.bytes.tolist(), strict=True)
+    advice = replace(
+        advice,
         current=tuple(QueryReads(files=files, bytes=size) for files, size in reads),
-        files=len(found),
-        bytes=now.table_bytes,
+        files=len(candidates),
+        bytes=current.table_bytes,
     )
-    whole = _build_table(spec, state, found, now)
-    if not asks.columns or not (whole.outputs > 1).any():
-        return replace(known, because=_explain_no_trial(asks, whole))
-    return _try_layouts(storage, state, foresight, whole, list_candidates(asks), known, max_rows)
+    table = _build_table(picture, candidates, current)
+    if not wanted.columns or not (table.outputs > 1).any():
+        because = _explain_no_trial(wanted, table)
+        return AdviceDraft(advice=replace(advice, because=because), forecast_input=forecast_input)
+    return AdviceDraft(
+        advice=advice,
+        forecast_input=forecast_input,
+        table=table,
+        candidates=list_candidates(wanted),
+    )
 
 
-def _try_layouts(  # noqa: PLR0913, PLR0917
-    storage: Storage,
-    state: TableState,
-    foresight: ForecastInput,
-    whole: WholeTable,
-    options: Sequence[LayoutCandidate],
-    known: Advice,
-    most_rows: int,
-) -> Advice:
-    """Return the advice after trying the layouts and the declared one."""
-    sample = read_sample(
-        storage,
-        state.files,
-        whole.choose_samples(most_rows),
-        foresight.columns,
-        foresight.schema,
-        max_rows=most_rows,
-    )
-    sampled = Sampled(
-        row_groups=sample.groups, total_row_groups=sample.total_groups, rows=len(sample.rows)
-    )
-    foresight = replace(foresight, sample=sample)
-    declared = [known.declared] if known.declared else []
-    tries = [try_layout(whole, foresight, one) for one in dict.fromkeys([*declared, *options])]
-    trials = rank_trials((one for one in tries if one is not None), known.declared)
-    assert known.current is not None, "it was looked at"
-    best = choose_trial(known.current, trials)
-    because = _explain_choice(known.current, trials, best, known.declared)
+def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
+    """Return the advice after trying the layouts and the declared one on a sample."""
+    advice, table = draft.advice, draft.table
+    if table is None or advice.current is None:
+        return advice
+    forecast_input = replace(draft.forecast_input, sample=sample)
+    declared = [advice.declared] if advice.declared else []
+    candidates = dict.fromkeys([*declared, *draft.candidates])
+    tried = [try_layout(table, forecast_input, one) for one in candidates]
+    trials = rank_trials((one for one in tried if one is not None), advice.declared)
+    best = choose_trial(advice.current, trials)
     return replace(
-        known,
+        advice,
         trials=trials,
         best=best,
-        because=because,
-        sampled=sampled,
-        notes=(*known.notes, *_warn_of_logs(whole)),
+        because=_explain_choice(advice.current, trials, best, advice.declared),
+        sampled=Sampled(
+            row_groups=sample.groups, total_row_groups=sample.total_groups, rows=len(sample.rows)
+        ),
+        notes=(*advice.notes, *_warn_of_logs(table)),
     )
 
 
@@ -164,23 +162,23 @@ def _warn_of_logs(whole: WholeTable) -> Iterator[Note]:
         )
 
 
-def _widen_spec(spec: TableSpec) -> TableSpec:
+def widen_spec(spec: TableSpec) -> TableSpec:
     """Return a spec for which record sizes are read but nothing that only a trigger needs."""
-    whole = Clustering(columns=(), when=ClusteringTrigger(always=True))
-    return replace(spec, clustering=whole, retention=None)
+    everything = Clustering(columns=(), when=ClusteringTrigger(always=True))
+    return replace(spec, clustering=everything, retention=None)
 
 
 def _build_table(
-    spec: TableSpec, state: TableState, found: CandidateSlices, now: CurrentReads
+    picture: TablePicture, candidates: CandidateSlices, current: CurrentReads
 ) -> WholeTable:
-    known = collect_statistics(spec, state)
-    budget = spec.clustering.budget if spec.clustering else ClusteringBudget()
+    statistics, clustering = picture.statistics, picture.spec.clustering
+    budget = clustering.budget if clustering else ClusteringBudget()
     return WholeTable.build(
-        found,
-        now,
-        rows=known.facts.rows,
-        sizes=known.sizes,
-        target=known.files.target,
+        candidates,
+        current,
+        rows=statistics.facts.rows,
+        sizes=statistics.sizes,
+        target=picture.file_sizes.target,
         per_group=budget.per_group,
     )
 

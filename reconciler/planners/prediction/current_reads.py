@@ -6,7 +6,6 @@ exclude it. Slices with log files or without statistics are always read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import to_integer_array, to_string_array
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.grouping import SliceGroups
+from reconciler.planners.cluster.max_scan import MaxScanDemand
 from reconciler.planners.prediction.file_reads import FileReads, add_partition_values, find_reads
 from reconciler.spec.model import Query, TableSpec
 from reconciler.state.sampling.model import ForecastInput
@@ -24,10 +23,6 @@ from reconciler.state.sampling.model import ForecastInput
 WARNING_RULE: Final = "maxScan"
 #: least reduction of reads for which slices are rewritten if a query stays above its limit
 LEAST_GAIN: Final = 0.1
-
-#: returns which groups are worth a rewrite, from their output files and, per slice, whether it is
-#: clustered as declared
-GainCheck = Callable[[SliceGroups, NDArray[np.int64], NDArray[np.bool_]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,19 +50,6 @@ class CurrentReads:
     def share(self, query: int) -> float:
         """Return the share of the table's bytes that a query reads."""
         return float(self.reads.bytes[query]) / max(self.table_bytes, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MaxScanDemand:
-    """The slices to rewrite because queries exceed their ``maxScan``.
-
-    ``is_read``: per slice, a query over its limit reads it. ``gains``: returns which groups are
-    worth it; None: all. ``reason``: the sentence for the plan.
-    """
-
-    is_read: NDArray[np.bool_]
-    reason: str
-    gains: GainCheck | None = None
 
 
 def measure_reads(

@@ -12,7 +12,6 @@ from typing import Final
 import pyarrow.compute as pc
 
 from reconciler.arrays import to_boolean_array
-from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
@@ -32,9 +31,10 @@ from reconciler.layout.sizing.simulate_inserts import (
 )
 from reconciler.layout.sizing.size_report import measure_file_sizes
 from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.planners.picture import TablePicture
 from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 from reconciler.plans.model import Note
-from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.spec.model import FileSizes
 from reconciler.state.model import TableState
 
 #: the rule of the warning that past writes could not be read
@@ -50,20 +50,20 @@ _BUCKET: Final = r"^0000\d{4}-"
 
 
 def report_file_sizes(
-    spec: TableSpec, state: TableState, view: FileView, next_insert: NextInsert | None = None
+    picture: TablePicture, next_insert: NextInsert | None = None
 ) -> FileSizeReport | None:
     """Return the report on file sizes; None if past writes were not read.
 
     ``next_insert``: new rows whose effect is simulated.
     """
+    state, files = picture.state, picture.file_sizes
     if state.recent_writes is None:
         return None
     groups = measure_groups(
-        view,
+        picture.view,
         compacting=[(one.partition, one.file_id) for one in state.compactions],
         clustering=[(one.partition, one.file_id) for one in state.clusterings],
     )
-    files = spec.files or FileSizes()
     sizes = FileSizeLimits(target=files.target, small=files.small)
     found = measure_file_sizes(groups, sizes, _find_operations(state))
     return FileSizeReport(

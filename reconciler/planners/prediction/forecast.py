@@ -12,19 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from reconciler.hudi.files.view import FileView
 from reconciler.layout.curves.pseudo_random import count_sample_rows
 from reconciler.layout.curves.row_layout import needed_sample_rows
 from reconciler.planners.cluster.candidates import find_candidates
-from reconciler.planners.cluster.known_statistics import (
-    KnownStatistics,
-    collect_statistics,
-    decide_clustering,
-)
-from reconciler.planners.cluster.planner import ClusteringDecision
+from reconciler.planners.cluster.max_scan import MaxScanDemand
+from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
+from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import (
     CurrentReads,
-    MaxScanDemand,
     find_demand,
     measure_reads,
 )
@@ -38,11 +33,10 @@ from reconciler.planners.prediction.predicted_reads import (
 )
 from reconciler.planners.prediction.query_report import QueryReport, build_predictions
 from reconciler.planners.prediction.sampled_group import SimulatedGroup
-from reconciler.planners.protection import build_table_view
 from reconciler.plans.model import Finding, Note, Sampled
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
-from reconciler.state.sampling.model import SampleRequest
+from reconciler.state.sampling.model import RowSample, SampleRequest
 
 #: rule of the plan's warning about predictions
 _RULE: Final = "predictions"
@@ -74,25 +68,19 @@ def choose_samples(
 
     ``only_max_scan``: sample only if the result decides about steps.
     """
-    if (
-        spec.clustering is None
-        or state.forecast_input is None
-        or state.forecast_input.index is None
-    ):
+    forecast_input = state.forecast_input
+    if spec.clustering is None or forecast_input is None or forecast_input.index is None:
         return ()
-    view = build_table_view(state)
-    now = measure_reads(spec, state.forecast_input, find_candidates(state, view))
-    if now is None:
+    current = measure_reads(spec, forecast_input, find_candidates(state))
+    if current is None:
         return ()
-    known = collect_statistics(spec, state)
-    scans = _find_max_scan(spec, now)
-    if only_max_scan and scans is None:
+    max_scan = _find_max_scan(spec, current)
+    if only_max_scan and max_scan is None:
         return ()
-    decision = decide_clustering(spec, state, view, known, scans)
-    look = ForecastContext(spec, state, state.forecast_input, known, now, view)
-    return tuple(
-        _build_request(group) for group in build_groups(look, decision) if len(group.members)
-    )
+    picture = TablePicture(spec, state)
+    context = ForecastContext(picture, forecast_input, current)
+    groups = build_groups(context, decide_clustering(picture, max_scan))
+    return tuple(_build_request(group) for group in groups if len(group.members))
 
 
 def _build_request(group: SimulatedGroup) -> SampleRequest:
@@ -102,88 +90,88 @@ def _build_request(group: SimulatedGroup) -> SampleRequest:
     return SampleRequest(files=group.members, fit_rows=np.array(wanted, np.int64))
 
 
-def forecast_queries(
-    spec: TableSpec, state: TableState, view: FileView, statistics: KnownStatistics | None
-) -> Forecast:
-    """Decide about a clustering with regard to the queries, and forecast what they read.
-
-    ``statistics`` is None if the spec has no clustering block.
-    """
-    foresight = state.forecast_input
-    decision = None if statistics is None else decide_clustering(spec, state, view, statistics)
-    if foresight is None:
+def forecast_queries(picture: TablePicture) -> Forecast:
+    """Decide about a clustering with regard to the queries, and forecast what they read."""
+    spec, forecast_input = picture.spec, picture.state.forecast_input
+    decision = None if spec.clustering is None else decide_clustering(picture)
+    if forecast_input is None:
         return Forecast(decision=decision)
-    found = find_candidates(state, view) if decision is None else decision.candidates
-    doubts = tuple(Note(doubt.rule, doubt.because) for doubt in foresight.warnings)
-    if foresight.schema.names:
-        doubts = (*warn_of_unknown_columns(spec.queries, foresight.schema), *doubts)
-    now = measure_reads(spec, foresight, found)
-    if now is None:
-        return Forecast(decision=decision, warnings=doubts)
-    if decision is None or statistics is None:
-        same = build_predictions(now, None)
-        notes = (*doubts, *QueryReport(current=now, forecast_input=foresight).warn_of_unreached())
+    candidates = find_candidates(picture.state) if decision is None else decision.candidates
+    warnings = tuple(Note(one.rule, one.because) for one in forecast_input.warnings)
+    if forecast_input.schema.names:
+        warnings = (*warn_of_unknown_columns(spec.queries, forecast_input.schema), *warnings)
+    current = measure_reads(spec, forecast_input, candidates)
+    if current is None:
+        return Forecast(decision=decision, warnings=warnings)
+    if decision is None:
+        same = build_predictions(current, None)
+        report = QueryReport(current=current, forecast_input=forecast_input)
+        notes = (*warnings, *report.warn_of_unreached())
         return Forecast(predictions=same, predictions_unchanged=same, warnings=notes)
-    return _forecast_clustering(
-        ForecastContext(spec, state, foresight, statistics, now, view), decision, doubts
-    )
+    context = ForecastContext(picture, forecast_input, current)
+    return _forecast_clustering(context, decision, warnings)
 
 
 def _forecast_clustering(
-    look: ForecastContext, first: ClusteringDecision, doubts: tuple[Note, ...]
+    context: ForecastContext, first: ClusteringDecision, warnings: tuple[Note, ...]
 ) -> Forecast:
-    miniatures = SimulationCache(look.build_question(first.layout))
-    scans = _find_max_scan(look.spec, look.current)
-    decision, tried = first, None
-    if scans is not None:
-        trial = look.decide_clustering(scans)
-        tried = PredictedReads.predict(look, trial, miniatures)
-        judge = GroupBenefit.build(look, miniatures, trial.candidates, tried)
-        decision = look.decide_clustering(replace(scans, gains=judge))
-    after = PredictedReads.predict(look, decision, miniatures)
-    says = QueryReport(
-        current=look.current,
-        forecast_input=look.forecast_input,
+    """Return the forecast with a clustering; ``first``: the decision without regard to queries."""
+    simulations = SimulationCache(context.build_question(first.layout))
+    max_scan = _find_max_scan(context.picture.spec, context.current)
+    decision, predicted_if_all = first, None
+    if max_scan is not None:
+        trial = decide_clustering(context.picture, max_scan)
+        predicted_if_all = PredictedReads.predict(context, trial, simulations)
+        benefit = GroupBenefit.build(context, simulations, trial.candidates, predicted_if_all)
+        decision = decide_clustering(context.picture, replace(max_scan, gains=benefit))
+    predicted = PredictedReads.predict(context, decision, simulations)
+    report = QueryReport(
+        current=context.current,
+        forecast_input=context.forecast_input,
         decision=decision,
-        predicted=after,
-        predicted_if_all=tried,
-        memory=find_past_result(look, first.layout),
+        predicted=predicted,
+        predicted_if_all=predicted_if_all,
+        memory=find_past_result(context, first.layout),
     )
-    is_rewritten, sampled = bool(after.by_group), look.forecast_input.sample
-    same = build_predictions(look.current, None)
-    then = build_predictions(look.current, after) if is_rewritten else same
+    is_rewritten = bool(predicted.by_group)
+    unchanged = build_predictions(context.current, None)
+    changed = build_predictions(context.current, predicted) if is_rewritten else unchanged
     return Forecast(
         decision=decision,
-        predictions=() if after.is_unknown else then,
-        predictions_unchanged=same,
-        findings=tuple(says.find_drift()),
-        warnings=(*doubts, *says.warn_of_unreached()),
-        sample_warnings=tuple(_warn_of_sample(after)),
-        sampled=Sampled(
-            row_groups=sampled.groups, total_row_groups=sampled.total_groups, rows=len(sampled.rows)
-        )
-        if is_rewritten and sampled is not None
-        else None,
+        predictions=() if predicted.is_unknown else changed,
+        predictions_unchanged=unchanged,
+        findings=tuple(report.find_drift()),
+        warnings=(*warnings, *report.warn_of_unreached()),
+        sample_warnings=tuple(_warn_of_sample(predicted)),
+        sampled=_describe_sample(context.forecast_input.sample) if is_rewritten else None,
     )
 
 
-def _warn_of_sample(after: PredictedReads) -> Iterator[Note]:
-    if after.is_unknown:
+def _describe_sample(sample: RowSample | None) -> Sampled | None:
+    if sample is None:
+        return None
+    return Sampled(
+        row_groups=sample.groups, total_row_groups=sample.total_groups, rows=len(sample.rows)
+    )
+
+
+def _warn_of_sample(predicted: PredictedReads) -> Iterator[Note]:
+    if predicted.is_unknown:
         yield Note(
             _RULE,
             "reads after the clustering are not predicted: no row of the files to rewrite could be "
             "sampled",
         )
-    elif after.has_logs:
+    elif predicted.has_logs:
         yield Note(
             _RULE,
             "only base files were sampled: the predictions do not include what log files change",
         )
 
 
-def _find_max_scan(spec: TableSpec, now: CurrentReads) -> MaxScanDemand | None:
+def _find_max_scan(spec: TableSpec, current: CurrentReads) -> MaxScanDemand | None:
     """Return what to rewrite for queries over ``maxScan``; None under ``when: always``."""
     clustering = spec.clustering
     if clustering is None or clustering.when.always or not clustering.columns:
         return None
-    return find_demand(now)
+    return find_demand(current)

@@ -183,7 +183,7 @@ class GroupBenefit:
 
 def find_past_result(look: ForecastContext, layout: ClusteringLayout) -> PastResult:
     """Return the result of the last clustering with this layout and the declared file size."""
-    return PastResult.find(look.known.facts.clusterings, layout, look.known.files.target)
+    return PastResult.find(look.picture.statistics.past, layout, look.picture.file_sizes.target)
 
 
 def find_helped(now: Floats, after: Floats, limits: Floats) -> NDArray[np.bool_]:

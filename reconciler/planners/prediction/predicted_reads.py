@@ -9,11 +9,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.hudi.files.view import FileView
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.known_statistics import KnownStatistics, decide_clustering
 from reconciler.planners.cluster.planner import ClusteringDecision
-from reconciler.planners.prediction.current_reads import CurrentReads, MaxScanDemand
+from reconciler.planners.picture import TablePicture
+from reconciler.planners.prediction.current_reads import CurrentReads
 from reconciler.planners.prediction.sampled_group import SimulatedGroup
 from reconciler.planners.prediction.sampled_layout import SimulationInput
 from reconciler.planners.prediction.simulated_rewrite import (
@@ -24,9 +23,7 @@ from reconciler.planners.prediction.simulated_rewrite import (
     relative_error,
     simulate_group,
 )
-from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
-from reconciler.state.model import TableState
 from reconciler.state.sampling.model import ForecastInput
 
 Floats = NDArray[np.float64]
@@ -34,26 +31,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ForecastContext:
-    """The inputs of one forecast."""
+    """The inputs of one forecast: the picture of the table and what queries read today."""
 
-    spec: TableSpec
-    state: TableState
+    picture: TablePicture
     forecast_input: ForecastInput
-    known: KnownStatistics
     current: CurrentReads
-    view: FileView
 
     def build_question(self, layout: ClusteringLayout) -> SimulationInput:
         return SimulationInput(
-            queries=tuple(query.where for query in self.spec.queries),
+            queries=tuple(query.where for query in self.picture.spec.queries),
             forecast_input=self.forecast_input,
             layout=layout,
-            sizes=self.known.sizes,
-            target=self.known.files.target,
+            sizes=self.picture.statistics.sizes,
+            target=self.picture.file_sizes.target,
         )
-
-    def decide_clustering(self, scans: MaxScanDemand) -> ClusteringDecision:
-        return decide_clustering(self.spec, self.state, self.view, self.known, scans)
 
 
 class SimulationCache:
@@ -140,7 +131,7 @@ def build_group(
     look: ForecastContext, found: CandidateSlices, slices: NDArray[np.int64], outputs: int
 ) -> SimulatedGroup:
     """Return the group of slices that are rewritten together into ``outputs`` files."""
-    rows, sizes = look.known.facts.rows, look.known.sizes
+    rows, sizes = look.picture.statistics.facts.rows, look.picture.statistics.sizes
     based = slices[found.has_base[slices]]
     return SimulatedGroup(
         members=found.base_row[based],
@@ -159,7 +150,9 @@ def planned_output(
     """Return how many files a group becomes and their bytes; as planned if not sampled."""
     if count is not None and count.output is not None:
         return count.output
-    return group.outputs, float(group.row_bytes + group.outputs * look.known.sizes.fixed)
+    return group.outputs, float(
+        group.row_bytes + group.outputs * look.picture.statistics.sizes.fixed
+    )
 
 
 def _sum_groups(

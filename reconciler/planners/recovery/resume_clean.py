@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_integer_array, to_numpy_bools, to_string_array
 from reconciler.hudi.files.view import FileView
-from reconciler.planners.protection import Protection, build_table_view, find_protection
+from reconciler.planners.protection import Protection, find_protection
 from reconciler.planners.reader_window import ReaderWindow
 from reconciler.planners.reasons import RowReasons, pluralize
 from reconciler.plans.columns import build_dictionary
@@ -164,8 +164,8 @@ def revalidate_clean(
     newest slice or to no completed write, or if its slice was superseded within the readers'
     ``window``. ``already_removed`` marks rows that another step removes.
     """
-    view = build_table_view(state)
-    guard = find_protection(state, view, window)
+    view = state.view
+    guard = find_protection(state, window)
     planned = _find_planned_rows(state, clean)
     if already_removed is not None:
         planned &= ~already_removed

@@ -5,8 +5,10 @@ A planner chooses the files to sample from the statistics, so the caller passes 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,20 +17,19 @@ from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.ordering import find_type
 from reconciler.hudi.load import load_properties
 from reconciler.index.predicate_columns import find_query_columns
-from reconciler.planners.prediction.forecast import choose_samples
 from reconciler.state.clustering_facts import ReadWarning
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.partition_values import read_partition_columns
 from reconciler.state.sampling.file_statistics import (
     WARNING_RULE,
     FileStatistics,
     FileStatisticsReader,
 )
-from reconciler.state.sampling.model import ForecastInput
-from reconciler.state.sampling.row_sample import MAX_GROUPS, read_sample
+from reconciler.state.sampling.model import ForecastInput, SampleRequest
+from reconciler.state.sampling.row_sample import SampleLimits, read_sample
 from reconciler.state.sampling.whole_rows import MAX_ROWS as WHOLE_ROWS
 from reconciler.state.schema import build_table_schema, load_schema_versions, read_declared_schema
 from reconciler.state.schema_versions import find_renamed_columns
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,8 +42,21 @@ if TYPE_CHECKING:
 _NOTHING: Final = pa.schema([])
 
 
+class SampleChooser(Protocol):
+    """Chooses the base files to sample from the statistics in a state; planners provide it."""
+
+    def __call__(
+        self, spec: TableSpec, state: TableState, *, only_max_scan: bool = False
+    ) -> Sequence[SampleRequest]: ...
+
+
 def add_forecast_input(
-    storage: Storage, spec: TableSpec, state: TableState, *, only_max_scan: bool = False
+    storage: Storage,
+    spec: TableSpec,
+    state: TableState,
+    choose_samples: SampleChooser,
+    *,
+    only_max_scan: bool = False,
 ) -> TableState:
     """Return the state with its forecast input; unchanged for a spec without queries.
 
@@ -53,15 +67,16 @@ def add_forecast_input(
     if not needed:
         return state
     try:
-        return _read_input(storage, spec, state, only_max_scan=only_max_scan)
+        return _read_input(
+            storage, spec, state, partial(choose_samples, only_max_scan=only_max_scan)
+        )
     except (ReconcilerError, pa.ArrowException, OSError) as problem:
         says = f"there are no predictions for the declared queries: {problem}"
-        return replace(
-            state, forecast_input=_empty_input(ReadWarning(rule=WARNING_RULE, because=says))
-        )
+        warning = ReadWarning(rule=WARNING_RULE, because=says)
+        return state.with_facts(forecast_input=_empty_input(warning))
 
 
-def _empty_input(doubt: ReadWarning) -> ForecastInput:
+def _empty_input(warning: ReadWarning) -> ForecastInput:
     return ForecastInput(
         index=None,
         rows=np.zeros(0, np.int64),
@@ -70,16 +85,19 @@ def _empty_input(doubt: ReadWarning) -> ForecastInput:
         partition_values={},
         columns=(),
         source="",
-        warnings=(doubt,),
+        warnings=(warning,),
     )
 
 
 def _read_input(
-    storage: Storage, spec: TableSpec, state: TableState, *, only_max_scan: bool
+    storage: Storage,
+    spec: TableSpec,
+    state: TableState,
+    choose_samples: Callable[[TableSpec, TableState], Sequence[SampleRequest]],
 ) -> TableState:
-    found = replace(state, forecast_input=_read_statistics(storage, spec, state))
+    found = state.with_facts(forecast_input=_read_statistics(storage, spec, state))
     assert found.forecast_input is not None
-    groups = choose_samples(spec, found, only_max_scan=only_max_scan)
+    groups = choose_samples(spec, found)
     if not groups or found.forecast_input.index is None or _is_bootstrapped(storage):
         return found
     sample = read_sample(
@@ -88,10 +106,9 @@ def _read_input(
         groups,
         found.forecast_input.columns,
         found.forecast_input.schema,
-        max_groups=MAX_GROUPS,
-        whole_rows=WHOLE_ROWS,
+        SampleLimits(whole_rows=WHOLE_ROWS),
     )
-    return replace(found, forecast_input=replace(found.forecast_input, sample=sample))
+    return found.with_facts(forecast_input=replace(found.forecast_input, sample=sample))
 
 
 def _is_bootstrapped(storage: Storage) -> bool:
@@ -101,7 +118,7 @@ def _is_bootstrapped(storage: Storage) -> bool:
 
 def _read_statistics(storage: Storage, spec: TableSpec, state: TableState) -> ForecastInput:
     properties = load_properties(storage)
-    files = find_newest_bases(build_table_view(state))
+    files = find_newest_bases(state.view)
     schema, doubts = _read_schema(storage, properties, state)
     values = _partition_values(state, schema, properties)
     queries = [query.where for query in spec.queries]

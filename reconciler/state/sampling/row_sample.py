@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,36 +17,42 @@ from reconciler.state.sampling.whole_rows import read_whole_rows
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
 
-#: greatest number of row groups to read and of rows to keep
-MAX_GROUPS: Final = 64
-MAX_ROWS: Final = 1_000_000
 #: files at a time: reading waits for the store
 _AT_ONCE: Final = 4
 
 
-def read_sample(  # noqa: PLR0913
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleLimits:
+    """The most row groups that a sample reads, and the most rows that it keeps.
+
+    ``whole_rows``: the most rows that are read in all columns.
+    """
+
+    groups: int = 64
+    rows: int = 1_000_000
+    whole_rows: int = 0
+
+
+def read_sample(
     storage: Storage,
     files: TableFiles,
     groups: Sequence[SampleRequest],
     columns: Sequence[str],
     schema: Any,
-    *,
-    max_groups: int = MAX_GROUPS,
-    max_rows: int = MAX_ROWS,
-    whole_rows: int = 0,
+    limits: SampleLimits,
 ) -> RowSample:
     """Sample rows of base files that are rewritten together; the same files give the same rows.
 
     ``groups``: files are chosen from each in proportion to its bytes, and row groups are spread
-    over the rows of the files. ``columns``: names with dots; ``schema``: the table's schema.
-    ``limits``: greatest numbers of row groups and rows. The rows that the rewrite uses to fit its
+    over the rows of the files. ``columns``: names with dots; ``schema``: the table's schema. The
+    rows that the rewrite uses to fit its
     layout are kept in addition. Files that cannot be read are skipped, and damaged ones recorded.
     Memory: the kept rows and the chunks of their columns in the row groups that are read.
     """
     reading = SampleReader(storage, files, tuple(columns), schema)
-    chosen = _choose_files(reading, groups, max_groups)
+    chosen = _choose_files(reading, groups, limits.groups)
     there = sum(int(one.sizes.sum()) for one in chosen)
-    share = min(1.0, max_rows / max(there, 1))
+    share = min(1.0, limits.rows / max(there, 1))
     read = parallel.run_parallel(
         lambda one: reading.read_rows(one, share), chosen, parallelism=_AT_ONCE
     )
@@ -66,8 +72,8 @@ def read_sample(  # noqa: PLR0913
         groups=sum(len(one.groups) for one, _ in found),
         total_groups=sum(one.total_groups for one, _ in found),
         column_shares=_column_shares([one for one, _ in found], columns),
-        whole=read_whole_rows(reading, [one for one, _ in found], max_rows=whole_rows)
-        if whole_rows
+        whole=read_whole_rows(reading, [one for one, _ in found], max_rows=limits.whole_rows)
+        if limits.whole_rows
         else None,
         damaged=dict(sorted(reading.damaged.items())),
     )

@@ -12,7 +12,6 @@ import pytest
 
 from reconciler.adopt.observed_retention import RetentionCandidate, observe_retention
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.planners.protection import build_table_view
 from reconciler.state.model import CompletedClean
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -25,7 +24,7 @@ NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def seen(state, zone=UTC):
-    return observe_retention(state, build_table_view(state), zone)
+    return observe_retention(state, state.view, zone)
 
 
 def kept(state, zone=UTC):

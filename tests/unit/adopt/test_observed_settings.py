@@ -14,7 +14,6 @@ from reconciler.adopt.observed_settings import (
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.requested_replace import RequestedReplace
-from reconciler.planners.protection import build_table_view
 from tests.unit.planners import cow
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
@@ -68,14 +67,14 @@ def test_sizes_are_those_of_the_newest_slices():
         state.files.size[row] = size
     is_old = state.files.name.to_pylist().index(cow.base("g0", 0))
 
-    found = observe_sizes(build_table_view(state))
+    found = observe_sizes(state.view)
 
     left = sorted(size for row, size in enumerate(sizes) if row != is_old)
     assert found == ObservedSizes(files=20, common_size=left[18], largest=left[19])
 
 
 def test_few_files_say_nothing_about_sizes():
-    assert observe_sizes(build_table_view(cow.upserts(3))) is None
+    assert observe_sizes(cow.upserts(3).view) is None
 
 
 def timeline(*files):

@@ -45,7 +45,7 @@ def test_hours_without_a_zone_would_be_refused():
     found = declared(cow.upserts(4, timezone=None), "KEEP_LATEST_BY_HOURS", 24)
 
     assert found.doubt is not None
-    assert found.doubt.startswith("its plan would be refused: retention.hours needs to know when")
+    assert found.doubt.startswith("its plan would be refused: retention.hours needs the timeline")
     assert declared(cow.upserts(4), "KEEP_LATEST_BY_HOURS", 24).doubt is None
 
 

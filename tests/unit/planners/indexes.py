@@ -13,9 +13,9 @@ from reconciler.index.file_keys import find_rows, sort_index
 from reconciler.index.merge import find_missing
 from reconciler.index.model import ColumnStats
 from reconciler.index.versions import read_versions
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.index_state import IndexState
 from reconciler.state.index_state_reader import build_file_keys
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 
 TYPES = {"a": pa.int64(), "b": pa.string(), "c": pa.float64()}
 
@@ -40,7 +40,7 @@ def index_of_names(names, columns, unread=()):
 def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **more):
     """The state with what is known of its index, as ``read_index_state`` would say."""
     types = {column: TYPES[column] for column in wanted}
-    files = find_newest_bases(build_table_view(state))
+    files = find_newest_bases(state.view)
     keys = build_file_keys(state, files)
     row = (
         np.full(len(files), -1)

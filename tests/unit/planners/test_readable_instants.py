@@ -8,7 +8,6 @@ import numpy as np
 
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.planners.protection import build_table_view
 from reconciler.planners.readable_instants import find_earliest_readable, find_readable_writes
 from reconciler.state.model import CompletedClean
 from tests.unit.planners.cow import base, commit, stamp, table, upserts
@@ -29,7 +28,7 @@ def clean(*removed, hour=9, partition="a"):
 
 def readable(state, *gone):
     rows = np.array([name in gone for name in state.files.name.to_pylist()], np.bool_)
-    return find_earliest_readable(state, build_table_view(state), rows)
+    return find_earliest_readable(state, rows)
 
 
 def test_an_untouched_table_can_be_read_from_its_first_commit():
@@ -148,7 +147,7 @@ def test_a_write_behind_a_hole_can_be_read_again():
         [commit(hour) for hour in range(4)],
         cleans=(clean(base("g", 1), base("g", 2)),),
     )
-    writes, found = find_readable_writes(state, build_table_view(state))
+    writes, found = find_readable_writes(state)
 
     assert tuple(map(stamp, range(4))) == writes
     assert [True, False, False, True] == found.tolist()
@@ -156,6 +155,6 @@ def test_a_write_behind_a_hole_can_be_read_again():
 
 def test_a_table_without_commits_has_no_readable_writes():
     state = table({}, [])
-    writes, found = find_readable_writes(state, build_table_view(state))
+    writes, found = find_readable_writes(state)
 
     assert ((), []) == (writes, found.tolist())

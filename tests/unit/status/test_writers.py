@@ -11,7 +11,6 @@ import pytest
 
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.write_history import PastWrite
-from reconciler.planners.protection import build_table_view
 from reconciler.spec.model import (
     Clustering,
     FileSizes,
@@ -65,7 +64,7 @@ def written(instant: str = INSTANT, operation: str | None = "INSERT", *, is_ours
 
 
 def facts(spec: TableSpec, state: TableState, *writes: PastWrite, **more):
-    found = writers_status(spec, state, build_table_view(state), writes, **more)
+    found = writers_status(spec, state, state.view, writes, **more)
     return [(note.rule, note.because) for note in found]
 
 

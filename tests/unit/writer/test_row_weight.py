@@ -12,8 +12,8 @@ import pytest
 from reconciler.layout.sizing.assignment_rules import FileSizeLimits, SteadyRule
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.spec.model import FileSizes
+from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
-from reconciler.state.slice_view import build_table_view, find_newest_bases
 from reconciler.storage.open import open_storage
 from reconciler.writer.job import RowOperation
 from reconciler.writer.request import WriteMode
@@ -42,7 +42,7 @@ def narrow(count, first=0):
 def sizes(runs):
     """Of the files that readers see."""
     state = observe(open_storage(runs.spec.path), None, observed_ms=runs.clock.now_ms())
-    return state.files.size[find_newest_bases(build_table_view(state))].tolist()
+    return state.files.size[find_newest_bases(state.view)].tolist()
 
 
 def is_as_wanted(found):

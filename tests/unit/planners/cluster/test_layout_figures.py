@@ -17,9 +17,10 @@ from reconciler.planners.cluster.layout_figures import (
     predict_layout,
     sum_by_partition,
 )
-from reconciler.planners.cluster.overlap import ColumnRanges
 from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap
+from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -62,7 +63,7 @@ def decided(state, known=None, columns=(), curve=None, **when):
         budget=ClusteringBudget(per_group=10**6, groups=100),
     )
     spec = TableSpec(name="t", path="/t", files=SIZES, clustering=asked)
-    return plan_clustering(spec, state, sizes=PLAIN, ranges=known)
+    return plan_clustering(spec, state, KnownStatistics(sizes=PLAIN, ranges=known))
 
 
 class TestFiles:

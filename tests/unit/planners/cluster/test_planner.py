@@ -12,9 +12,10 @@ import pytest
 from reconciler.hudi.files.table_files import build_files
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.planners.cluster.overlap import ColumnRanges
 from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
+from reconciler.planners.column_ranges import ColumnRanges
+from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -55,7 +56,9 @@ def decide(state, *, when=SHARE, columns=(), curve=None, **more):
     files = FileSizes(target=100, small=80)
     clustering = Clustering(columns=columns, curve=curve, when=when, **more)
     return plan_clustering(
-        TableSpec(name="t", path="/t", files=files, clustering=clustering), state, **given
+        TableSpec(name="t", path="/t", files=files, clustering=clustering),
+        state,
+        KnownStatistics(**given),
     )
 
 
@@ -599,4 +602,4 @@ def test_a_table_without_files_has_nothing_to_do():
 
 def test_a_spec_without_the_block_is_no_business_of_this_planner():
     with pytest.raises(ValueError, match="no clustering block"):
-        plan_clustering(TableSpec(name="t", path="/t"), sized({}))
+        plan_clustering(TableSpec(name="t", path="/t"), sized({}), KnownStatistics())

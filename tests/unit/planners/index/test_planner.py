@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.planners.compose import plan_table
 from reconciler.planners.index.planner import plan_index
+from reconciler.planners.picture import TablePicture
 from reconciler.plans.groups import rewrites_from_json
 from reconciler.plans.model import CleanStep, Finding, IndexStep, Note
 from reconciler.spec.model import (
@@ -47,7 +48,7 @@ def names(count):
 def decided(state, rewrites=(), removed=(), **more):
     is_removed = np.zeros(len(state.files), np.bool_)
     is_removed[list(removed)] = True
-    return plan_index(spec(**more), state, rewrites, is_removed)
+    return plan_index(TablePicture(spec(**more), state), rewrites, is_removed)
 
 
 def rewriting(*bases, outputs):

@@ -6,28 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
-from reconciler.hudi.timeline.instant import Action
-from reconciler.state.model import TableState
-
-
-def build_table_view(state: TableState) -> FileView:
-    """The slices of a table, by the rules of its version."""
-    completions = state.completions
-    if state.table_version < LOGS_BY_COMPLETION:
-        completions = state.v6_completions if state.is_merge_on_read else {}
-    return build_view(
-        state.files,
-        state.timeline,
-        table_version=state.table_version,
-        completions=completions,
-        compactions={
-            (operation.partition, operation.file_id): operation.instant
-            for operation in state.compactions
-            if operation.action is Action.COMPACTION
-        },
-        replaced=state.replaced,
-    )
+from reconciler.hudi.files.view import FileView
 
 
 def find_newest_bases(view: FileView) -> NDArray[np.int64]:

@@ -1,0 +1,44 @@
+"""The picture of a table that all of its planners share; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.state.model import TableState
+
+if TYPE_CHECKING:
+    from reconciler.hudi.files.view import FileView
+    from reconciler.planners.known_statistics import KnownStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class TablePicture:
+    """What the planners of a table know: its spec, its state, the file view and the statistics.
+
+    View and statistics are made once, when the first planner needs them.
+    """
+
+    spec: TableSpec
+    state: TableState
+
+    @property
+    def view(self) -> FileView:
+        """Return the file slices of the table."""
+        return self.state.view
+
+    @property
+    def file_sizes(self) -> FileSizes:
+        """Return the declared file sizes, or the defaults."""
+        return self.spec.files or FileSizes()
+
+    @cached_property
+    def statistics(self) -> KnownStatistics:
+        """Return what is known of the rows and files of the table."""
+        from reconciler.planners.known_statistics import (  # noqa: PLC0415 (few specs need them)
+            collect_statistics,
+        )
+
+        return collect_statistics(self.file_sizes, self.state)
