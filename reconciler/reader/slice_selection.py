@@ -228,8 +228,9 @@ def _filter_files(files: TableFiles, mask: NDArray[np.bool_]) -> TableFiles:
     )
 
 
-    writes, readable = find_readable_writes(state)
-    seen = [at for at, write in enumerate(writes) if _is_included(state, limit, write)]
+def _select_newest_bases(state: TableState) -> SliceSelection:
+    """Return the newest base file of every group that is not replaced."""
+    files, view = state.files, state.view
     is_base = files.kind == FileKind.BASE
     is_base &= (view.replaced == view.never_code)[files.group] if len(files) else is_base
     rows = np.flatnonzero(is_base)
