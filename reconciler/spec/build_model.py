@@ -1,4 +1,4 @@
-"""Checked data into the model's values. Nothing is wrong any more at this point."""
+"""Conversion of checked data into the values of the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Data = Mapping[str, Any]
 
 
 def build_spec(data: Data, *, name: str, path: str) -> TableSpec:
-    """The spec of data that a Reader read and Rules had nothing against."""
+    """Return the spec of data without structural errors or broken rules."""
     return TableSpec(
         name=name,
         path=path,
@@ -69,7 +69,7 @@ def _build_clustering(data: Data) -> Clustering:
 
 
 def _build_trigger(data: str | Data) -> ClusteringTrigger:
-    """What is not said in a ``when`` that is there triggers nothing."""
+    """Return the trigger; conditions missing in a given ``when`` are off."""
     if isinstance(data, str):
         return ClusteringTrigger(always=True, small_file_share_above=None, overlap_above=None)
     return ClusteringTrigger(
@@ -96,7 +96,7 @@ def _build_concurrency(data: Data) -> Concurrency:
 
 
 def _to_attributes(data: Data) -> dict[str, Any]:
-    """Names as the model spells them, lists as tuples."""
+    """Return the data with the model's attribute names, and tuples for lists."""
     return {
         _attribute_name(key): tuple(value) if isinstance(value, list) else value
         for key, value in data.items()

@@ -1,4 +1,4 @@
-"""What the fields of a clustering say together, and what the queries that are declared gain."""
+"""Rules for the fields of a clustering, and for queries that do not gain from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.errors import Problems, quote_value
 from reconciler.spec.model import ClusteringBudget, FileSizes
 from reconciler.spec.yaml_nodes import MappingNode, Node, SequenceNode
 
-#: the curve of columns for which none is given; where ``mapping: direct`` is, there is none
+#: the curve if none is given; ``mapping: direct`` has no default curve
 DEFAULT_CURVE: Final = "kd-tree"
 _BIT_CURVES: Final = ("z-order", "hilbert")
 _FILE_NAME: Final = "_hoodie_file_name"
@@ -19,13 +19,13 @@ _FILE_NAME: Final = "_hoodie_file_name"
 
 @dataclass(frozen=True, slots=True)
 class ClusteringRules:
-    """Checks of the clustering in a table's spec. ``partial``: its other half is elsewhere."""
+    """Checks the clustering in a table's spec. ``partial``: other documents complete it."""
 
     problems: Problems
     partial: bool = False
 
     def check(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        """Every rule; ``spec`` is what was read from the node."""
+        """Check every rule; ``spec`` is the data of the node."""
         block = node.get("clustering")
         if "clustering" not in spec or not isinstance(block, MappingNode):
             return
@@ -50,19 +50,19 @@ class ClusteringRules:
             self.problems.error(
                 place,
                 field,
-                "direct does not go with curve kd-tree, which has no byte mapping",
+                "direct is not possible with curve kd-tree, which has no byte mapping",
                 "write mapping: rank, or another curve",
             )
         elif data.get("columns") and "curve" not in node.entries and not self.partial:
             self.problems.error(
                 place,
                 field,
-                "direct does not go with curve kd-tree, which is taken where none is given",
+                "direct is not possible with curve kd-tree, the default",
                 "write curve: z-order or hilbert, or mapping: rank",
             )
         elif data.get("curve") == "linear":
             self.problems.warning(
-                place, field, "direct changes z-order and hilbert alone", "remove it"
+                place, field, "direct only affects z-order and hilbert", "remove it"
             )
 
     def _check_stable_columns(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
@@ -70,7 +70,7 @@ class ClusteringRules:
             self.problems.error(
                 node.key_position("columns"),
                 f"{path}.columns",
-                f"{_FILE_NAME} is another one after every rewrite, so rows cannot lie by it",
+                f"{_FILE_NAME} changes at every rewrite, so rows cannot be ordered by it",
                 "remove it",
             )
 
@@ -93,7 +93,7 @@ class ClusteringRules:
             self.problems.warning(
                 node.key_position("curve"),
                 f"{path}.curve",
-                "means nothing without columns",
+                "has no effect without columns",
                 "remove it",
             )
         when, given = node.get("when"), data.get("when")
@@ -101,12 +101,12 @@ class ClusteringRules:
             self.problems.warning(
                 when.key_position("overlapAbove"),
                 f"{path}.when.overlapAbove",
-                "means nothing without columns: there is nothing to overlap on",
+                "has no effect without columns: overlap is measured on them",
                 "remove it",
             )
 
     def _check_queries(self, spec: Mapping[str, Any], node: Node | None, path: str) -> None:
-        """A query that gains nothing from the order of the rows."""
+        """Warn about queries that do not gain from the order of rows."""
         queries, columns = spec.get("queries", ()), spec["clustering"]["columns"]
         if not isinstance(node, SequenceNode) or len(node.items) != len(queries):
             return
@@ -117,8 +117,8 @@ class ClusteringRules:
             self.problems.warning(
                 item.key_position("where"),
                 f"{path}[{nth}].where",
-                "bounds none of clustering.columns, so their layout does not help it",
-                "compare one of them with a value in every alternative",
+                "does not filter on a clustering column, so clustering does not help it",
+                "every OR branch must filter on a clustering column",
             )
 
     def _check_budget(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
@@ -135,8 +135,8 @@ class ClusteringRules:
             place,
             f"{path}.budget.perGroup",
             f"{units.format_size(most)} is below files.target, {units.format_size(target)}: "
-            "no group fills a file",
-            "make it several times as much",
+            "groups are too small to fill a file",
+            "set it to several times files.target",
         )
 
     def _check_bounds(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
@@ -150,9 +150,9 @@ class ClusteringRules:
 
 
 def _is_bounded(where: str, columns: Collection[str]) -> bool:
-    """Whether a predicate bounds one of the columns, in every alternative that it has.
+    """Return whether every OR branch of a predicate filters on one of the columns.
 
-    Source: ``curves.workload``, which takes no notice of other queries.
+    ``layout.curves.workload`` ignores other queries.
     """
     from reconciler.layout.curves.query_boxes import find_boxes  # noqa: PLC0415 - few specs have queries
 

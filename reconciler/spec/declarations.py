@@ -1,4 +1,4 @@
-"""The documents of spec files, each with its envelope checked and its spec not looked into."""
+"""Documents of spec files with a checked envelope; their ``spec`` is not checked yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.spec.yaml_parser import parse_yaml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """One document whose envelope is in order; ``envelope`` is the envelope's data."""
+    """A document with a valid envelope; ``envelope`` is its data without the spec's."""
 
     kind: str
     envelope: dict[str, Any]
@@ -43,7 +43,7 @@ class Declaration:
 
     @property
     def name_position(self) -> SourcePosition:
-        """Where the name is."""
+        """The position of the name."""
         metadata = self.node.get("metadata")
         return (
             metadata.key_position("name")
@@ -55,7 +55,7 @@ class Declaration:
 def read_declarations(
     file: Path, problems: Problems, source: FileTree = DISK
 ) -> Iterator[Declaration]:
-    """The documents of a file, in order, without those whose envelope has an error."""
+    """Yield the documents of a file, without those whose envelope has an error."""
     data = read_file(file, problems, source)
     for node in parse_yaml(data, str(file), problems) if data is not None else ():
         if declaration := _build_declaration(node, problems):
@@ -63,20 +63,19 @@ def read_declarations(
 
 
 def select_kind(kind: str, declarations: Iterable[Declaration]) -> list[Declaration]:
-    """Those of one kind, in their order."""
+    """Return the documents of one kind."""
     return [each for each in declarations if each.kind == kind]
 
 
 def check_unique_names(declarations: Iterable[Declaration], problems: Problems) -> None:
-    """A name is given once among the documents of a kind."""
+    """Report names that two documents of a kind have."""
     first: dict[tuple[str, str], Declaration] = {}
     for each in declarations:
         known = first.setdefault((each.kind, each.name), each)
         if known is not each:
-            message = f"{quote_value(each.name)} is the name of the {each.kind} in {known.name_position} too"
-            problems.error(
-                each.name_position, "metadata.name", message, "give it a name of its own"
-            )
+            at, other = each.name_position, f"the {each.kind} in {known.name_position}"
+            message = f"{quote_value(each.name)} is already the name of {other}"
+            problems.error(at, "metadata.name", message, "give it another name")
 
 
 def _build_declaration(node: Node, problems: Problems) -> Declaration | None:
@@ -102,9 +101,9 @@ def _read_kind(node: MappingNode, problems: Problems) -> str | None:
         if "apiVersion" in node.entries:
             problems.error(node.position, "kind", "is missing", f"write one of {', '.join(KINDS)}")
         else:
-            hint = f"start it with apiVersion: {API_VERSION} and kind: HudiTable, or move it away"
+            hint = f"start it with apiVersion: {API_VERSION} and kind: HudiTable, or move the file"
             problems.error(
-                node.position, "", "is no spec: it has neither apiVersion nor kind", hint
+                node.position, "", "not a spec: it has neither apiVersion nor kind", hint
             )
         return None
     close = did_you_mean(kind.text, KINDS) if isinstance(kind, ScalarNode) else None

@@ -1,9 +1,9 @@
-"""A spec as a plan carries it, and back: the effective ``spec`` block as people could write it.
+"""Conversion of an effective spec to the JSON document that a plan carries, and back.
 
-The document is self-sufficient, holds no credentials, and is stable: absent fields of blocks that
-are there are filled in, sizes are integers of bytes, durations have the largest unit that divides
-them. It is the table's ``spec`` with ``path`` resolved, plus ``labels``, ``owner`` and, with the
-names of variables instead of what they hold, ``storageOptions``.
+The document is complete, stable and free of credentials. Defaults of declared blocks are filled in,
+sizes are bytes, and durations have the largest unit that divides them. It is the table's ``spec``
+with a resolved ``path``, plus ``labels``, ``owner`` and ``storageOptions``. Secrets are names of
+variables.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from reconciler.spec.yaml_nodes import MappingNode, from_plain
 
 
 def spec_from_document(document: Mapping[str, Any], name: str, path: str) -> TableSpec:
-    """The spec of a plan's table; the inverse of ``spec_to_document``.
+    """Return the spec of a plan's table; the inverse of ``spec_to_document``.
 
-    ``source``, ``provenance`` and ``guarded_by`` are not in a document, and empty. Raises SpecError
-    for anything that ``spec_to_document`` did not make.
+    ``source``, ``provenance`` and ``guarded_by`` are not in a document, so they are empty. Raises
+    SpecError for a document that ``spec_to_document`` cannot have made.
     """
     problems = Problems()
     place = SourcePosition(f"plan of {name}")
     declared = {key: value for key, value in document.items() if key != "path"}
     if document.get("path") != path:
         found = quote_value(document.get("path"))
-        problems.error(place, "spec.path", f"is {found}, and the table's path is {path}")
+        problems.error(place, "spec.path", f"is {found}, but the table's path is {path}")
     node = from_plain(declared, place)
     data = StructureReader(problems).read(node, _document_schema(), "spec")
     if isinstance(node, MappingNode):
@@ -68,7 +68,7 @@ def _document_schema() -> Schema:
 
 
 def spec_to_document(spec: TableSpec) -> dict[str, Any]:
-    """The canonical JSON-able form of everything that decides what is done to the table."""
+    """Return a spec as JSON data: everything that decides what is done to the table."""
     blocks = {
         "path": spec.path,
         "labels": dict(spec.labels) or None,

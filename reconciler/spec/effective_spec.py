@@ -1,4 +1,4 @@
-"""One table's document, its defaults and the environment, merged into the spec that counts."""
+"""Effective specs: a table's document merged with its defaults and the environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """One document of defaults and the tables it is for."""
+    """A document of defaults, and the tables that it is for."""
 
     selector: Selector
     spec: MappingNode
@@ -29,7 +29,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTable:
-    """A table's document, the place that it names itself, and the one that counts."""
+    """A table's document, the location that it declares, and the location that counts."""
 
     declaration: Declaration
     own_placement: Placement | None
@@ -37,7 +37,7 @@ class DeclaredTable:
 
 
 def collect_defaults(declarations: Iterable[Declaration], problems: Problems) -> list[Defaults]:
-    """Less specific ones first, then in the order of the files."""
+    """Return the defaults, less specific ones first, then in the order of the files."""
     found = []
     for each in declarations:
         data = StructureReader(problems, is_partial=True).read(
@@ -51,7 +51,7 @@ def collect_defaults(declarations: Iterable[Declaration], problems: Problems) ->
 
 
 def place_table(declaration: Declaration, environment: Environment | None) -> DeclaredTable:
-    """Where a table is: the environment knows best."""
+    """Find the location of a table; that of the environment counts more than its own."""
     node, own = declaration.spec.get("path"), None
     if isinstance(node, ScalarNode) and isinstance(node.value, str) and "\0" not in node.value:
         path = locations.resolve_location(node.value, declaration.folder)
@@ -111,7 +111,7 @@ def check_paths_known(
     list_environments: Callable[[], Sequence[str]],
     problems: Problems,
 ) -> None:
-    """Every table is somewhere; ``list_environments`` names the environments that could be chosen."""
+    """Report tables without a location; ``list_environments`` returns the available ones."""
     lost = [
         each
         for each in tables
@@ -120,19 +120,19 @@ def check_paths_known(
     names = list_environments() if lost and environment is None else ()
     for table in lost:
         if environment is not None:
-            message = f"is missing, and the environment {environment.name} has no place for it"
-            hint = f"list {table.declaration.name} in {environment.source}, or give that a pattern"
+            message = f"is missing, and the environment {environment.name} has no location for it"
+            hint = f"list {table.declaration.name} in {environment.source}, or add a pattern there"
         elif names:
             choices = " or ".join(f"--env {name}" for name in names)
-            message, hint = "is missing: the table has no path", f"choose an environment: {choices}"
+            message, hint = "is missing: the table has no path", f"select an environment: {choices}"
         else:
             message = "is missing"
-            hint = "where the table is: relative to this file, absolute, or a URL"
+            hint = "add the location of the table: relative to this file, absolute, or a URL"
         problems.error(table.declaration.spec.position, "spec.path", message, hint)
 
 
 def check_distinct_places(tables: Iterable[DeclaredTable], problems: Problems) -> None:
-    """No two tables are at one place."""
+    """Report tables that are at the same location."""
     first: dict[str, DeclaredTable] = {}
     for table in tables:
         place = table.placement
@@ -141,7 +141,7 @@ def check_distinct_places(tables: Iterable[DeclaredTable], problems: Problems) -
         known = first.setdefault(locations.location_identity(place.path), table)
         if known is not table and known.placement is not None:
             as_known = f"as {known.declaration.name} in {known.placement.position}"
-            message = f"the table at {place.path} is declared already, {as_known}"
+            message = f"the table at {place.path} is already declared, {as_known}"
             problems.error(place.position, place.field, message, "keep one of them")
 
 
@@ -165,7 +165,7 @@ def _merge_layers(
 
 
 def _blame_declaration(problem: Problem, declaration: Declaration, known: Problems) -> Problem:
-    """A problem that only this table has, with values from another file, is said at the table."""
+    """Move a problem that only this table has, with values of another file, to the table."""
     if problem.position.file == declaration.file or problem in known:
         return problem
     message = f"{problem.message}, with the defaults of {problem.position}"
@@ -173,15 +173,18 @@ def _blame_declaration(problem: Problem, declaration: Declaration, known: Proble
 
 
 def _is_misplaced(placement: Placement, problems: Problems) -> bool:
-    """Whether no table can be there, which is said."""
+    """Return whether no table can be at a location, after reporting it."""
     if placement.problem is not None:
         problems.error(placement.position, placement.field, *placement.problem)
     elif placement.path == "/":
         problems.error(
-            placement.position, placement.field, "is the root folder", "no table is there"
+            placement.position,
+            placement.field,
+            "is the root folder",
+            "give the folder of the table",
         )
     elif not placement.path.isprintable():
-        message = f"lies in {quote_value(placement.path)}, which is not plain text"
+        message = f"lies in {quote_value(placement.path)}, which has unprintable characters"
         problems.error(placement.position, placement.field, message, "rename the folder")
     else:
         return False

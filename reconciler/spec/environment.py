@@ -1,6 +1,6 @@
-"""Where tables are in one place such as production, and how they and Spark are reached there.
+"""Environments such as production: locations of tables, and how to reach them and Spark.
 
-An environment never says what may be done to a table: it has no field for that.
+An environment has no field about what may be done to a table.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ FOLDER: Final = "environments"
 
 _ENDINGS: Final = (".yaml", ".yml")
 _MOST_LISTED_NAMES: Final = 5
-"""The most names in one message."""
+"""The number of names that one message lists at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """The resolved place of a table, and where which field says so.
+    """The resolved location of a table, and the field and position that declare it.
 
     ``problem`` is what is wrong with it and what to do.
     """
@@ -46,7 +46,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """One document of kind Environment without an error; ``data`` is its spec's."""
+    """A document of kind Environment without errors; ``data`` is the data of its spec."""
 
     name: str
     source: str
@@ -56,7 +56,7 @@ class Environment:
 
     @property
     def spark_master(self) -> str | None:
-        """Where Spark runs."""
+        """Spark's master, if the environment gives one."""
         found: str | None = self.data.get("spark", {}).get("master")
         return found
 
@@ -67,11 +67,11 @@ class Environment:
 
     @property
     def storage_options(self) -> Mapping[str, Option]:
-        """What the store's client is told, for every table."""
+        """Options for the client of the store, for every table."""
         return dict(self.data.get("storageOptions", {}))
 
     def placement(self, table: str) -> Placement | None:
-        """Where the table of that name is, if the environment says so."""
+        """Return the location of a table, if the environment gives it."""
         if path := self._listed_fields(table).get("path"):
             at = self.table_position(table, "path")
             place = locations.resolve_location(path, self.folder)
@@ -81,12 +81,12 @@ class Environment:
             place = locations.resolve_location(fill_placeholders(pattern, table), self.folder)
             problem = None
             if "{schema}" in pattern and "." not in table:
-                problem = f"has no schema for {table}", "list that table under tables"
+                problem = f"{table} has no schema in its name", "list the table under tables"
             return Placement(path=place, position=at, field="spec.pattern", problem=problem)
         return None
 
     def timezone_entry(self, table: str) -> MappingEntry | None:
-        """The zone of a table whose spec, with its defaults, says no other."""
+        """Return the time zone of tables whose spec and defaults give none."""
         if zone := self._listed_fields(table).get("timezone"):
             return _make_entry(self.table_position(table, "timezone"), zone)
         return self.node.entries.get("timezone")
@@ -94,21 +94,21 @@ class Environment:
     def find_timezone_conflict(
         self, table: str, zone: MappingEntry | None
     ) -> tuple[SourcePosition, str, str] | None:
-        """Where and how the zone a table is listed with is not the one its spec has come to."""
+        """Return position, field and message if the zone listed here differs from the spec's."""
         listed = self._listed_fields(table).get("timezone")
         if listed is None or zone is None or to_plain(zone.node) == listed:
             return None
         field = join_path(join_path("spec.tables", table), "timezone")
-        said = f"{listed} contradicts {quote_value(to_plain(zone.node))} in {zone.position}"
-        return self.table_position(table, "timezone"), field, said
+        message = f"{listed} contradicts {quote_value(to_plain(zone.node))} in {zone.position}"
+        return self.table_position(table, "timezone"), field, message
 
     def storage_option_entries(self) -> dict[str, MappingEntry]:
-        """The storage options as they are written."""
+        """Return the storage options as written."""
         entry = self.node.entries.get("storageOptions")
         return {} if entry is None else {"storageOptions": entry}
 
     def table_position(self, table: str, field: str = "") -> SourcePosition:
-        """Where a table is listed, or one of the fields it is listed with."""
+        """Return the position of a listed table, or of one of its fields here."""
         tables = self.node.get("tables")
         if not isinstance(tables, MappingNode):
             return self.node.position
@@ -123,7 +123,7 @@ class Environment:
 
 
 def build_environment(declaration: Declaration, problems: Problems) -> Environment | None:
-    """The environment of a document, None after an error."""
+    """Return the environment of a document, None after an error."""
     found = Problems()
     data = StructureReader(found).read(declaration.spec, load_definition("environment"), "spec")
     problems.extend(found)
@@ -139,14 +139,14 @@ def build_environment(declaration: Declaration, problems: Problems) -> Environme
 
 
 def read_environment(name: str, paths: Sequence[Path] = (Path(),)) -> Environment:
-    """The environment of a name beside these specs or above them, or of a path.
+    """Return the environment with a name, beside these specs or above them, or at a path.
 
-    Raises SpecError with everything that is wrong with it.
+    Raises SpecError with all its problems.
     """
     problems = Problems()
     found = choose_environment(name, paths, (), problems)
     problems.raise_errors()
-    assert found is not None, "there is no environment only after an error"
+    assert found is not None, "without an error there is an environment"
     return found
 
 
@@ -157,9 +157,9 @@ def choose_environment(
     problems: Problems,
     source: FileTree = DISK,
 ) -> Environment | None:
-    """The environment that people name, None after an error.
+    """Return the environment that is given by name or path, None after an error.
 
-    ``files`` were read already: one of them is named in messages as it was there.
+    ``files`` were read already; messages name one of them as it was named before.
     """
     is_path = os.sep in name or name.endswith(_ENDINGS)
     file = (
@@ -172,43 +172,43 @@ def choose_environment(
     known = {source.real_path(each): each for each in files}
     file = known.get(source.real_path(file), file)
     found = Problems()
-    among = list(read_declarations(file, found, source))
-    environments = select_kind("Environment", among)
-    if not among and not found.errors:
+    declarations = list(read_declarations(file, found, source))
+    environments = select_kind("Environment", declarations)
+    if not declarations and not found.errors:
         hint = "add a document with kind: Environment"
         found.error(SourcePosition(str(file)), "", "declares no environment", hint)
-    for each in among:
+    for each in declarations:
         if environments[:1] != [each]:
-            message = f"is {each.kind}, and an environment has a file of its own"
+            message = f"is {each.kind}, but an environment needs a file of its own"
             found.error(each.node.key_position("kind"), "kind", message, "move it to another file")
     for each in environments[:1]:
         if not is_path and each.name != name:
-            message = f"is {quote_value(each.name)} in the file of {name}"
-            found.error(each.name_position, "metadata.name", message, "make them the same")
+            message = f"is {quote_value(each.name)}, but the file is named {name}"
+            found.error(each.name_position, "metadata.name", message, "make both equal")
     read = [build_environment(each, found) for each in environments]
     problems.extend(found)
     return None if found.errors else read[0]
 
 
 def list_environment_names(paths: Sequence[Path], source: FileTree = DISK) -> list[str]:
-    """The names of the environments that can be chosen for the specs at these paths, sorted."""
+    """Return the names of the environments for the specs at these paths, sorted."""
     return sorted({file.stem for file in _find_environment_files(paths, Problems(), source)})
 
 
 def check_listed_tables(
     environment: Environment, tables: Iterable[str], paths: Sequence[Path], problems: Problems
 ) -> None:
-    """Warn of names that no table has: each that was meant to be another's, and the rest at once.
+    """Warn about listed names that no table has: one warning per misspelt name, one for the rest.
 
-    Where a single file was read, the rest are taken for tables of other files.
+    If a single file was read, the rest may be tables of other files.
     """
     listed = environment.data.get("tables", {})
     declared = set(tables)
-    strangers = [name for name in listed if name not in declared]
+    unknown = [name for name in listed if name not in declared]
     rest = []
-    for name in strangers:
+    for name in unknown:
         if close := did_you_mean(name, declared - listed.keys()):
-            message = "is the name of no table"
+            message = "no table has this name"
             at = environment.table_position(name)
             problems.warning(
                 at, join_path("spec.tables", name), message, f"did you mean {close!r}?"
@@ -217,12 +217,12 @@ def check_listed_tables(
             rest.append(name)
     if rest and all(path.suffix not in _ENDINGS for path in paths):
         some = ", ".join(rest[:_MOST_LISTED_NAMES]) + (", ..." if rest[_MOST_LISTED_NAMES:] else "")
-        message = f"names tables that no spec declares: {some}"
+        message = f"lists tables that no spec declares: {some}"
         problems.warning(environment.table_position(rest[0]), "spec.tables", message, "remove them")
 
 
 def _find_by_path(name: str, problems: Problems, source: FileTree) -> Path | None:
-    """The file at a path."""
+    """Return the path if it is a file."""
     try:
         if source.path_kind(Path(name)) != "folder":
             return Path(name)
@@ -237,34 +237,34 @@ def _find_by_path(name: str, problems: Problems, source: FileTree) -> Path | Non
 def _find_by_name(
     name: str, paths: Sequence[Path], problems: Problems, source: FileTree
 ) -> Path | None:
-    """The file of a name."""
+    """Return the file of the environment with a name."""
     known = _find_environment_files(paths, problems, source)
     found = [file for file in known if file.stem == name]
-    place = SourcePosition(f"environment {quote_value(name)}")
+    position = SourcePosition(f"environment {quote_value(name)}")
     if len(found) == 1:
         return found[0]
     if found:
-        message = f"is the name of {' and of '.join(map(str, found))}"
-        problems.error(place, "", message, "give the path of one of them")
+        message = f"several files have this name: {', '.join(map(str, found))}"
+        problems.error(position, "", message, "give the path of one of them")
         return None
     names = sorted({file.stem for file in known})
     close = did_you_mean(name, names)
-    file = f"{FOLDER}/{'NAME' if name.startswith('.') else name}.yaml"  # hidden ones are not read
-    hint = f"known are {', '.join(names)}" if names else f"make {file} beside the specs"
-    problems.error(place, "", "is not there", f"did you mean {close!r}?" if close else hint)
+    file = f"{FOLDER}/{'NAME' if name.startswith('.') else name}.yaml"  # hidden files are not read
+    hint = f"use one of {', '.join(names)}" if names else f"create {file} beside the specs"
+    problems.error(position, "", "not found", f"did you mean {close!r}?" if close else hint)
     return None
 
 
 def _find_environment_files(
     paths: Sequence[Path], problems: Problems, source: FileTree
 ) -> list[Path]:
-    """The files of the nearest folder of environments above each of the paths."""
+    """Return the files in the nearest folder of environments above each of the paths."""
     folders: dict[str, Path] = {}
     for path in paths:
         try:
             start = path if source.path_kind(path) == "folder" else path.parent
         except OSError:
-            continue  # whoever reads specs there says so
+            continue  # reading specs there reports it
         for folder in islice(find_parent_folders(start, FOLDER, problems, source), 1):
             folders.setdefault(source.real_path(folder), folder)
     found = []
@@ -284,13 +284,13 @@ def _has_environment_name(file: str) -> bool:
 
 
 def _relative_to_cwd(path: Path) -> Path:
-    """The path as people in the current folder would write it."""
+    """Return the path relative to the current folder, if it is below it."""
     here = os.path.relpath(path)
     return path if here.startswith("..") else Path(here)
 
 
 def make_path_entry(placement: Placement) -> MappingEntry:
-    """The path as a field."""
+    """Return the path of a placement as a field."""
     return _make_entry(placement.position, placement.path)
 
 

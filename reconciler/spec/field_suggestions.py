@@ -1,4 +1,4 @@
-"""What an unknown field was meant to be: Hudi's own keys, other spellings, other blocks' fields."""
+"""Suggestions for unknown fields: Hudi's own keys, misspellings, and fields of other blocks."""
 
 from __future__ import annotations
 
@@ -63,32 +63,32 @@ ALIASES: Final = {
     " hoodie.datasource.write.precombine.field",
     "table.hiveStyle": "hoodie.datasource.write.hive_style_partitioning",
 }
-"""Other names of fields, by the field's dotted path in ``spec``; spaces between them."""
+"""Other names of fields, separated by blanks, by the dotted path of the field in ``spec``."""
 
 
 FOREIGN: Final = "x-foreign-field-hint"
-"""The keyword of blocks of an environment: what to do about a field of a table."""
+"""Schema keyword of an environment's blocks: the hint for a field of a table."""
 
 _WORD_ALIASES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
 def suggest_field(key: str, block: Schema, parent: str) -> str:
-    """What to do about a key that the block at the dotted path ``parent`` does not have."""
+    """Return what to do about a key that the block at the dotted path ``parent`` does not have."""
     names, foreign = block["properties"], block.get(FOREIGN)
     if foreign and not did_you_mean(key, names) and _normalize_key(key) in _table_field_names():
         return str(foreign)
     is_table = parent == "spec" and "clustering" in names
     if is_table and key in load_definition("environment")["properties"]:
-        return "it belongs in an environment (kind: Environment), which --env chooses"
+        return "move it to an environment (kind: Environment), which --env selects"
     meant = find_meant_field(key, block, parent)
     if meant is None:
-        return f"known here: {', '.join(names)}"
+        return f"use one of {', '.join(names)}"
     near = _parent_path(meant) == parent
     return f"did you mean {meant.rpartition('.')[2]!r}?" if near else f"did you mean {meant}?"
 
 
 def find_meant_field(key: str, block: Schema, parent: str) -> str | None:
-    """The dotted path of the field that an unknown key was meant to be, if that can be told."""
+    """Return the dotted path of the field that an unknown key means; None if that is unclear."""
     is_of_table = FOREIGN not in block
     if is_of_table and (alias := _fields_by_alias().get(_normalize_key(key))):
         return alias
@@ -98,12 +98,12 @@ def find_meant_field(key: str, block: Schema, parent: str) -> str | None:
 
 
 def find_field_by_alias(key: str) -> str | None:
-    """The dotted path of the field that has this other name."""
+    """Return the dotted path of the field with this alias."""
     return _fields_by_alias().get(_normalize_key(key))
 
 
 def find_meant_word(text: str, words: Sequence[str]) -> str | None:
-    """The word that a text was meant to be: misspelt, cut short, or part of a class name."""
+    """Return the word that a text means: misspelt, cut short, or part of a class name."""
     plain = _normalize_key(text)
     if _WORD_ALIASES.get(plain) in words:
         return _WORD_ALIASES[plain]
@@ -116,7 +116,7 @@ def find_meant_word(text: str, words: Sequence[str]) -> str | None:
 
 
 def _find_elsewhere(key: str, parent: str) -> str | None:
-    """The one field of that name that is nearest to the top of the spec."""
+    """Return the field of that name that is nearest to the top of the spec, if only one is."""
     found = _paths_by_last_part().get(key, ())
     nearest = [path for path in found if path.count(".") == min(p.count(".") for p in found)]
     return nearest[0] if len(nearest) == 1 and _parent_path(nearest[0]) != parent else None
@@ -127,7 +127,7 @@ def _parent_path(path: str) -> str:
 
 
 def _normalize_key(key: str) -> str:
-    """Case, hyphens and underscores tell no names apart."""
+    """Return the key in lower case, without hyphens and underscores."""
     return re.sub("[-_]", "", key).lower()
 
 
@@ -141,7 +141,7 @@ def _fields_by_alias() -> dict[str, str]:
 
 @cache
 def _table_field_names() -> frozenset[str]:
-    """The names of everything that a table's spec or a policy says, in any spelling."""
+    """Return the normalized names of all fields of tables' specs and policies."""
     kinds = ("table", "policy")
     fields = [path for kind in kinds for path in list_field_paths(load_definition(kind))]
     return frozenset(

@@ -1,4 +1,4 @@
-"""Files beside policies that look like one and are not read: what they say does not hold."""
+"""Warnings about files beside policies that look like policies but are not read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from reconciler.spec.spec_files import FileTree
 
 _ENDINGS: Final = (".yaml", ".yml")
 _OTHERS: Final = (".md", ".txt", "~", ".swp", ".swo", ".bak", ".orig")
-"""Texts for people, and what editors leave behind."""
+"""Endings of documents, and of files that editors leave behind."""
 
 _LEFTOVERS: Final = (".#", "._", "#")
-"""How names begin of an editor's locks and copies and of a Mac's attributes."""
+"""Prefixes of locks and copies of editors, and of macOS attributes."""
 
 _KIND: Final = re.compile(
     rb"""^[\s{"']*kind["']?\s*:\s*["']?policy\b""", re.IGNORECASE | re.MULTILINE
@@ -25,9 +25,9 @@ _KIND: Final = re.compile(
 def warn_about_ignored_files(
     folders: Iterable[Path], known: Collection[str], problems: Problems, files: FileTree
 ) -> None:
-    """Warn of each such file in folders of policies and in those below them, once.
+    """Warn once about each such file in folders of policies and below them.
 
-    ``known``: what is read because people name it, as ``files.real`` gives it.
+    ``known``: real paths of files that are read because they were named.
     """
     seen: set[str] = set()
     found = {
@@ -43,7 +43,7 @@ def warn_about_ignored_files(
 
 
 def _find_ignored_files(folder: Path, seen: set[str], files: FileTree) -> Iterator[Path]:
-    """``seen`` holds real folders, so that links in a circle end."""
+    """Yield the ignored files; ``seen`` holds real folders, so that circular links end."""
     real = files.real_path(folder)
     if real in seen:
         return
@@ -51,7 +51,7 @@ def _find_ignored_files(folder: Path, seen: set[str], files: FileTree) -> Iterat
     try:
         names = files.list_names(folder)
     except OSError:
-        return  # whoever reads its policies says so
+        return  # reading the policies reports it
     for name in sorted(names):
         is_hidden = name.startswith(".")
         if name.lower().endswith(_OTHERS) or name.startswith(_LEFTOVERS):
@@ -65,11 +65,11 @@ def _find_ignored_files(folder: Path, seen: set[str], files: FileTree) -> Iterat
             elif kind == "file" and _looks_like_policy(folder / name, files):
                 yield folder / name
         except OSError:
-            continue  # nothing that can be read is in it
+            continue  # it cannot be read
 
 
 def _looks_like_policy(file: Path, files: FileTree) -> bool:
-    """By its name, or else by what it says."""
+    """Return whether a file looks like a policy, by its name or its content."""
     if file.name.lower().endswith(_ENDINGS) and not file.name.startswith("."):
         return True
     return _KIND.search(files.read_bytes(file)) is not None

@@ -101,17 +101,11 @@ def read_specs(
     if not may_lack_paths and not is_lost:
         check_paths_known(declared, chosen, lambda: list_environment_names(paths, source), problems)
     if not (found if may_lack_paths else declared) and not may_be_empty and not problems.errors:
-        position = SourcePosition(", ".join(map(str, paths)))
-        problems.error(position, "", "declares no table", "add a document with kind: HudiTable")
+        _report_no_table(paths, problems)
     environments = known if may_lack_paths and not environment else [chosen]
     _check_listed_tables(environments, declared, paths, problems)
-    damaged = {problem.position.file for problem in problems.errors}
-    sound = [
-        each for each in built if each.spec and each.spec.source not in damaged and not is_lost
-    ]
-    tables = [_attach_policies(each.spec, each.table, guardrails) for each in sound if each.spec]
     return LoadedSpecs(
-        tables=tuple(sorted(tables, key=lambda spec: spec.name)),
+        tables=() if is_lost else _finish_tables(built, guardrails, problems),
         guardrails=guardrails,
         problems=problems,
         table_warnings={each.table.declaration.name: each.warnings for each in built},
@@ -132,6 +126,24 @@ def _check_listed_tables(
     for environment in environments:
         if environment is not None:
             check_listed_tables(environment, names, paths, problems)
+
+
+def _report_no_table(paths: Sequence[Path], problems: Problems) -> None:
+    position = SourcePosition(", ".join(map(str, paths)))
+    problems.error(position, "", "declares no table", "add a document with kind: HudiTable")
+
+
+def _finish_tables(
+    built: Iterable[_BuiltSpec], guardrails: Iterable[Guardrail], problems: Problems
+) -> tuple[TableSpec, ...]:
+    """Return the specs of files without an error, with their policies, sorted by name."""
+    damaged = {problem.position.file for problem in problems.errors}
+    tables = [
+        _attach_policies(each.spec, each.table, guardrails)
+        for each in built
+        if each.spec is not None and each.spec.source not in damaged
+    ]
+    return tuple(sorted(tables, key=lambda spec: spec.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where a table is: one spelling for the plan, one identity to tell tables apart."""
+"""Locations of tables: one spelling for plans, and an identity to compare tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "wasbs": "abfs", "abfs
 
 
 def resolve_location(text: str, folder: str) -> str:
-    """An absolute path without scheme, or a URL without trailing slash.
+    """Return an absolute path without scheme, or a URL without trailing slash.
 
-    ``folder`` is what relative paths start from. Symbolic links stay as written.
+    Relative paths start from ``folder``. Symbolic links stay as written.
 
-    >>> resolve_location("../orders/", "/repo/specs"), resolve_location("file:///a//b", "/"), resolve_location("//a", "/")
-    ('/repo/orders', '/a/b', '/a')
+    >>> resolve_location("../orders/", "/repo/specs"), resolve_location("file:///a//b", "/")
+    ('/repo/orders', '/a/b')
+    >>> resolve_location("//a", "/")
+    '/a'
     >>> resolve_location("S3://lake/orders/", "/")
     's3://lake/orders'
     """
@@ -31,7 +33,7 @@ def resolve_location(text: str, folder: str) -> str:
 
 
 def normalize_store(location: str) -> str:
-    """One spelling of a resolved location for every client's scheme of one store.
+    """Return a resolved location with one scheme per store, whatever client's scheme it has.
 
     >>> normalize_store("s3a://lake//orders"), normalize_store("/a/b")
     ('s3://lake/orders', '/a/b')
@@ -43,14 +45,14 @@ def normalize_store(location: str) -> str:
 
 
 def location_identity(location: str) -> str:
-    """Equal for two spellings of one place, symbolic links included."""
+    """Return a text that is equal for two spellings of one location, with links followed."""
     return normalize_store(location) if "://" in location else os.path.realpath(location)
 
 
 def compile_glob(pattern: str, folder: str) -> re.Pattern[str]:
-    """What matches comparable locations: ``*`` and ``?`` stop at a slash, ``**`` does not.
+    """Return the regular expression of a glob: ``*`` and ``?`` stop at a slash, ``**`` does not.
 
-    A pattern that starts with ``**`` fits anywhere, any other is resolved as a location is.
+    It matches normalized locations. A glob that does not start with ``**`` is resolved first.
 
     >>> bool(compile_glob("../lake/*", "/repo/specs").fullmatch("/repo/lake/orders"))
     True

@@ -1,7 +1,7 @@
-"""What people declare about a table, after parsing: frozen, unit-free, complete.
+"""The model of specs: what is declared about a table, as frozen values without units.
 
-Sizes are bytes, durations seconds, ``None`` is "not declared". A block that is None is unmanaged:
-it makes no step. No retention value has a default.
+Sizes are bytes, durations are seconds, ``None`` means "not declared". A block that is None is
+unmanaged: no steps are planned for it. A retention has no default.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 
 class Policy(StrEnum):
-    """Which file slices a clean keeps; spelled as in Hudi's HoodieCleaningPolicy."""
+    """Hudi's HoodieCleaningPolicy: which file slices a clean keeps."""
 
     COMMITS = "KEEP_LATEST_COMMITS"
     HOURS = "KEEP_LATEST_BY_HOURS"
@@ -34,7 +34,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizes:
-    """Write-time file sizing; bytes."""
+    """Sizes of base files that writers aim at, in bytes."""
 
     target: int = 120 * 1024 * 1024
     small: int = 100 * 1024 * 1024
@@ -44,7 +44,7 @@ class FileSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFilter:
-    """Which partitions a clustering looks at: globs or ``/regex/``; bounds compare as strings."""
+    """Partitions that a clustering works on: globs or ``/regex/``; bounds compare as strings."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class PartitionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringBudget:
-    """Limits of one run; bytes and counts. ``rewrite`` None is unlimited."""
+    """Limits of one run, in bytes and counts; ``rewrite`` None is unlimited."""
 
     rewrite: int | None = None
     per_group: int = 2 * 1024**3
@@ -65,7 +65,7 @@ class ClusteringBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringTrigger:
-    """Any of them, per partition; ``always`` is Hudi's own eligibility."""
+    """Conditions to cluster a partition, any of them; ``always`` is Hudi's own eligibility."""
 
     always: bool = False
     small_file_share_above: float | None = 0.3
@@ -92,7 +92,7 @@ class IndexColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query the layout is for; ``max_scan`` is a share between 0 and 1."""
+    """A query that the layout is for; ``max_scan`` is a share between 0 and 1."""
 
     name: str
     where: str
@@ -107,14 +107,14 @@ class IncrementalConsumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """Slices superseded more recently than these stay; seconds."""
+    """Readers of the table, in seconds: more recently superseded file slices are kept."""
 
     longest_query: int | None = None
     incremental_consumers: tuple[IncrementalConsumer, ...] = ()
 
     @property
     def slowest_reader(self) -> tuple[str, int] | None:
-        """Who needs the longest time, with a verb, and the seconds; None where nobody needs any.
+        """The reader that needs the longest time, with a verb, and its seconds; None without one.
 
         >>> Readers(longest_query=60).slowest_reader, Readers().slowest_reader
         (('the longest query runs', 60), None)
@@ -127,9 +127,9 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """Hudi's file-system lock, or none (a single writer, said out loud).
+    """Hudi's file-system lock, or none for a table with a single writer.
 
-    ``path`` is a folder, relative to the table if relative; ``expire`` in minutes, 0 = never.
+    ``path`` is a folder, relative to the table if relative; ``expire`` is in minutes, 0 is never.
     """
 
     provider: Literal["filesystem", "none"]
@@ -139,7 +139,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concurrency:
-    """``stale_after``: seconds after which another's pending clean may be resumed."""
+    """``stale_after``: seconds after which a pending clean of another process may be resumed."""
 
     lock: Lock | None = None
     stale_after: int = 3600
@@ -160,7 +160,7 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiver:
-    """One rule that does not hold for one table up to and including a day of UTC (YYYY-MM-DD)."""
+    """A rule that does not apply to a table up to and including a day in UTC (YYYY-MM-DD)."""
 
     rule: str
     table: str
@@ -170,10 +170,10 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardPolicy:
-    """Limits on plans, from outside the tables' own files; counts and bytes, None is no limit.
+    """Limits on plans, in counts and bytes; None is no limit.
 
     ``min_retention`` is the least count by ``commits``, ``hours`` and ``fileVersions``;
-    ``protected`` are globs of table names that no plan may touch. ``source`` is its file.
+    ``protected`` are globs of the names of tables that no plan may change. ``source`` is the file.
     """
 
     name: str
@@ -204,7 +204,7 @@ class GuardPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromEnv:
-    """A text that a variable of the process holds; ``declared_at`` is where somebody says so."""
+    """A value in an environment variable; ``declared_at`` is the position of the reference."""
 
     variable: str
     declared_at: str = field(default="", compare=False)
@@ -215,13 +215,13 @@ Option = str | FromEnv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """The effective spec of one table: defaults merged, paths resolved, units gone.
+    """The effective spec of a table: defaults merged, paths resolved, units converted.
 
-    ``path`` is the resolved location (absolute path without scheme, else a URL); ``""`` is nowhere
-    yet, where the environment was not chosen that says it. ``source`` is the file the spec came
-    from. ``provenance`` maps a dotted field to "file:line" for every declared field.
-    ``document`` is the effective spec as canonical JSON-able data (what plan.json carries).
-    ``guarded_by`` are the policies over the table, by name; they are not in the document.
+    ``path`` is the resolved location: an absolute path without scheme, else a URL. It is ``""``
+    until the environment that gives it is selected. ``source`` is the file of the spec.
+    ``provenance`` maps the dotted path of every declared field to "file:line". ``document`` is the
+    effective spec as JSON data, as plan.json carries it. ``guarded_by`` are the policies that cover
+    the table, sorted by name; they are not in the document.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Settings of other programs in a file that everybody reads: which of them a variable must hold."""
+"""Options for other programs, and which of them are secrets that a variable must hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _USER_IN_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*
 
 
 def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, Option]:
-    """The options that are in order, by name. No message repeats what may be a credential."""
+    """Return the valid options by name. No message repeats a value that may be a credential."""
     found: dict[str, Option] = {}
     for key, entry in node.entries.items():
         inner = join_path(path, key)
@@ -33,7 +33,7 @@ def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, 
             if variable := _read_variable(entry.node, inner, problems):
                 found[key] = FromEnv(variable=variable, declared_at=f"{entry.position}: {inner}")
         elif is_credential_name(key):
-            message = "is by its name a credential, and those are never written into a file"
+            message = "is a credential by its name, and files must not have credentials"
             problems.error(entry.position, inner, message, _suggest_variable(key))
         elif (text := _read_literal(entry.node, inner, problems)) is not None:
             found[key] = text
@@ -41,7 +41,7 @@ def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, 
 
 
 def is_credential_name(key: str) -> bool:
-    """Whether the name of an option is that of a secret, in any of the ways to write it.
+    """Return whether an option is a secret by its name, in any spelling.
 
     >>> [key for key in ("secret", "AccountKey", "sas_token", "x.SECRET-key", "region") if
     ...  is_credential_name(key)]
@@ -59,10 +59,10 @@ def is_credential_name(key: str) -> bool:
 
 
 def _read_variable(node: MappingNode, path: str, problems: Problems) -> str | None:
-    """The variable of a reference; None after an error."""
+    """Return the variable of a reference; None after an error."""
     if list(node.entries) != [_REFERENCE]:
         close = [key for key in node.entries if did_you_mean(key, [_REFERENCE])]
-        hint = f"write {{{_REFERENCE}: VARIABLE}}, and nothing beside it"
+        hint = f"write {{{_REFERENCE}: VARIABLE}}, and nothing else"
         if not close:
             hint = f"write {{{_REFERENCE}: VARIABLE}}, or a mapping for the client as JSON text"
         problems.error(node.position, path, "expected text or the variable that holds it", hint)
@@ -77,7 +77,7 @@ def _read_variable(node: MappingNode, path: str, problems: Problems) -> str | No
 
 
 def _read_literal(node: Node, path: str, problems: Problems) -> str | None:
-    """The text, None after an error."""
+    """Return the text of a node; None after an error."""
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
         hint = ""
         if isinstance(node, ScalarNode) and node.value is not None:
@@ -91,31 +91,31 @@ def _read_literal(node: Node, path: str, problems: Problems) -> str | None:
 
 
 def _find_text_problem(text: str) -> tuple[str, str] | None:
-    """What is wrong, and what to do."""
+    """Return what is wrong with a text and what to do; None if it is valid."""
     if not text.strip():
         return "is an empty text", "give it a value, or remove it"
     if "${" in text:
         return f"{quote_value(text)}: variables are not expanded", "write {fromEnv: VARIABLE}"
     if _USER_IN_URL.search(text):
-        return "holds a password in a URL", "write {fromEnv: VARIABLE} and put the URL there"
+        return "has a password in a URL", "write {fromEnv: VARIABLE} and put the URL there"
     return None
 
 
 def _find_json_problem(text: str) -> tuple[str, str] | None:
-    """The same, of a mapping for the client."""
+    """Return what is wrong with a mapping written as JSON, and what to do."""
     if not text.startswith("{"):
         return None
     try:
         secret = next(filter(is_credential_name, _list_setting_names(json.loads(text))), None)
     except (ValueError, RecursionError):
-        return "starts with { and is no JSON", "clients take a mapping as JSON text"
+        return "starts with { but is not JSON", "write a mapping as JSON text"
     if secret is None:
         return None
-    return f"holds {quote_value(secret)}, by its name a credential", _suggest_variable(secret)
+    return f"has {quote_value(secret)}, a credential by its name", _suggest_variable(secret)
 
 
 def _list_setting_names(value: Any) -> Iterator[str]:
-    """The names of what is set somewhere in JSON data."""
+    """Yield the names of all values in JSON data."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if isinstance(inner, dict | list):
@@ -129,4 +129,4 @@ def _list_setting_names(value: Any) -> Iterator[str]:
 
 def _suggest_variable(key: str) -> str:
     variable = re.sub("[^A-Z0-9]+", "_", key.upper()).strip("_")
-    return f"write {{{_REFERENCE}: {variable or 'VARIABLE'}}} and set that variable"
+    return f"write {{{_REFERENCE}: {variable or 'VARIABLE'}}} and set this variable"

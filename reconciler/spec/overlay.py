@@ -1,4 +1,4 @@
-"""Which tables a document selects, and layers of declarations merged field by field."""
+"""Selection of tables by a document, and merging of declarations field by field."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _EXCLUSIVE: Final = frozenset(("policy", *COUNTS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Tables that have all of the labels and, if there are globs, lie at one of them."""
+    """Selects tables that have all labels and, if there are globs, a location that matches one."""
 
     labels: Mapping[str, str]
     globs: tuple[re.Pattern[str], ...] = ()
 
     def selects(self, labels: Mapping[str, str], location: str | None) -> bool:
-        """Whether a table with these labels at this resolved location is meant."""
+        """Return whether a table with these labels at this resolved location is selected."""
         if any(labels.get(name) != value for name, value in self.labels.items()):
             return False
         if not self.globs:
@@ -34,21 +34,21 @@ class Selector:
 
     @property
     def specificity(self) -> int:
-        """How specific it is: one for each label, one for having paths."""
+        """The number of conditions: one for each label, and one for paths."""
         return len(self.labels) + bool(self.globs)
 
 
 def build_selector(data: Mapping[str, Any], folder: str) -> Selector:
-    """The selector of checked data; ``folder`` is where relative globs start."""
+    """Return the selector of checked data; relative globs start from ``folder``."""
     globs = tuple(locations.compile_glob(pattern, folder) for pattern in data.get("paths", ()))
     return Selector(labels=data.get("labels", {}), globs=globs)
 
 
 def merge_nodes(base: MappingNode, top: MappingNode, block: Schema) -> MappingNode:
-    """Both, field by field; the top wins. Lists are replaced whole.
+    """Merge two mappings field by field; ``top`` wins. Lists are replaced as a whole.
 
-    Where the top has one of a block's exclusive fields, the base's are gone: a table that keeps
-    hours is not bothered by a default for commits.
+    If ``top`` has one of the fields of a retention that replace each other, those of ``base`` are
+    dropped: a default for commits does not contradict a table with hours.
     """
     below = dict(base.entries)
     is_retention = block["properties"].keys() >= _EXCLUSIVE
@@ -72,7 +72,7 @@ def _merge_entry(
 
 
 def list_provenance(node: MappingNode, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted field and ``file:line`` of everything declared; a list is one field."""
+    """Yield the dotted path and ``file:line`` of every declared field; a list is one field."""
     for key, entry in node.entries.items():
         inner: Node = entry.node
         if isinstance(inner, MappingNode) and inner.entries:

@@ -1,4 +1,4 @@
-"""The repository around a spec: where its policies and environments are."""
+"""Search for folders of policies and environments beside a spec and above it."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ from reconciler.spec.spec_files import DISK, FileTree
 
 
 def find_parent_folder(folder: Path, name: str) -> Path | None:
-    """The nearest folder ``name`` in the folder or in one above it; None where there is none.
+    """Return the nearest folder ``name`` in a folder or its parents; None if there is none.
 
-    The search ends with the folder that holds ``.git``: what lies around a repository is not of it.
-    Symbolic links stay as written.
+    The search ends at the folder with ``.git``, the top of a repository. Symbolic links stay as
+    written.
     """
-    return next((at / name for at in _iterate_parents(folder) if os.path.isdir(at / name)), None)  # noqa: PTH112
+    candidates = (each / name for each in _iterate_parents(folder))
+    return next((each for each in candidates if os.path.isdir(each)), None)  # noqa: PTH112
 
 
 def find_parent_folders(
     folder: Path, name: str, problems: Problems, files: FileTree = DISK
 ) -> Iterator[Path]:
-    """Every folder ``name`` in the folder and in those above it, the nearest first.
+    """Yield every folder ``name`` in a folder and its parents, the nearest first.
 
-    The search ends as in ``find_parent_folder``. One that cannot be looked at or is no folder is an error:
-    it may hold what must not be passed over.
+    The search ends as in ``find_parent_folder``. A path that cannot be read or is no folder is an
+    error, because it may hold files that must not be ignored.
     """
-    for at in _iterate_parents(folder):
-        found = at / name
+    for each in _iterate_parents(folder):
+        found = each / name
         try:
             if files.path_kind(found) == "folder":
                 yield found
             else:
-                hint = "make it a folder with that file in it, or rename it"
+                hint = "move the file into a folder of this name, or rename it"
                 problems.error(
-                    SourcePosition(str(found)), "", "is no folder, so nothing of it counts", hint
+                    SourcePosition(str(found)), "", "not a folder, so its content is not used", hint
                 )
         except (FileNotFoundError, NotADirectoryError):
             if os.path.islink(found):  # noqa: PTH114
-                problems.error(
-                    SourcePosition(str(found)), "", "is a link to nowhere", "remove or mend it"
-                )
+                problems.error(SourcePosition(str(found)), "", "broken link", "remove or repair it")
         except OSError as error:
-            message = f"cannot be looked at: {error.strerror or error}"
+            message = f"cannot be read: {error.strerror or error}"
             problems.error(
-                SourcePosition(str(found)), "", message, "what it holds must not be passed over"
+                SourcePosition(str(found)),
+                "",
+                message,
+                "make it readable: its files must not be ignored",
             )
 
 

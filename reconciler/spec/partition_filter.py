@@ -1,4 +1,4 @@
-"""Which partitions a clustering looks at; pure."""
+"""Partition filters: which partitions a clustering works on. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _WILDCARDS: Final = {"*": "[^/]*", "?": "[^/]"}
 def find_excluded_partitions(
     partitions: Sequence[str], partition_filter: PartitionFilter
 ) -> dict[str, str]:
-    """The partitions that the filter leaves out, each with the reason.
+    """Return the partitions that the filter excludes, each with the reason.
 
-    Globs (``*`` and ``?`` stop at a slash) and ``/regular expressions/`` match whole paths; bounds
-    compare as strings; of the rest, sorted descending, ``skipLatest`` are skipped and ``latest``
+    Globs (``*`` and ``?`` stop at a slash) and ``/regular expressions/`` match whole paths. Bounds
+    compare as strings. Of the rest, sorted descending, ``skipLatest`` are skipped and ``latest``
     taken. Source of the bounds and of the latest: Hudi's ClusteringPlanPartitionFilter (1.2.0).
     """
     reasons = {
@@ -61,7 +61,7 @@ def _matches(pattern: str, path: str) -> bool:
 
 @cache
 def _compile_pattern(text: str) -> re.Pattern[str]:
-    """The pattern of a filter of the spec.
+    """Return the regular expression of a filter.
 
     >>> bool(_compile_pattern("dt=2026-*").fullmatch("dt=2026-01/h=1"))
     False

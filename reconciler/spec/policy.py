@@ -1,6 +1,6 @@
-"""Guardrails that live outside the tables' own files: which there are, and which tables they cover.
+"""Policies (guardrails) in files of their own: which ones apply, and which tables they cover.
 
-What they say about a plan is decided elsewhere; here is only what the files say.
+This module only reads them. ``plans`` checks plans against them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.spec.structure import StructureReader
 from reconciler.spec.yaml_nodes import Node, SequenceNode
 
 FOLDER: Final = "policies"
-"""The folder whose policies hold for every spec beside it and below, however a spec is named."""
+"""The folder whose policies apply to every spec beside it and below it."""
 
 _WILDCARDS: Final = "*?"
 _REMOVE_IT: Final = "remove it"
@@ -33,10 +33,10 @@ _REMOVE_IT: Final = "remove it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guardrail:
-    """A policy and the tables it speaks of; ``waiver_positions``: where each of its waivers is.
+    """A policy and the tables that it covers; ``waiver_positions`` are those of its waivers.
 
-    A table that one of the ``selectors`` selects is covered: they are one, with its relative paths
-    starting from every folder that the policy's file is in, and with links followed.
+    It covers a table that one of the ``selectors`` selects. All of them come from one selector:
+    relative paths start from every folder that the policy's file is in, with links followed too.
     """
 
     policy: GuardPolicy
@@ -44,7 +44,7 @@ class Guardrail:
     waiver_positions: tuple[SourcePosition, ...] = ()
 
     def covers(self, table: TableSpec, *places: str | None) -> bool:
-        """Whether it speaks of a table that lies at its path or is declared for these places."""
+        """Return whether it covers a table at its own path, or at one of these places."""
         named = {place for place in (table.path, *places) if place}
         return any(
             chosen.selects(table.labels, place)
@@ -58,9 +58,9 @@ def collect_guardrails(
     policy_folders: Mapping[str, Sequence[str]],
     problems: Problems,
 ) -> tuple[Guardrail, ...]:
-    """The policies among documents, by name; none of one with an error.
+    """Return the policies among documents, sorted by name, without those with an error.
 
-    ``policy_folders``: the folders that a policy's file is in, by the name it was read by.
+    ``policy_folders``: the folders that a policy's file is in, by its path as it was read.
     """
     declarations = list(declarations)
     tables = {each.file for each in declarations if each.kind == "HudiTable"}
@@ -72,7 +72,7 @@ def collect_guardrails(
             problems.error(
                 each.node.key_position("kind"),
                 "kind",
-                "is Policy in the file of a table, where whoever changes the table can change it",
+                "is Policy in the file of a table, so whoever edits the table can edit it",
                 f"move it to a file of its own, such as {FOLDER}/{each.name}.yaml",
             )
         if guardrail := _build_guardrail(
@@ -84,7 +84,7 @@ def collect_guardrails(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritedPolicies:
-    """Policies that nobody named. ``policy_folders``: of every file the folders it is in by some name."""
+    """Policies that were not named; ``policy_folders``: for every file, the folders it is in."""
 
     declarations: tuple[Declaration, ...]
     policy_folders: Mapping[str, tuple[str, ...]]
@@ -93,12 +93,11 @@ class InheritedPolicies:
 def find_inherited_policies(
     paths: Sequence[Path], files: Sequence[Path], problems: Problems, source: FileTree = DISK
 ) -> InheritedPolicies:
-    """The policies in every folder ``policies`` beside the paths and spec files or above them.
+    """Return the policies in every folder ``policies`` beside the paths and spec files or above.
 
-    All of them count, not only the nearest: a folder beside a table must not hide the one above.
-    Where a file is a link, the folders above what it leads to count too, and where it is a pipe
-    those above the current folder. What is among the files already is left out, and documents of
-    other kinds are left to whoever names their files.
+    All of them apply, not only the nearest: a folder beside a table must not hide the one above.
+    For a link, folders above its target count too; for a pipe, those above the current folder.
+    Policies among the given files and documents of other kinds are not returned.
     """
     known = {source.real_path(file): str(file) for file in files}
     found: dict[str, list[Path]] = {real: [] for real in known}
@@ -128,7 +127,7 @@ def find_inherited_policies(
 def _find_policy_folders(
     paths: Sequence[Path], files: Sequence[Path], problems: Problems, source: FileTree
 ) -> list[Path]:
-    """The folders of policies, each once."""
+    """Return the folders of policies, each once."""
     starts = {*map(str, paths), *(_parent_folder(file) for file in files)}
     starts |= {
         _parent_folder(Path(real)) for file in files for real in _real_path(source.real_path(file))
@@ -139,14 +138,14 @@ def _find_policy_folders(
 
 
 def _check_not_empty(file: Path, problems: Problems, source: FileTree) -> None:
-    """An error for a file with nothing in it: the policy that it had would be gone unnoticed."""
+    """Report an empty file: its policy would disappear without a notice."""
     try:
         is_empty = not source.read_bytes(file).strip()
     except OSError:
-        return  # whoever reads what it declares says so
+        return  # reading its declarations reports it
     if is_empty:
         problems.error(
-            SourcePosition(str(file)), "", "is empty", "write its policy, or remove the file"
+            SourcePosition(str(file)), "", "is empty", "add a policy, or remove the file"
         )
 
 
@@ -162,7 +161,7 @@ def _parent_folder(file: Path) -> str:
 
 
 def _real_path(real: str) -> tuple[Path, ...]:
-    """Where a file of the disk really is; nothing for what is read from elsewhere."""
+    """Return the real path of a file on the disk; nothing for files of a commit."""
     return (Path(real),) if real[:1] == os.sep else ()
 
 
@@ -174,11 +173,11 @@ def warn_about_unused_waivers(
     today: date,
     problems: Problems,
 ) -> None:
-    """Warn of waivers that waive nothing: over, of a rule that is not set, or for no table.
+    """Warn about waivers without effect: ended, of a rule that is not set, or for no table.
 
-    The policies and tables are those of the ``paths``, ``today`` is the day of UTC. A table that
-    is not among them is missed only where a folder beside the policies, or around them, was
-    given: with less, it may be elsewhere.
+    Policies and tables are those of the ``paths``; ``today`` is the date in UTC. An unknown table
+    is reported only if a folder beside the policies or around them was given: otherwise it may be
+    declared elsewhere.
     """
     by_name = {table.name: table for table in tables}
     folders = [path for path in paths if path.is_dir()]
@@ -200,7 +199,7 @@ def _explain_unused(
     if waiver.until < today.isoformat():
         return f"ended on {waiver.until}", _REMOVE_IT
     if waiver.rule not in policy.rules:
-        return f"waives {waiver.rule}, which the policy does not set", _REMOVE_IT
+        return f"waives {waiver.rule}, a rule that the policy does not set", _REMOVE_IT
     table = tables.get(waiver.table)
     if table is not None:
         is_over = policy in table.guarded_by
@@ -213,11 +212,11 @@ def _explain_unused(
         return None
     close = did_you_mean(waiver.table, tables)
     hint = f"did you mean {close!r}?" if close else _REMOVE_IT
-    return f"is for {quote_value(waiver.table)}, which is none of the tables given", hint
+    return f"is for {quote_value(waiver.table)}, but no table has this name", hint
 
 
 def _is_beside(folder: Path, source: str) -> bool:
-    """Whether a folder holds the folder of a policy's file, or stands beside it."""
+    """Return whether a folder contains the folder of a policy's file, or is beside it."""
     file = Path(os.path.realpath(source))
     home = next((each for each in file.parents if each.name == FOLDER), file.parent)
     given = Path(os.path.realpath(folder))
@@ -241,7 +240,7 @@ def _build_guardrail(
 
 
 def _build_selectors(chosen: Mapping[str, Any], folder: str) -> Iterator[Selector]:
-    """The selector of a policy in a folder, and the same with links followed."""
+    """Yield the selector of a policy in a folder, and the same with links followed."""
     yield build_selector(chosen, folder)
     if "paths" in chosen:
         yield build_selector(
@@ -256,7 +255,7 @@ def _waiver_positions(waivers: Node | None) -> tuple[SourcePosition, ...]:
 
 
 def _follow_links(pattern: str, folder: str) -> str:
-    """A glob of places with the links in front of its first wildcard followed."""
+    """Return a glob with the links before its first wildcard followed."""
     if pattern.startswith("**") or "://" in (place := locations.resolve_location(pattern, folder)):
         return pattern
     at = min((place.find(sign) for sign in _WILDCARDS if sign in place), default=len(place))

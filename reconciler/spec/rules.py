@@ -1,16 +1,16 @@
-"""What fields say together: contradictions, and counts that must be there."""
+"""Rules for fields that depend on each other, and for what must be declared."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler import units
-from reconciler.errors import Problems, quote_value
+from reconciler.errors import Problems, ReconcilerError, quote_value
 from reconciler.spec.clustering_rules import ClusteringRules
 from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
-from reconciler.spec.query_columns import check_query_columns
 from reconciler.spec.schema import load_definition
 from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -22,19 +22,21 @@ POLICY_BY_COUNT: Final = {
 COUNTS: Final = tuple(POLICY_BY_COUNT)
 """The fields of which a retention has exactly one."""
 COUNT_BY_POLICY: Final = {policy: count for count, policy in POLICY_BY_COUNT.items()}
+#: for messages that are dropped: ``write`` reports errors of the schema
+_SCHEMA_FIELD: Final = "table.schema"
 _HOUR: Final = 3600
 _CONSUMER_FIELDS: Final = 2  # a name and a lag
 
 
 @dataclass(frozen=True, slots=True)
 class SpecRules:
-    """Checks of data that was read from the node beside it. ``partial`` asks for no count."""
+    """Checks the data of a node. ``partial``: a retention may lack its count."""
 
     problems: Problems
     partial: bool = False
 
     def check(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        """Every rule of a table's spec."""
+        """Check every rule of a table's spec."""
         for name, rule in (
             ("retention", self._check_retention),
             ("files", self._check_files),
@@ -51,7 +53,7 @@ class SpecRules:
             self._check_names(consumers, f"{path}.readers.incrementalConsumers")
         ClusteringRules(self.problems, self.partial).check(spec, node, path)
         self._check_readers(spec, node, path)
-        check_query_columns(self.problems, spec, node, path)
+        _check_query_columns(self.problems, spec, node, path)
 
     def _check_names(self, node: Node | None, path: str) -> None:
         """Report names that occur twice in a list of blocks."""
@@ -77,7 +79,7 @@ class SpecRules:
                 else "commits, hours or fileVersions is"
             )
             self.problems.error(
-                node.position, path, f"{needs} missing", "how much is kept has no default"
+                node.position, path, f"{needs} missing", "add it: retention has no default"
             )
         for count in given[1:]:
             self.problems.error(
@@ -91,7 +93,7 @@ class SpecRules:
                 node.key_position("policy"),
                 f"{path}.policy",
                 f"{policy} contradicts {given[0]}",
-                f"leave policy out, or give {COUNT_BY_POLICY[Policy(policy)]} instead of {given[0]}",
+                f"remove policy, or give {COUNT_BY_POLICY[Policy(policy)]} instead of {given[0]}",
             )
 
     def _check_files(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
@@ -106,12 +108,14 @@ class SpecRules:
             node.key_position("small" if has_small else "target"),
             f"{path}.small",
             f"{its}{units.format_size(small)} is above {the}files.target, "
-            f"{units.format_size(target)}: a full file stays small forever",
-            "make small the lesser" if has_small else "declare small too, below target",
+            f"{units.format_size(target)}: full files count as small forever",
+            "files.small must be below files.target"
+            if has_small
+            else "declare files.small too, below files.target",
         )
 
     def _check_index(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        """A struct has no order, its fields do; both cannot be meant by one name."""
+        """Warn about a struct beside its own fields: only fields can be indexed."""
         columns = data.get("columns", ())
         for column in columns:
             field = next((name for name in columns if name.startswith(f"{column}.")), None)
@@ -119,12 +123,12 @@ class SpecRules:
                 self.problems.warning(
                     node.key_position("columns"),
                     f"{path}.columns",
-                    f"{column} is a struct, as {field} says, and a struct cannot be indexed",
-                    "name its fields alone",
+                    f"{column} is a struct, as {field} shows, and structs cannot be indexed",
+                    "list only its fields",
                 )
 
     def _check_readers(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        """Readers that need more than hours keep: their files stay, whatever hours say."""
+        """Warn about readers that need longer than the hours of the retention."""
         hours = spec.get("retention", {}).get("hours")
         slowest = _find_slowest_reader(spec.get("readers", {}))
         if hours is None or slowest is None or hours * _HOUR >= slowest[1]:
@@ -134,8 +138,8 @@ class SpecRules:
             node.key_position("readers"),
             f"{path}.readers",
             f"{reader} {units.format_duration(seconds)}, and retention.hours is {hours}: what it "
-            "may still read is kept longer than hours say",
-            f"let hours be {-(-seconds // _HOUR)} or more",
+            "may still read is kept longer",
+            f"set hours to {-(-seconds // _HOUR)} or more",
         )
 
     def _check_concurrency(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
@@ -144,12 +148,12 @@ class SpecRules:
                 node.key_position("staleAfter"),
                 f"{path}.staleAfter",
                 "0 takes over cleans that are still running",
-                "give running cleans time, as in 1h",
+                "give running cleans time, such as 1h",
             )
 
 
 def _find_slowest_reader(data: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Who needs the longest time of the readers that are written down whole."""
+    """Return the slowest of the readers that are declared completely."""
     consumers = [
         each for each in data.get("incrementalConsumers", ()) if len(each) == _CONSUMER_FIELDS
     ]
@@ -157,3 +161,41 @@ def _find_slowest_reader(data: Mapping[str, Any]) -> tuple[str, int] | None:
     return Readers(
         longest_query=data.get("longestQuery"), incremental_consumers=tuple(lags)
     ).slowest_reader
+
+
+def _check_query_columns(
+    problems: Problems, spec: Mapping[str, Any], node: MappingNode, path: str
+) -> None:
+    """Warn about names in ``queries`` that are similar to a column of ``table.schema``.
+
+    Other unknown names are accepted: columns may have been added after the table was created.
+    """
+    asked, queries = spec.get("queries", ()), node.get("queries")
+    schema = spec.get("table", {}).get("schema")
+    if not isinstance(queries, SequenceNode) or len(asked) != len(queries.items) or not schema:
+        return
+    columns = _schema_columns(schema)
+    if columns is None:
+        return
+    from reconciler.index.predicate_columns import find_unknown_names  # noqa: PLC0415 - few specs have both
+
+    for nth, (query, item) in enumerate(zip(asked, queries.items, strict=True)):
+        place = item.key_position("where") if isinstance(item, MappingNode) else item.position
+        for unknown in find_unknown_names(query.get("where", ""), columns):
+            if unknown.suggestion is not None:
+                problems.warning(
+                    place,
+                    f"{path}.queries[{nth}].where",
+                    f"table.schema has no column {unknown.name!r}",
+                    f"did you mean {unknown.suggestion!r}?",
+                )
+
+
+def _schema_columns(schema: Any) -> Any:
+    """Return the columns of an Avro schema as Arrow's, with Hudi's own; None if it is invalid."""
+    from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema  # noqa: PLC0415
+
+    try:
+        return add_meta_columns(to_arrow_schema(json.dumps(schema), _SCHEMA_FIELD))
+    except (ReconcilerError, TypeError, ValueError):
+        return None

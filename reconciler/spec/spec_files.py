@@ -1,4 +1,4 @@
-"""Which files are read: those named, and every YAML file of the folders named."""
+"""The spec files to read: files that are named, and the YAML files of folders that are named."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PathKind = Literal["folder", "file", "other"]
 
 
 class FileTree(Protocol):
-    """Where specs are read from: the disk, or the same places at another time.
+    """A tree of files to read specs from: the disk, or a commit.
 
-    Links are followed. Everything raises OSError: FileNotFoundError where nothing is.
+    Links are followed. Every method raises OSError, FileNotFoundError for a missing path.
     """
 
     def path_kind(self, path: Path) -> PathKind: ...
@@ -28,11 +28,11 @@ class FileTree(Protocol):
     def read_bytes(self, file: Path) -> bytes: ...
 
     def real_path(self, path: Path) -> str:
-        """Equal for two paths of one file; raises nothing."""
+        """Return the path with links resolved, equal for two paths of one file. Raises nothing."""
 
 
 class DiskFiles:
-    """The files as they are now."""
+    """The files on the disk."""
 
     def path_kind(self, path: Path) -> PathKind:
         mode = path.stat().st_mode
@@ -54,15 +54,13 @@ DISK: Final = DiskFiles()
 def find_spec_files(
     paths: Sequence[Path], problems: Problems, files: FileTree = DISK
 ) -> list[Path]:
-    """The files, each once, in the order of the paths and sorted within a folder.
+    """Return the files, each once, in the order of the paths and sorted within a folder.
 
-    Hidden files and folders are passed over, links are followed. A path that is not there, or a
-    folder without a spec file, is an error: it is never taken for "no tables".
+    Hidden files and folders are skipped, links are followed. A missing path or a folder without a
+    spec file is an error: it never means "no tables".
     """
     if not paths:
-        problems.error(
-            SourcePosition("specs"), "", "no path is given", "name a spec file or folder"
-        )
+        problems.error(SourcePosition("specs"), "", "no path given", "name a spec file or folder")
     found: dict[str, Path] = {}
     for path in paths:
         for file in _files_at(path, problems, files):
@@ -71,12 +69,12 @@ def find_spec_files(
 
 
 def find_files_below(folder: Path, problems: Problems, files: FileTree = DISK) -> list[Path]:
-    """The spec files in a folder that is there and in those below it, sorted; it may have none."""
+    """Return the spec files in an existing folder and below it, sorted; there may be none."""
     return sorted(_iterate_files(folder, set(), problems, files), key=lambda file: file.parts)
 
 
 def read_file(file: Path, problems: Problems, files: FileTree = DISK) -> bytes | None:
-    """The bytes, None after an error that names the file."""
+    """Return the bytes of a file, None after an error."""
     try:
         return files.read_bytes(file)
     except OSError as error:
@@ -99,8 +97,8 @@ def _files_at(path: Path, problems: Problems, files: FileTree) -> Iterator[Path]
             problems.error(
                 SourcePosition(str(path)),
                 "",
-                "holds no spec file (*.yaml or *.yml)",
-                "an empty folder is never taken for 'no tables'",
+                "no spec file (*.yaml or *.yml) in this folder",
+                "check the path: an empty folder never means 'no tables'",
             )
         yield from found
     else:
@@ -110,7 +108,7 @@ def _files_at(path: Path, problems: Problems, files: FileTree) -> Iterator[Path]
 def _iterate_files(
     folder: Path, seen: set[str], problems: Problems, files: FileTree
 ) -> Iterator[Path]:
-    """Every spec file; ``seen`` holds real folders, so that links in a circle end."""
+    """Yield every spec file; ``seen`` holds real folders, so that circular links end."""
     real = files.real_path(folder)
     if real in seen:
         return
@@ -125,9 +123,9 @@ def _iterate_files(
             continue
         try:
             kind = files.path_kind(folder / name)
-        except FileNotFoundError:  # a link to nowhere: whoever reads it says so
+        except FileNotFoundError:  # a broken link: reading it reports the error
             kind = "file"
-        except OSError as error:  # a link to itself: nobody knows what it was meant to be
+        except OSError as error:  # a link to itself
             problems.error(SourcePosition(str(folder / name)), "", _describe_os_error(error))
             continue
         if kind == "folder":

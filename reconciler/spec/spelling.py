@@ -1,6 +1,6 @@
-"""The one thing that a misspelt text can only have meant, where there is one.
+"""Corrections of misspelt texts that can only mean one thing.
 
-Narrower than a did-you-mean, which a person still decides about: nothing here changes a digit.
+They are stricter than did-you-mean hints, which a person decides about. No digit changes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Final
 
 _SHORTEST: Final = 5
-"""Words shorter than this are too close to others for a letter to be taken for a slip."""
+"""Shorter words are too similar to others for one letter to count as a typo."""
 _LONG: Final = 8
 _LONGEST: Final = 100
 _SHORTEST_PLURAL: Final = 3
-"""``mins`` are minutes and ``ms`` are not: shorter words have no plural."""
+"""Shorter words have no plural: ``mins`` are minutes, ``ms`` are not."""
 
 _NUMBER_AND_WORD: Final = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]+|%)\s*")
 
@@ -41,12 +41,13 @@ _FLAGS: Final = {
 
 
 def find_certain_word(text: str, known: Iterable[str]) -> str | None:
-    """The one word that was meant: written another way, or a slip or two away from no other.
+    """Return the only known word that is meant: spelt differently, or within one or two typos.
 
     >>> find_certain_word("keep_latest_commits", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS"])
     'KEEP_LATEST_COMMITS'
-    >>> find_certain_word("comits", ["commits", "hours"]), find_certain_word("reconciler/v2", ["reconciler/v1"])
-    ('commits', None)
+    >>> find_certain_word("comits", ["commits", "hours"])
+    'commits'
+    >>> find_certain_word("reconciler/v2", ["reconciler/v1"])
     """
     words, plain = list(known), _normalize_word(text[:_LONGEST])
     same = [word for word in words if _normalize_word(word) == plain]
@@ -65,7 +66,7 @@ def find_certain_word(text: str, known: Iterable[str]) -> str | None:
 
 
 def is_same_word(text: str, word: str) -> bool:
-    """Whether two words are one but for case, hyphens, underscores and blanks.
+    """Return whether two words only differ in case, hyphens, underscores and blanks.
 
     >>> is_same_word("hudi_table", "HudiTable"), is_same_word("HudiTabel", "HudiTable")
     (True, False)
@@ -74,7 +75,7 @@ def is_same_word(text: str, word: str) -> bool:
 
 
 def correct_size(text: str) -> str | None:
-    """The size as this tool reads it. ``m`` and ``M`` alone may be two units and are left.
+    """Return the size as spec files spell it; None for ``m`` and ``M``, which are ambiguous.
 
     >>> correct_size("120mib"), correct_size("1.5 gigabytes"), correct_size("120M")
     ('120MiB', '1.5GB', None)
@@ -88,19 +89,17 @@ def correct_size(text: str) -> str | None:
 
 
 def correct_duration(text: str) -> str | None:
-    """The duration as this tool reads it, in the unit it has.
+    """Return the duration as spec files spell it, in the same unit.
 
-    >>> correct_duration("24 hours"), correct_duration("30Min"), correct_duration("6M"), correct_duration("1d12h")
-    ('24h', '30m', None, None)
-    >>> correct_duration("500ms"), correct_duration("5 mins")
-    (None, '5m')
+    >>> [correct_duration(text) for text in ("24 hours", "30Min", "6M", "1d12h", "500ms", "5 mins")]
+    ['24h', '30m', None, None, None, '5m']
     """
     found = _split_unit(text, {**_DURATION_WORDS, **({"m": "m"} if "M" not in text else {})})
     return found and f"{found[0]}{found[1]}"
 
 
 def correct_percent(text: str) -> str | None:
-    """The share as this tool reads it.
+    """Return the percentage as spec files spell it.
 
     >>> correct_percent("5 percent"), correct_percent(" 5  %"), correct_percent("5")
     ('5%', '5%', None)
@@ -110,17 +109,18 @@ def correct_percent(text: str) -> str | None:
 
 
 def correct_whole_number(text: str, unit: str) -> str | None:
-    """The bare number of a field that counts ``unit``; one in another unit is left.
+    """Return the number for a field that counts ``unit``; None if the text has another unit.
 
-    >>> correct_whole_number("24 hours", "h"), correct_whole_number("24h", "h"), correct_whole_number("2d", "h"), correct_whole_number("24h", "")
-    ('24', '24', None, None)
+    >>> [correct_whole_number(text, "h") for text in ("24 hours", "24h", "2d")]
+    ['24', '24', None]
+    >>> correct_whole_number("24h", "")
     """
     written = correct_duration(text) if unit else None
     return written.removesuffix(unit) if written and written.endswith(unit) else None
 
 
 def correct_flag(text: str) -> str | None:
-    """True and false as YAML 1.1 and people write them.
+    """Return true or false for the words of YAML 1.1.
 
     >>> correct_flag("Yes"), correct_flag("off"), correct_flag("1")
     ('true', 'false', None)
@@ -129,10 +129,10 @@ def correct_flag(text: str) -> str | None:
 
 
 def correct_zone(text: str) -> str | None:
-    """A time zone by its letters; one letter off may be another city.
+    """Return the time zone with the same letters; one wrong letter may be another city.
 
-    >>> correct_zone("europe/berlin"), correct_zone("America/New York"), correct_zone("Europe/Berln")
-    ('Europe/Berlin', 'America/New_York', None)
+    >>> [correct_zone(text) for text in ("europe/berlin", "America/New York", "Europe/Berln")]
+    ['Europe/Berlin', 'America/New_York', None]
     """
     plain = text.lower().replace(" ", "_")
     same = [name for name in zoneinfo.available_timezones() if name.lower() == plain]
@@ -151,7 +151,7 @@ def _split_unit(text: str, words: dict[str, str]) -> tuple[str, str] | None:
 
 
 def _normalize_word(word: str) -> str:
-    """Case, hyphens, underscores and blanks tell no words apart."""
+    """Return the word in lower case, without hyphens, underscores and blanks."""
     return re.sub(r"[-_\s]", "", word).lower()
 
 
@@ -164,7 +164,7 @@ def _allowed_slips(word: str) -> int:
 
 
 def _count_slips(one: str, other: str) -> int:
-    """Letters too many, too few, wrong or swapped with their neighbour (optimal alignment)."""
+    """Return the number of extra, missing, wrong or swapped letters (optimal alignment)."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -97,7 +97,7 @@ def _describe_choice(schema: Schema, node: Node) -> tuple[str, str]:
         return _expected(node, names)
     plain = node.value.lower().replace("_", "")
     if any(word in plain for word in schema.get("x-not-built", ())):
-        return f"{node.value!r} is not built yet", f"this version knows {names}"
+        return f"{node.value!r} is not supported yet", f"write {names}"
     close = find_meant_word(node.value, words)
     return _expected(node, names, f"did you mean {close!r}?" if close else "")
 

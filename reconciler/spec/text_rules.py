@@ -1,4 +1,7 @@
-"""Rules of single texts: zones, partition filters, locations. Each says what is wrong, or None."""
+"""Rules for single texts: time zones, partition filters, dates and locations.
+
+Each function returns what is wrong with a text, or None.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from reconciler.errors import did_you_mean, quote_value
 NAME_PATTERN: Final = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$"
 
 PLACEHOLDERS: Final = ("{name}", "{schema}", "{table}")
-"""What a pattern says of a table's name: all of it, what is before its last dot, what is behind."""
+"""Stand for a table's name, and for its parts before and after the last dot."""
 
 _MACHINE_ZONES: Final = frozenset(("localtime", "local", "posixrules", "Factory", "system"))
 _LONGEST: Final = 100
 
 
 def find_zone_problem(text: str) -> str | None:
-    """A name of the IANA zone database; never the machine's own zone.
+    """Check for a name of the IANA zone database that means the same on every machine.
 
     >>> find_zone_problem("Europe/Berlin"), find_zone_problem("UTC")
     (None, None)
@@ -28,7 +31,7 @@ def find_zone_problem(text: str) -> str | None:
     "'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?"
     """
     if text in _MACHINE_ZONES:
-        return f"{quote_value(text)} differs from machine to machine; write the zone's own name"
+        return f"{quote_value(text)} differs from machine to machine; write the name of the zone"
     if len(text) <= _LONGEST and _is_zone(text):
         return None
     problem = f"{quote_value(text)} is not a time zone"
@@ -48,7 +51,7 @@ def _is_zone(text: str) -> bool:
 
 
 def find_filter_problem(text: str) -> str | None:
-    """A partition filter: a glob, or a regular expression between slashes.
+    """Check a partition filter: a glob, or a regular expression between slashes.
 
     >>> find_filter_problem("dt=2026-*"), find_filter_problem("/dt=.*-0[13]/")
     (None, None)
@@ -57,18 +60,18 @@ def find_filter_problem(text: str) -> str | None:
     """
     if not text.startswith("/"):
         return (
-            f"{quote_value(text)} ends with '/'; partition paths do not"
+            f"{quote_value(text)} ends with '/', but partition paths do not; remove it"
             if text[-1] == "/"
             else None
         )
     if len(text) < len("/x/") or not text.endswith("/"):
         return (
-            f"{quote_value(text)} starts with '/', as partition paths never do; "
-            f"write a regular expression as /…/ or a glob without the slash"
+            f"{quote_value(text)} starts with '/', but partition paths do not; "
+            f"write a regular expression as /…/, or a glob without the slash"
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a set in a set means another thing to come
+            warnings.simplefilter("error")  # a set in a set will change its meaning
             re.compile(text[1:-1])
     except (re.error, OverflowError, RecursionError, Warning) as error:
         return f"{quote_value(text)} is not a regular expression: {error}"
@@ -76,35 +79,35 @@ def find_filter_problem(text: str) -> str | None:
 
 
 def find_day_problem(text: str) -> str | None:
-    """A day of the calendar, as YYYY-MM-DD.
+    """Check a date, as YYYY-MM-DD.
 
     >>> find_day_problem("2026-02-28")
     >>> find_day_problem("2026-02-30")
-    "'2026-02-30' is no day of the calendar"
+    "'2026-02-30' is not a valid date"
     """
     try:
         date.fromisoformat(text)
     except ValueError:
-        return f"{quote_value(text)} is no day of the calendar"
+        return f"{quote_value(text)} is not a valid date"
     return None
 
 
 def find_location_problem(text: str) -> str | None:
-    """Where a table may be: a path, or a URL without credentials.
+    """Check the location of a table: a path, or a URL without credentials.
 
     >>> find_location_problem("../warehouse/orders"), find_location_problem("s3://lake/orders")
     (None, None)
     >>> find_location_problem("~/orders")
-    "'~/orders': ~ is not expanded; write the whole path or a relative one"
+    "'~/orders': ~ is not expanded; write an absolute or relative path"
     """
     if not text.isprintable():
-        return f"{quote_value(text)} has a control character; no table's path does"
+        return f"{quote_value(text)} has a control character; remove it"
     if text != text.strip():
-        return f"{quote_value(text)} starts or ends with a blank; no table's path does"
+        return f"{quote_value(text)} starts or ends with a blank; remove it"
     if text.startswith("~"):
-        return f"{quote_value(text)}: ~ is not expanded; write the whole path or a relative one"
+        return f"{quote_value(text)}: ~ is not expanded; write an absolute or relative path"
     if "${" in text or "{{" in text:
-        return f"{quote_value(text)}: variables are not expanded; write the path out"
+        return f"{quote_value(text)}: variables are not expanded; write the full path"
     if single := re.match(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text, re.IGNORECASE):
         return (
             f"{quote_value(text)} has one slash after the scheme; write {single[1]}://bucket/folder"
@@ -113,7 +116,7 @@ def find_location_problem(text: str) -> str | None:
 
 
 def find_folder_problem(text: str) -> str | None:
-    """Where a lock may be: a path, also one below the table, or a URL without credentials.
+    """Check the folder of a lock: a path, or a URL without credentials.
 
     >>> find_folder_problem(".hoodie"), find_folder_problem("s3://locks/orders")
     (None, None)
@@ -122,34 +125,33 @@ def find_folder_problem(text: str) -> str | None:
 
 
 def find_pattern_problem(text: str) -> str | None:
-    """Where tables may be: a location with the table's name in it.
+    """Check a pattern of locations, which has a placeholder for the table's name.
 
     >>> find_pattern_problem("s3://lake/{schema}/{table}"), find_pattern_problem("../lake/{name}")
     (None, None)
     >>> find_pattern_problem("s3://lake/{nmae}")
-    "'s3://lake/{nmae}': {nmae} means nothing; write {name}, {schema} or {table}"
+    "'s3://lake/{nmae}': {nmae} is no placeholder; write {name}, {schema} or {table}"
     """
     if "${" in text or "{{" in text:
         return find_location_problem(text)
-    for hole in re.findall(r"\{[^{}]*\}?|\}", text):
-        if hole not in PLACEHOLDERS:
-            return f"{quote_value(text)}: {hole} means nothing; write {{name}}, {{schema}} or {{table}}"
-    if not any(hole in text for hole in PLACEHOLDERS):
-        return (
-            f"{quote_value(text)} puts every table at one place; write {{name}} where its name goes"
-        )
+    for placeholder in re.findall(r"\{[^{}]*\}?|\}", text):
+        if placeholder not in PLACEHOLDERS:
+            problem = f"{quote_value(text)}: {placeholder} is no placeholder"
+            return f"{problem}; write {{name}}, {{schema}} or {{table}}"
+    if not any(placeholder in text for placeholder in PLACEHOLDERS):
+        return f"{quote_value(text)} has no placeholder; write {{name}} where the table's name goes"
     return find_location_problem(fill_placeholders(text, "a.b"))
 
 
 def fill_placeholders(pattern: str, name: str) -> str:
-    """The location of the table of that name.
+    """Return the location of a table by a pattern.
 
     >>> fill_placeholders("s3://lake/{schema}/{table}", "sales.eu.orders")
     's3://lake/sales.eu/orders'
     """
     schema, _, table = name.rpartition(".")
     found = dict(zip(PLACEHOLDERS, (name, schema, table), strict=True))
-    return re.sub("|".join(map(re.escape, PLACEHOLDERS)), lambda hole: found[hole[0]], pattern)
+    return re.sub("|".join(map(re.escape, PLACEHOLDERS)), lambda match: found[match[0]], pattern)
 
 
 def _find_url_problem(text: str) -> str | None:
@@ -158,12 +160,12 @@ def _find_url_problem(text: str) -> str | None:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         return f"{quote_value(text)} has no scheme before ://; write s3://bucket/folder or a path"
     if ":" in host.rpartition("@")[0]:
-        return "the URL holds credentials; remove them, the store's own client finds them"
+        return "the URL has credentials; remove them and configure the store's client instead"
     if scheme.lower() == "file":
         is_here = host in ("", "localhost")
-        return None if is_here else f"{quote_value(text)} names a host; write file:///path"
+        return None if is_here else f"{quote_value(text)} has a host; write file:///path"
     if not host and not path.strip("/"):
-        return f"{quote_value(text)} names no bucket or folder"
+        return f"{quote_value(text)} has no bucket or folder"
     if ".." in path.split("/"):
-        return f"{quote_value(text)} has '..' in a URL, which stores do not resolve; write the path out"
+        return f"{quote_value(text)} has '..', which stores do not resolve; write the full path"
     return None

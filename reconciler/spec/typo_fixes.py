@@ -1,8 +1,7 @@
-"""Slips of spelling and units in a spec file, and the file without them. Pure.
+"""Fixes of typos in spec files: misspelt names, words and units. Pure.
 
-A fix replaces one word in place. It is offered where the word can only have meant one other, where
-what it belongs to is then right, and never where a digit would change: what is kept, for how long
-and where stays what was written.
+A fix replaces one word in place. The word must have only one possible meaning, and the field must
+be valid afterwards. No digit changes, so counts, durations and paths stay as written.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, order=True)
 class TypoFix:
-    """One word to replace. ``find_start`` counts characters of the text without its mark of order."""
+    """One word to replace; ``start`` counts characters of the text without its byte order mark."""
 
     position: SourcePosition
     path: str
@@ -45,14 +44,14 @@ class TypoFix:
     start: int
 
     def __str__(self) -> str:
-        """``file:line:column: field: old → new``."""
+        """Return ``file:line:column: field: old → new``."""
         return f"{self.position}: {self.path}: {self.old} → {self.new}"
 
 
 def find_fixes(data: bytes, file: str) -> tuple[TypoFix, ...]:
-    """What is certain to be a slip, in the order of the file; none of a file that cannot be read.
+    """Return the certain fixes in the order of the file; none for a file that cannot be read.
 
-    Each stands alone: no two are in one place.
+    No two fixes are at one position.
     """
     documents = parse_yaml(data, file, Problems())
     if not documents:
@@ -63,12 +62,12 @@ def find_fixes(data: bytes, file: str) -> tuple[TypoFix, ...]:
     by_start: dict[int, set[TypoFix]] = {}
     for fix in walk.found:
         by_start.setdefault(fix.start, set()).add(fix)
-    # an alias may stand where a word means one thing and where it means another
+    # an alias may stand at two fields, where a word has two meanings
     return tuple(sorted(fix for same in by_start.values() if len(same) == 1 for fix in same))
 
 
 def apply_fixes(data: bytes, fixes: Iterable[TypoFix]) -> bytes:
-    """The bytes with the words replaced, and every other byte as it was."""
+    """Return the bytes with the words replaced and every other byte unchanged."""
     mark = _BOM if data.startswith(_BOM) else b""
     text, parts, end = data.decode("utf-8-sig"), [], 0
     for fix in sorted(fixes, key=lambda fix: fix.start):
@@ -78,21 +77,21 @@ def apply_fixes(data: bytes, fixes: Iterable[TypoFix]) -> bytes:
 
 
 def is_kind_spelling_fix(fix: TypoFix) -> bool:
-    """Whether a document's kind differs by no letter, only by case or what is between words."""
+    """Return whether a fix only changes the case or separators of a document's kind."""
     return fix.path == "kind" and spelling.is_same_word(fix.old, fix.new)
 
 
 class _TextIndex:
-    """Where in a text the places of its nodes are."""
+    """Finds the offsets of positions in a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = [0, *(found.end() for found in _BREAK.finditer(text))]
 
     def find_start(self, position: SourcePosition, word: str, *, quoted: bool) -> int | None:
-        """The offset of a word that begins there; None where it is not written out as it is.
+        """Return the offset of a word at a position; None if it is not there literally.
 
-        So of a word with escapes, over several lines, in a block or behind an anchor.
+        That is so for a word with escapes, over several lines, in a block or behind an anchor.
         """
         if not 0 < position.line <= len(self._lines):
             return None
@@ -107,13 +106,13 @@ class _TextIndex:
 
 @dataclass(slots=True)
 class _FixFinder:
-    """Nodes beside the grammar; each method gives the node as it is after the fixes found."""
+    """Walks over nodes and their schema; each method returns the node as fixed."""
 
     text: _TextIndex
     found: list[TypoFix] = field(default_factory=list)
 
     def visit_document(self, node: Node) -> None:
-        """A document of the kind that it says or, by a slip, means."""
+        """Visit a document of a kind, which may be misspelt."""
         kind = node.get("kind") if isinstance(node, MappingNode) else None
         if not isinstance(kind, ScalarNode) or not isinstance(kind.value, str):
             return
@@ -170,7 +169,7 @@ class _FixFinder:
     def _rename_key(
         self, key: str, meant: tuple[str, Schema], entry: MappingEntry, path: str
     ) -> tuple[str, MappingEntry]:
-        """The field that was meant with what it holds, where that is then right."""
+        """Return the meant name and the fixed value, if the value is valid there."""
         name, schema = meant
         start = self._find_key_start(entry.position, key)
         trial = _FixFinder(self.text)
@@ -204,7 +203,7 @@ class _FixFinder:
 
 
 class _UnknownKeys:
-    """What the unknown keys of a mapping were meant to be."""
+    """The unknown keys of a mapping, and the fields that they mean."""
 
     def __init__(self, node: MappingNode, block: Schema, path: str) -> None:
         self._node, self._fields, self._path = node, block["properties"], path
@@ -213,7 +212,7 @@ class _UnknownKeys:
         self._taken = Counter(name for names in self._meant.values() for name in names)
 
     def find_meant_field(self, key: str) -> tuple[str, Schema] | None:
-        """The one field; None where another key has, means or contradicts it."""
+        """Return the meant field; None if another key has, means or contradicts it."""
         name = self._find_certain_field(key)
         if name is None or not self._is_free(name, key):
             return None
@@ -223,7 +222,7 @@ class _UnknownKeys:
         return name, self._fields[name]
 
     def _find_certain_field(self, key: str) -> str | None:
-        """A field of this very block, by another of its names (Hudi's, say) or by its spelling."""
+        """Return the field of this block with this alias (such as Hudi's) or similar spelling."""
         parent, _, name = (find_field_by_alias(key) or "").rpartition(".")
         if parent == self._path and name in self._fields and self._is_of_table:
             return name
@@ -239,7 +238,7 @@ class _UnknownKeys:
         return self._taken[name] == (name in self._meant[key])
 
     def _agrees_with_policy(self, count: str) -> bool:
-        """Whether the policy beside a retention's count, if there is one, is the count's."""
+        """Return whether the policy of a retention, if there is one, is that of the count."""
         meant = [self._node.get(key) for key, names in self._meant.items() if "policy" in names]
         texts = [policy.text if isinstance(policy, ScalarNode) else "" for policy in meant]
         return all(

@@ -1,4 +1,4 @@
-"""A YAML document as values that know their place; what every check of a spec walks over."""
+"""YAML nodes: the values of a spec file with their positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOAT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ScalarNode:
-    """One value. ``text`` is as written; ``quoted`` says whether it can only be text."""
+    """One value. ``text`` is as written; a ``quoted`` value is always text."""
 
     position: SourcePosition
     text: str
@@ -39,7 +39,7 @@ class SequenceNode:
 
 @dataclass(frozen=True, slots=True)
 class MappingEntry:
-    """One field of a mapping; ``position`` is the place of its key."""
+    """One field of a mapping; ``position`` is that of its key."""
 
     position: SourcePosition
     node: Node
@@ -51,7 +51,7 @@ class MappingNode:
     entries: Mapping[str, MappingEntry]
 
     def key_position(self, key: str) -> SourcePosition:
-        """Where the field is, or where the mapping starts when it has none of that name."""
+        """Return the position of a field's key, or of the mapping if it has no such field."""
         entry = self.entries.get(key)
         return self.position if entry is None else entry.position
 
@@ -64,9 +64,9 @@ Node = ScalarNode | SequenceNode | MappingNode
 
 
 def make_scalar(position: SourcePosition, text: str, *, quoted: bool) -> ScalarNode:
-    """A scalar by YAML 1.2's core schema, less hexadecimal, octal, infinities and NaN.
+    """Return a scalar by YAML 1.2's core schema, without hexadecimal, octal, infinities and NaN.
 
-    So ``on``, ``2026-01-01``, ``12:30``, ``1_000`` and ``007`` are text, as written.
+    So ``on``, ``2026-01-01``, ``12:30``, ``1_000`` and ``007`` are text.
     """
     return ScalarNode(position, text, text if quoted else _resolve_scalar(text), quoted)
 
@@ -84,7 +84,7 @@ def _resolve_scalar(text: str) -> str | float | bool | None:
 
 
 def to_plain(node: Node) -> Any:
-    """The bare JSON-able value."""
+    """Return the value of a node as JSON data."""
     match node:
         case ScalarNode(value=value):
             return value
@@ -97,7 +97,7 @@ def to_plain(node: Node) -> Any:
 
 
 def from_plain(value: Any, position: SourcePosition) -> Node:
-    """The node of a JSON value that came from somewhere without lines; all share one place."""
+    """Return the node of JSON data that has no lines; all its nodes get one position."""
     if isinstance(value, Mapping):
         entries = {
             str(key): MappingEntry(position, from_plain(item, position))
@@ -112,7 +112,7 @@ def from_plain(value: Any, position: SourcePosition) -> Node:
 
 
 def join_path(path: str, key: str) -> str:
-    """The field's dotted path; keys that are no plain words are quoted.
+    """Return the dotted path of a field; unusual keys are quoted.
 
     >>> join_path("spec", "path"), join_path("", "a b")
     ('spec.path', "'a b'")
@@ -122,7 +122,7 @@ def join_path(path: str, key: str) -> str:
 
 
 def describe_node(node: Node) -> str:
-    """The node in half a sentence: "got …"."""
+    """Return the node as part of a sentence: "got …"."""
     match node:
         case ScalarNode(value=None):
             return "nothing"

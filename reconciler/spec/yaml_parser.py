@@ -1,7 +1,7 @@
-"""YAML text into nodes with places: YAML 1.2's core schema, strictly, and bounded.
+"""Parser of YAML text into nodes with positions, by YAML 1.2's core schema.
 
-Refused with one clear error: duplicate keys, merge keys, tags, keys that are no words, tabs as
-indentation, and documents that unfold to more than a spec can be (aliases are counted unfolded).
+It refuses duplicate keys, merge keys, tags, keys that are no scalars, tabs as indentation, and
+documents that are too large. Aliases count as if they were written out.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _TEXT_TAG: Final = "tag:yaml.org,2002:str"
 
 
 class _RefusedError(Exception):
-    """The rest of the file cannot be read; the message is for people."""
+    """The rest of the file cannot be read; the message says why."""
 
-    def __init__(self, place: SourcePosition, message: str, hint: str = "") -> None:
-        super().__init__(place, message, hint)
-        self.place, self.message, self.hint = place, message, hint
+    def __init__(self, position: SourcePosition, message: str, hint: str = "") -> None:
+        super().__init__(position, message, hint)
+        self.position, self.message, self.hint = position, message, hint
 
 
 def parse_yaml(data: bytes, file: str, problems: Problems) -> list[Node]:
-    """The documents of a file, in order, without the empty ones; [] after a syntax error."""
+    """Return the documents of a file without empty ones; [] after a syntax error."""
     try:
         return list(_compose_documents(_decode_text(data, file), file, problems))
     except _RefusedError as refusal:
-        problems.error(refusal.place, "", refusal.message, refusal.hint)
+        problems.error(refusal.position, "", refusal.message, refusal.hint)
     return []
 
 
@@ -55,8 +55,8 @@ def _decode_text(data: bytes, file: str) -> str:
     if len(data) > LARGEST_FILE:
         raise _RefusedError(
             SourcePosition(file),
-            f"has {len(data)} bytes, more than the {LARGEST_FILE} a spec file may have",
-            "is this a spec?",
+            f"has {len(data)} bytes; a spec file has at most {LARGEST_FILE}",
+            "check that this is a spec",
         )
     try:
         return data.decode("utf-8-sig")
@@ -87,18 +87,18 @@ def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> _RefusedError:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
         return _unprintable_error(text, file)
-    place = SourcePosition(file, mark.line + 1, mark.column + 1)
+    position = SourcePosition(file, mark.line + 1, mark.column + 1)
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())]:
         column = line.index("\t") + 1
         return _RefusedError(
             SourcePosition(file, mark.line + 1, column),
-            "a tab is used for indentation, which YAML does not allow",
+            "a tab in the indentation, which YAML does not allow",
             "use spaces",
         )
-    problem = getattr(error, "problem", None) or "it cannot be read"
-    return _RefusedError(place, f"is not valid YAML: {problem}", _suggest_remedy(problem))
+    problem = getattr(error, "problem", None) or "syntax error"
+    return _RefusedError(position, f"invalid YAML: {problem}", _suggest_remedy(problem))
 
 
 def _unprintable_error(text: str, file: str) -> _RefusedError:
@@ -106,26 +106,28 @@ def _unprintable_error(text: str, file: str) -> _RefusedError:
     if found is None:
         return _RefusedError(SourcePosition(file), "is not valid YAML", "save it as plain text")
     start = found.start()
-    place = SourcePosition(file, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
-    message = f"has the character U+{ord(found[0]):04X}, which YAML does not allow"
-    return _RefusedError(place, message, "remove it")
+    position = SourcePosition(
+        file, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    )
+    message = f"the character U+{ord(found[0]):04X} is not allowed in YAML"
+    return _RefusedError(position, message, "remove it")
 
 
 def _suggest_remedy(problem: str) -> str:
     if "mapping values are not allowed" in problem:
-        return "look for a missing line break or quotes around a text with ': '"
+        return "add the missing line break, or quote a text with ': '"
     if "did not find expected" in problem:
-        return "look at the indentation here and at brackets and quotes above"
+        return "check the indentation here, and brackets and quotes above"
     if "cannot start any token" in problem:
         return "quote the value"
     if "undefined alias" in problem:
         return "quote a text that starts with *"
-    return "look at the indentation and the quotes here and on the line above"
+    return "check the indentation and quotes here and on the line above"
 
 
 @dataclass(slots=True)
 class _Composer:
-    """Events into nodes. ``expanded_nodes`` counts nodes as if every alias were written out."""
+    """Composes nodes from YAML events. ``expanded_nodes`` counts aliases as if written out."""
 
     file: str
     problems: Problems
@@ -138,7 +140,9 @@ class _Composer:
             return self._resolve_alias(event, at)
         self._count_nodes(1, at)
         if depth > DEEPEST:
-            raise _RefusedError(at, f"is nested more than {DEEPEST} deep", "no spec needs that")
+            raise _RefusedError(
+                at, f"nested more than {DEEPEST} levels deep", "flatten the document"
+            )
         if isinstance(event, yaml.ScalarEvent):
             self._check_tag(event.tag, at)
             composed: Node = make_scalar(at, event.value, quoted=not event.implicit[0])
@@ -188,11 +192,11 @@ class _Composer:
         at = self._position(event)
         node = self.compose_node(event, events, depth + 1)
         if not isinstance(node, ScalarNode):
-            raise _RefusedError(at, "a list or mapping is used as a key", "a key is a plain word")
+            raise _RefusedError(at, "a list or mapping is used as a key", "write a plain word")
         if node.text == "<<" and not node.quoted:
             raise _RefusedError(
                 at,
-                "merge keys (<<) are not part of a spec",
+                "merge keys (<<) are not supported",
                 "share fields with kind: TableDefaults",
             )
         return at, node.text
@@ -201,7 +205,9 @@ class _Composer:
         name = str(event.anchor)
         if name not in self.anchors:
             raise _RefusedError(
-                position, f"*{name} is an alias of nothing", "quote a text that starts with *"
+                position,
+                f"no anchor named {name} for the alias *{name}",
+                "quote a text that starts with *",
             )
         known = self.anchors[name]
         if known is None:
@@ -217,7 +223,7 @@ class _Composer:
     def _check_tag(self, tag: str | None, position: SourcePosition) -> None:
         if tag not in (None, "!", _TEXT_TAG):
             raise _RefusedError(
-                position, f"the tag {quote_value(tag)} is not part of a spec", "remove it"
+                position, f"tags such as {quote_value(tag)} are not supported", "remove it"
             )
 
     def _count_nodes(self, nodes: int, position: SourcePosition) -> None:
@@ -225,8 +231,8 @@ class _Composer:
         if self.expanded_nodes > MOST_NODES:
             raise _RefusedError(
                 position,
-                f"the document unfolds to more than {MOST_NODES} values",
-                "no spec is that large; are aliases nested in aliases?",
+                f"the document expands to more than {MOST_NODES} values",
+                "check for aliases nested in aliases",
             )
 
     def _position(self, event: yaml.Event) -> SourcePosition:

@@ -100,8 +100,7 @@ def test_a_document_with_a_secret_is_refused_without_saying_it(load):
         spec_from_document(document, "t", "/lake/t")
 
     assert (
-        "plan of t: spec.storageOptions.secret: is by its name a credential, and those are never "
-        "written into a file; write {fromEnv: SECRET} and set that variable"
+        "plan of t: spec.storageOptions.secret: is a credential by its name, and files must not have credentials; write {fromEnv: SECRET} and set this variable"
     ) == str(caught.value)
 
 
@@ -110,7 +109,7 @@ def test_a_document_with_a_secret_is_refused_without_saying_it(load):
     [
         (
             {"path": "/lake/u"},
-            "plan of t: spec.path: is '/lake/u', and the table's path is /lake/t",
+            "plan of t: spec.path: is '/lake/u', but the table's path is /lake/t",
         ),
         ({"retention": {"commits": 0}}, "plan of t: spec.retention.commits: must be at least 1"),
         ({"retention": None}, "plan of t: spec.retention: has no value"),

@@ -132,8 +132,7 @@ def test_a_table_without_a_schema_is_not_put_among_those_that_have_one():
 
     assert [
         (
-            "environments/prod.yaml:5:3: spec.pattern: has no schema for orders; "
-            "list that table under tables"
+            "environments/prod.yaml:5:3: spec.pattern: orders has no schema in its name; list the table under tables"
         )
     ] == said()
 
@@ -170,7 +169,7 @@ def test_two_tables_at_one_place_are_an_error(places):
     [found] = said()
 
     assert "spec.tables.b: the table at s3" in found
-    assert "is declared already, as a in environments/prod.yaml:5:" in found
+    assert "is already declared, as a in environments/prod.yaml:5:" in found
 
 
 def test_one_pattern_that_gives_two_tables_one_place_is_an_error():
@@ -180,8 +179,7 @@ def test_one_pattern_that_gives_two_tables_one_place_is_an_error():
 
     assert [
         (
-            "environments/prod.yaml:5:3: spec.pattern: the table at s3://lake/t is declared "
-            "already, as x.t in environments/prod.yaml:5:3; keep one of them"
+            "environments/prod.yaml:5:3: spec.pattern: the table at s3://lake/t is already declared, as x.t in environments/prod.yaml:5:3; keep one of them"
         )
     ] == said()
 
@@ -193,8 +191,7 @@ def test_an_environment_may_not_move_a_table_onto_another(repo):
 
     assert [
         (
-            f"environments/prod.yaml:5:12: spec.tables.b: the table at {repo}/lake/a is declared "
-            "already, as a in specs/a.yaml:5:3; keep one of them"
+            f"environments/prod.yaml:5:12: spec.tables.b: the table at {repo}/lake/a is already declared, as a in specs/a.yaml:5:3; keep one of them"
         )
     ] == said()
 
@@ -205,8 +202,7 @@ def test_a_path_of_its_own_is_checked_even_where_the_environment_wins():
 
     assert [
         (
-            "specs/t.yaml:5:9: spec.path: '~/t': ~ is not expanded; write the whole path or a "
-            "relative one"
+            "specs/t.yaml:5:9: spec.path: '~/t': ~ is not expanded; write an absolute or relative path"
         )
     ] == said()
 
@@ -286,7 +282,7 @@ def test_the_spec_of_a_table_has_no_storage_options():
     assert [
         (
             "specs/t.yaml:6:3: spec.storageOptions: unknown field; "
-            "it belongs in an environment (kind: Environment), which --env chooses"
+            "move it to an environment (kind: Environment), which --env selects"
         )
     ] == said(None)
 
@@ -298,8 +294,7 @@ def test_without_an_environment_a_table_without_a_path_says_which_there_are():
 
     assert [
         (
-            "specs/t.yaml:4:7: spec.path: is missing: the table has no path; "
-            "choose an environment: --env dev or --env prod"
+            "specs/t.yaml:4:7: spec.path: is missing: the table has no path; select an environment: --env dev or --env prod"
         )
     ] == said(None)
 
@@ -310,8 +305,8 @@ def test_an_environment_without_a_place_for_a_table_is_named():
 
     assert [
         (
-            "specs/t.yaml:4:7: spec.path: is missing, and the environment prod has no place for it"
-            "; list t in environments/prod.yaml, or give that a pattern"
+            "specs/t.yaml:4:7: spec.path: is missing, and the environment prod has no location for it"
+            "; list t in environments/prod.yaml, or add a pattern there"
         )
     ] == said()
 
@@ -364,11 +359,10 @@ def test_a_name_that_was_meant_to_be_a_tables_is_a_warning():
 
     assert [
         (
-            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: is the name of no "
-            "table; did you mean 'sales.orders'?"
+            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: no table has this name; did you mean 'sales.orders'?"
         ),
         (
-            "environments/prod.yaml:5:32: warning: spec.tables: names tables that no spec declares"
+            "environments/prod.yaml:5:32: warning: spec.tables: lists tables that no spec declares"
             ": else; remove them"
         ),
     ] == said()
@@ -420,12 +414,12 @@ def test_an_environment_may_be_a_file_anywhere(tmp_path):
 
 
 WRONG = {
-    "unknown": ("prd", "environment 'prd': is not there; did you mean 'prod'?"),
-    "unlike any": ("x", "environment 'x': is not there; known are dev, prod"),
-    "a way out": ("..", "environment '..': is not there; known are dev, prod"),
+    "unknown": ("prd", "environment 'prd': not found; did you mean 'prod'?"),
+    "unlike any": ("x", "environment 'x': not found; use one of dev, prod"),
+    "a way out": ("..", "environment '..': not found; use one of dev, prod"),
     "no file": ("nowhere.yaml", "nowhere.yaml: does not exist; check the path"),
     "a folder": ("./specs", "./specs: is a folder; name the file of an environment"),
-    "hidden": (".hidden", "environment '.hidden': is not there; known are dev, prod"),
+    "hidden": (".hidden", "environment '.hidden': not found; use one of dev, prod"),
 }
 
 
@@ -444,7 +438,7 @@ def test_where_there_are_no_environments_it_is_said_where_they_go():
     table("t", "spec:\n  path: ../t\n")
 
     assert [
-        "environment 'prod': is not there; make environments/prod.yaml beside the specs"
+        "environment 'prod': not found; create environments/prod.yaml beside the specs"
     ] == said()
 
 
@@ -458,8 +452,7 @@ def test_two_environments_of_one_name_are_not_guessed_between():
     [problem] = said("prod", "specs/t.yaml", "specs/sub/u.yaml")
 
     assert (
-        "environment 'prod': is the name of environments/prod.yaml and of "
-        "specs/sub/environments/prod.yml; give the path of one of them"
+        "environment 'prod': several files have this name: environments/prod.yaml, specs/sub/environments/prod.yml; give the path of one of them"
     ) == problem
 
 
@@ -467,15 +460,15 @@ CONTENTS = {
     "nothing": ("# nothing\n", "environments/prod.yaml: declares no environment"),
     "a table": (
         document("HudiTable", "t", "spec: {path: ../x}\n"),
-        "environments/prod.yaml:2:1: kind: is HudiTable, and an environment has a file of its own",
+        "environments/prod.yaml:2:1: kind: is HudiTable, but an environment needs a file of its own",
     ),
     "two": (
         f"{document('Environment', 'prod', NOWHERE)}---\n{document('Environment', 'dev', NOWHERE)}",
-        "environments/prod.yaml:7:1: kind: is Environment, and an environment has a file of its",
+        "environments/prod.yaml:7:1: kind: is Environment, but an environment needs a file of its",
     ),
     "another": (
         document("Environment", "dev", NOWHERE),
-        "environments/prod.yaml:3:12: metadata.name: is 'dev' in the file of prod; make them the",
+        "environments/prod.yaml:3:12: metadata.name: is 'dev', but the file is named prod; make both",
     ),
     "a selector": (
         document("Environment", "prod", f"selector: {{}}\n{NOWHERE}"),

@@ -59,17 +59,16 @@ def test_what_is_said_can_be_read(name):
         ("a: 1".encode("utf-16"), "a.yaml:1:1: is not UTF-8 text; save the file as UTF-8"),
         (
             b"a: 1\nb: \x00",
-            "a.yaml:2:4: has the character U+0000, which YAML does not allow; remove it",
+            "a.yaml:2:4: the character U+0000 is not allowed in YAML; remove it",
         ),
         (
             b"a: \x1b[31m",
-            "a.yaml:1:4: has the character U+001B, which YAML does not allow; remove it",
+            "a.yaml:1:4: the character U+001B is not allowed in YAML; remove it",
         ),
         (
             b"#" * (16 * 1024**2 + 1),
             (
-                "a.yaml: has 16777217 bytes, more than the 16777216 a spec file may have; "
-                "is this a spec?"
+                "a.yaml: has 16777217 bytes; a spec file has at most 16777216; check that this is a spec"
             ),
         ),
     ],

@@ -149,8 +149,8 @@ def test_what_lies_above_the_repository_is_not_of_it(write, tmp_path, monkeypatc
         ("kind: [", "policies/p.yaml"),
         (policy("p", "{maxFileRemoved: 1}"), "did you mean 'maxFilesRemoved'?"),
         (policy("p", LIMIT).replace("Policy", "Polcy"), "did you mean 'Policy'?"),
-        ("deny: [everything]", "is no spec"),
-        (" \n", "policies/p.yaml: is empty; write its policy, or remove the file"),
+        ("deny: [everything]", "not a spec"),
+        (" \n", "policies/p.yaml: is empty; add a policy, or remove the file"),
     ],
 )
 def test_a_broken_policy_stops_everything(write, text, problem):
@@ -212,8 +212,7 @@ def test_a_file_in_place_of_the_folder_stops_everything(write):
     [problem] = said("specs/t.yaml")
 
     assert problem.endswith(
-        "/policies: is no folder, so nothing of it counts; make it a folder with that file in it, "
-        "or rename it"
+        "/policies: not a folder, so its content is not used; move the file into a folder of this name, or rename it"
     )
 
 
@@ -241,8 +240,7 @@ def test_a_policy_in_the_file_of_a_table_is_refused(write):
 
     assert [
         (
-            "specs/t.yaml:8:1: kind: is Policy in the file of a table, where whoever changes the "
-            "table can change it; move it to a file of its own, such as policies/p.yaml"
+            "specs/t.yaml:8:1: kind: is Policy in the file of a table, so whoever edits the table can edit it; move it to a file of its own, such as policies/p.yaml"
         )
     ] == said("specs")
 
@@ -302,7 +300,7 @@ def test_a_waiver_ends_on_a_day_that_there_is(write, day):
 
     [problem] = said("specs")
 
-    assert f"spec.waivers[0].until: '{day}' is no day" in problem
+    assert f"spec.waivers[0].until: '{day}' is not a valid date" in problem
 
 
 def test_a_waiver_that_waives_nothing_is_pointed_out(write):
@@ -327,8 +325,7 @@ def test_a_waiver_that_waives_nothing_is_pointed_out(write):
 
     assert [
         (
-            f"{at}:9:5: warning: spec.waivers: is for 'order', which is none of the "
-            "tables given; did you mean 'orders'?"
+            f"{at}:9:5: warning: spec.waivers: is for 'order', but no table has this name; did you mean 'orders'?"
         ),
         (
             f"{at}:10:5: warning: spec.waivers: is for web, which the policy does not "
@@ -336,8 +333,7 @@ def test_a_waiver_that_waives_nothing_is_pointed_out(write):
         ),
         f"{at}:11:5: warning: spec.waivers: ended on 2026-02-27; remove it",
         (
-            f"{at}:12:5: warning: spec.waivers: waives protected, which the policy does "
-            "not set; remove it"
+            f"{at}:12:5: warning: spec.waivers: waives protected, a rule that the policy does not set; remove it"
         ),
     ] == [str(problem) for problem in problems]
 
