@@ -55,7 +55,7 @@ def test_a_plan_goes_on_by_footers_where_column_stats_is_damaged(damage, tmp_pat
     assert len(well.predictions) == 1
     assert well.predictions == found.predictions
     notes = [note.because for note in found.warnings if note.rule == "columnStats"]
-    assert any("left aside" in note and "queries" in note for note in notes)
+    assert any("is ignored" in note and "queries" in note for note in notes)
     assert all(says in note for note in notes)
     assert all("let a Hudi writer rebuild the metadata table" in note for note in notes)
 
