@@ -188,6 +188,6 @@ def test_an_index_that_cannot_be_built_fails_its_step_and_nothing_else(tmp_path)
     (said,) = [one.indexed.error for one in table.outcomes if one.indexed and one.indexed.error]
     assert said == (
         f"{time}.deltacommit.inflight is pending on the metadata table's own timeline; "
-        "run again when a writer has finished it"
+        "run again when its writer has finished"
     )
     assert {} == read_entries(it.table)

@@ -75,7 +75,7 @@ def test_a_store_that_fails_while_a_clustering_reads_stops_the_rest(it, monkeypa
         raise StorageError("p0/f.parquet", "timed out")
 
     before = Tree.from_folder(it.table).files
-    monkeypatch.setattr("reconciler.rewrite.local.runs_of", fails)
+    monkeypatch.setattr("reconciler.rewrite.local.build_runs", fails)
     (table,) = it.apply(plan).tables
 
     assert ((), "p0/f.parquet: timed out", 1) == (table.outcomes, table.error, table.code)

@@ -207,7 +207,7 @@ def test_what_hudi_does_not_complete_is_taken_back(tmp_path, delegated):
             "1.2.0",
             "Hudi cannot order a z-order by mapping",
         ),
-        ({}, "0.15.0", "the table has version 9, and the Hudi 0.15.0 on Spark's class path writes"),
+        ({}, "0.15.0", "the table has version 9, but Hudi 0.15.0 on Spark's class path writes"),
     ],
 )
 def test_what_hudi_cannot_make_is_refused_before_it_is_announced(

@@ -416,7 +416,7 @@ def of_a_newer_format(file: Path) -> Path:
     return newer
 
 
-NEWER = "it is of format 2, and this version of reconciler knows format 1; upgrade reconciler"
+NEWER = "its format is 2, and this version of reconciler knows format 1; upgrade reconciler"
 
 
 def test_a_version_of_a_newer_format_is_left_alone(it):

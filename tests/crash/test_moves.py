@@ -135,7 +135,7 @@ def hooked(ending: str, act: Callable[[], None], *, after: bool = True):
 
 def reasons(result) -> str:
     left = [o.left_out for t in result.tables for o in t.outcomes if o.left_out]
-    return "; ".join(why for rows in left for why, _count in rows.reasons())
+    return "; ".join(why for rows in left for why, _count in rows.count_reasons())
 
 
 def test_new_commits_make_no_plan_stale(it):
@@ -560,7 +560,7 @@ def test_a_partial_clean_claims_no_more_than_it_did(it):
 
 def test_an_approved_digest_admits_no_other_plan(it):
 
-    with pytest.raises(StaleError, match="not the approved"):
+    with pytest.raises(StaleError, match="apply the approved plan"):
         it.apply(it.plan(), expected_digest="sha256:0")
 
 

@@ -58,7 +58,7 @@ def test_partitions_are_overwritten_where_rows_come(it):
 
     done = it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE)
 
-    assert 1 == done.replaced
+    assert 1 == done.replaced_groups
     assert [(2, "b", 1, "two"), (5, "a", 1, "five")] == it.read_rows()
 
 
@@ -80,7 +80,7 @@ def test_a_deletion_of_partitions_writes_no_rows_that_come_with_it(it):
     it.write(make_rows((1, "a", 1, "one"), (2, "b", 1, "two")))
     done = it.write(make_rows((3, "a", 1, "three")), WriteMode.DELETE_PARTITION, partitions=["p=a"])
 
-    assert (0, 1) == (done.files, done.replaced)
+    assert (0, 1) == (done.files, done.replaced_groups)
     assert [(2, "b", 1, "two")] == it.read_rows()
 
 
@@ -89,7 +89,7 @@ def test_a_deletion_of_partitions_writes_no_rows_that_come_with_it(it):
     [
         ("secondary_index_x", "secondary index x, .* or drop the index and create it again"),
         ("expr_index_x", "expression index x, .* or drop the index and create it again"),
-        ("vector_index_x", "partition 'vector_index_x' is unknown .* let Hudi write the rows"),
+        ("vector_index_x", "partition 'vector_index_x' is unknown.* let Hudi write the rows"),
     ],
 )
 def test_an_index_that_cannot_be_kept_is_named_before_anything_is_written(it, index, said):
