@@ -68,14 +68,14 @@ class SchemaForms:
     kinds: dict[tuple[ParquetKind, FooterWriter], int] = field(default_factory=dict)
     _known: list[SchemaForm] = field(default_factory=list)
 
-    def find_form(self, found: Any, chunks: Sequence[ChunkStarts] | None = None) -> SchemaForm:
+    def find_form(self, metadata: Any, chunks: Sequence[ChunkStarts] | None = None) -> SchemaForm:
         """Return the form of pyarrow's FileMetaData; most files have the form of the last one.
 
         ``chunks``: the file's column chunks, to check a form that is new. Raises UnicodeDecodeError
         if names are not valid text, and MalformedError if the chunks name other columns than the
         schema does.
         """
-        schema, created_by = _read_schema(found), found.created_by
+        schema, created_by = _read_schema(metadata), metadata.created_by
         for form in reversed(self._known):
             if form.created_by == created_by and form.schema.equals(schema):
                 return form
@@ -114,7 +114,7 @@ def _may_supply(path: str, column: str) -> bool:
     return path == column or path.startswith(f"{column}.") or column.startswith(f"{path}.")
 
 
-def _read_schema(found: Any) -> Any:
+def _read_schema(metadata: Any) -> Any:
     """Return the schema of a footer without ``found.schema``.
 
     The footer would keep that schema and the schema the footer: a reference cycle that holds a
@@ -122,4 +122,4 @@ def _read_schema(found: Any) -> Any:
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    return pq.ParquetSchema(found)
+    return pq.ParquetSchema(metadata)

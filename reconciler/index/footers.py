@@ -219,15 +219,15 @@ class _FooterReader:
 
     def _read(
         self,
-        found: Any,
+        metadata: Any,
         files: Sequence[FooterFile],
         numbers: range,
         chunks: Sequence[ChunkStarts] | None,
     ) -> bool:
         """Read the statistics of a footer's row groups; return False if the footer is damaged."""
         try:
-            form = self.forms.find_form(found, chunks)
-            groups = [found.row_group(number) for number in numbers]
+            form = self.forms.find_form(metadata, chunks)
+            groups = [metadata.row_group(number) for number in numbers]
             rows = [group.num_rows for group in groups]
         except (pa.ArrowException, OSError, ValueError):  # names that are not valid text
             return False

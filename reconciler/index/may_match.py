@@ -167,13 +167,13 @@ def _join_tests(parts: Sequence[_Test], *, is_all: bool) -> _Test:
 
 
 def _fold_pairwise(
-    join: Callable[[ValueSet, ValueSet], ValueSet], found: list[ValueSet]
+    join: Callable[[ValueSet, ValueSet], ValueSet], sets: list[ValueSet]
 ) -> ValueSet:
     """Join the sets pairwise, so that a growing set is not copied once per further set."""
-    while len(found) > 1:
-        last = [found[-1]] if len(found) % 2 else []
-        found = [join(*pair) for pair in zip(found[::2], found[1::2], strict=False)] + last
-    return found[0]
+    while len(sets) > 1:
+        last = [sets[-1]] if len(sets) % 2 else []
+        sets = [join(*pair) for pair in zip(sets[::2], sets[1::2], strict=False)] + last
+    return sets[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

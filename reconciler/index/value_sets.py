@@ -71,16 +71,16 @@ ONLY_NULL: Final = ValueSet(null=True)
 ANY_VALUE: Final = ValueSet(spans=((LOWEST, HIGHEST),), nan=True)
 
 
-def make_value_set(found: Iterable[Span]) -> ValueSet:
+def make_value_set(spans: Iterable[Span]) -> ValueSet:
     """Return the set of spans given in any order; they may overlap.
 
     >>> make_value_set([(cut_before(3), cut_after(4)), (cut_before(1), cut_before(3))]).spans
     (((0, 1, 0), (0, 4, 1)),)
     """
-    return ValueSet(spans=_merge_spans(found))
+    return ValueSet(spans=_merge_spans(spans))
 
 
-def undo_sum(found: ValueSet, *, times: int, plus: int, bits: int) -> ValueSet:
+def undo_sum(values: ValueSet, *, times: int, plus: int, bits: int) -> ValueSet:
     """Return the whole numbers n of ``bits`` bits for which ``times * n + plus`` is in a set.
 
     The sum wraps around on overflow, as in Java. ``times``: 1 or -1.
@@ -91,7 +91,7 @@ def undo_sum(found: ValueSet, *, times: int, plus: int, bits: int) -> ValueSet:
     """
     half, size = 1 << (bits - 1), 1 << bits
     back: list[Span] = []
-    for low, high in found.spans:
+    for low, high in values.spans:
         first = max(-half, _first_integer(low, -half))
         count = min(half, _first_integer(high, half)) - first
         if count <= 0:
@@ -100,7 +100,7 @@ def undo_sum(found: ValueSet, *, times: int, plus: int, bits: int) -> ValueSet:
         begin = (begin + half) % size - half
         back.append((cut_before(begin), cut_before(min(begin + count, half))))
         back.append((cut_before(-half), cut_before(begin + count - size)))
-    return ValueSet(spans=_merge_spans(back), nan=found.nan, null=found.null)
+    return ValueSet(spans=_merge_spans(back), nan=values.nan, null=values.null)
 
 
 def find_first_number(is_so: Callable[[int], bool], most: int) -> int:
@@ -123,13 +123,13 @@ def _first_integer(cut: Cut, end: int) -> int:
     return end if cut in (LOWEST, HIGHEST) else int(cut[1]) + cut[2]
 
 
-def _merge_spans(found: Iterable[Span]) -> tuple[Span, ...]:
-    plain: list[Span] = []
-    for low, high in sorted(found):
+def _merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
+    merged: list[Span] = []
+    for low, high in sorted(spans):
         if low >= high:
             continue
-        if plain and low <= plain[-1][1]:
-            plain[-1] = (plain[-1][0], max(plain[-1][1], high))
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            plain.append((low, high))
-    return tuple(plain)
+            merged.append((low, high))
+    return tuple(merged)

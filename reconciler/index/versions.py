@@ -77,13 +77,13 @@ class VersionRemoval:
 class IndexVersions:
     """All versions of an index, oldest first.
 
-    ``valid``: complete versions. ``found``: every version folder with the paths of its files.
+    ``valid``: complete versions. ``version_files``: the paths of the files in each version folder.
     ``taken_names``: version names that other files have taken. ``nested_folders``: paths of folders
     inside version folders, which hold only files.
     """
 
     valid: tuple[IndexVersion, ...]
-    found: tuple[tuple[VersionName, tuple[str, ...]], ...]
+    version_files: tuple[tuple[VersionName, tuple[str, ...]], ...]
     taken_names: tuple[VersionName, ...] = ()
     nested_folders: tuple[str, ...] = ()
 
@@ -98,7 +98,7 @@ class IndexVersions:
         The name sorts after all existing ones, including incomplete versions and versions of
         instants that a restore has removed.
         """
-        newest = max((*(name for name, _ in self.found), *self.taken_names), default=None)
+        newest = max((*(name for name, _ in self.version_files), *self.taken_names), default=None)
         if newest is None or newest.instant < instant:
             return VersionName(instant, 0)
         return VersionName(newest.instant, newest.number + 1)
@@ -115,10 +115,15 @@ class IndexVersions:
         stays |= set(spared)
         removed = [
             (name, files)
-            for name, files in self.found
+            for name, files in self.version_files
             if name not in stays and (keep is None or name != keep.name)
         ]
-        extra = [path for name, files in self.found if keep and name == keep.name for path in files]
+        extra = [
+            path
+            for name, files in self.version_files
+            if keep and name == keep.name
+            for path in files
+        ]
         strays = tuple(path for path in extra if keep and path != keep.path)
         folders = [name.folder for name, _ in removed]
         cleaned = {*folders, *([keep.name.folder] if keep else [])}
@@ -155,7 +160,7 @@ def read_versions(
     ours = (path for path in nested if VersionName.parse(path.partition("/")[0]))
     return IndexVersions(
         valid=tuple(sorted(valid, key=lambda version: version.name)),
-        found=tuple(sorted(found)),
+        version_files=tuple(sorted(found)),
         taken_names=tuple(name for name in taken if name is not None),
         nested_folders=tuple(sorted(f"{FOLDER}/{path}" for path in ours)),
     )

@@ -267,7 +267,7 @@ def test_old_versions_that_may_not_be_removed_are_said_and_go_with_the_next_appl
     assert (0, "completed", 1) == (result.exit_code, outcome.how, len(outcome.warnings))
     assert [] == more.steps() == more.problems("i >= 1")
     more.apply(more.plan())
-    assert 1 == len(list_versions(more.storage).found)
+    assert 1 == len(list_versions(more.storage).version_files)
 
 
 class Undeletable(_StorageWrapper):
@@ -341,7 +341,7 @@ def test_of_two_applies_at_once_the_second_builds_on_the_first(it, is_same_file)
     assert (0, None) == (result.exit_code, result.tables[0].error)
     done = get_index_outcome(result)
     assert (("i", "s"), 0, 3) == (done.columns, done.footers, done.kept)
-    assert 1 == len(more.versions()) == len(list_versions(more.storage).found)
+    assert 1 == len(more.versions()) == len(list_versions(more.storage).version_files)
     assert [] == more.steps() == more.problems("i >= 1")
 
 

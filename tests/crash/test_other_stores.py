@@ -79,4 +79,4 @@ def test_an_index_in_memory_is_built_and_superseded(tmp_path):
         assert found is not None
         assert number == found[0].name.number
         assert [] == find_false_claims(found[1], local.table)
-        assert 1 == len(list_versions(storage).found)
+        assert 1 == len(list_versions(storage).version_files)

@@ -45,7 +45,7 @@ WHERES = st.sampled_from(
 )
 
 
-def trial(sizes, candidate):
+def make_trial(sizes, candidate):
     reads = tuple(QueryReads(files=1, bytes=size) for size in sizes)
     return LayoutTrial(candidate=candidate, reads=reads, errors=(0.1,) * len(sizes), table_bytes=1)
 
@@ -57,16 +57,16 @@ def trial(sizes, candidate):
 )
 def test_proposal_reads_a_tenth_less_than_today(now, tried):
     today = [QueryReads(files=1, bytes=size) for size in now]
-    trials = rank_trials([trial(*one) for one in tried])
+    trials = rank_trials([make_trial(*one) for one in tried])
     best = choose_trial(today, trials)
 
-    assert sorted(map(repr, trials)) == sorted(repr(trial(*one)) for one in tried)
+    assert sorted(map(repr, trials)) == sorted(repr(make_trial(*one)) for one in tried)
     assert best is None or best.bytes <= 0.9 * sum(now)
     if best is None:
         assert all(one.bytes > 0.88 * sum(now) for one in trials) or not sum(now)
 
 
-def rows_of(seed, count, ordered):
+def draw_rows(seed, count, ordered):
     rng = np.random.default_rng(seed)
     table = pa.table(
         {
@@ -89,7 +89,7 @@ def rows_of(seed, count, ordered):
 def test_proposal_for_a_table_reads_less(seed, ordered, files, wheres, declared):
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
-        rows = rows_of(seed, 600, ordered)
+        rows = draw_rows(seed, 600, ordered)
         step = 600 // files
         write_table(root / "t", {"": [rows.slice(at * step, step) for at in range(files)]})
         spec = TableSpec(

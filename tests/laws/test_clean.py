@@ -32,12 +32,12 @@ NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 LAW = settings(max_examples=examples(50, many=100), deadline=None)
 
 
-def pairs(files):
+def file_pairs(files):
     return set(zip(files.partition.to_pylist(), files.name.to_pylist(), strict=True))
 
 
-def removed(decision):
-    return pairs(decision.step.files) if decision.step else set()
+def removed_files(decision):
+    return file_pairs(decision.step.files) if decision.step else set()
 
 
 def slices_of(state):
@@ -53,8 +53,8 @@ def test_independent_implementation_removes_and_keeps_the_same(state, retention,
     second = expect_clean(state, retention, cutoff)
 
     assert second.earliest == decision.expired.earliest
-    assert second.removed == removed(decision)
-    assert second.by_policy - second.removed == pairs(decision.kept)
+    assert second.removed == removed_files(decision)
+    assert second.by_policy - second.removed == file_pairs(decision.kept)
 
 
 @LAW
@@ -62,8 +62,8 @@ def test_independent_implementation_removes_and_keeps_the_same(state, retention,
 def test_kept_and_removed_are_what_the_policy_alone_removes(state, retention, cutoff):
     decision = plan_clean(retention, state, cutoff=cutoff)
 
-    assert set() == removed(decision) & pairs(decision.kept)
-    assert expect_clean(state, retention, cutoff).by_policy == removed(decision) | pairs(
+    assert set() == removed_files(decision) & file_pairs(decision.kept)
+    assert expect_clean(state, retention, cutoff).by_policy == removed_files(decision) | file_pairs(
         decision.kept
     )
     assert all(decision.kept.because.to_pylist())
@@ -76,7 +76,7 @@ def test_no_needed_file_is_removed(state, retention, cutoff):
     pinned = {name for savepoint in state.savepoints for name in savepoint.files}
     clustered = {c.base_file for c in state.clusterings}
     bases = {(o.partition, o.file_id): o.base_instant for o in state.compactions}
-    taken = removed(decision)
+    taken = removed_files(decision)
 
     for (path, file_id), slices in slices_of(state).items():
         if (path, file_id) not in state.replaced:
@@ -99,9 +99,9 @@ def test_wider_retention_removes_a_subset(state, retention, cutoff, more):
     narrow = plan_clean(retention, state, cutoff=cutoff)
 
     if retention.policy is not Policy.HOURS:
-        assert removed(plan_clean(wide, state, cutoff=cutoff)) <= removed(narrow)
+        assert removed_files(plan_clean(wide, state, cutoff=cutoff)) <= removed_files(narrow)
     elif narrow.expired.boundary.policy is not None:  # an idle table keeps everything
-        assert removed(plan_clean(wide, state, cutoff=earlier)) <= removed(narrow)
+        assert removed_files(plan_clean(wide, state, cutoff=earlier)) <= removed_files(narrow)
 
 
 @LAW
@@ -109,20 +109,22 @@ def test_wider_retention_removes_a_subset(state, retention, cutoff, more):
 def test_second_clean_removes_nothing(state, retention, cutoff):
     retention = replace(retention, max_commits_per_run=None)
     first = plan_clean(retention, state, cutoff=cutoff)
-    second = plan_clean(retention, without_files(state, removed(first)), cutoff=cutoff)
+    second = plan_clean(retention, without_files(state, removed_files(first)), cutoff=cutoff)
 
-    assert set() == removed(second)
+    assert set() == removed_files(second)
 
 
 @LAW
 @given(tables(), retentions(), cutoffs(), st.integers(1, 3))
 def test_capped_runs_end_with_nothing_left(state, retention, cutoff, cap):
     assume(not state.v6_completions)
-    whole = removed(plan_clean(replace(retention, max_commits_per_run=None), state, cutoff=cutoff))
+    whole = removed_files(
+        plan_clean(replace(retention, max_commits_per_run=None), state, cutoff=cutoff)
+    )
     left = set(whole)
     for _ in range(len(whole) + 1):
         decision = plan_clean(replace(retention, max_commits_per_run=cap), state, cutoff=cutoff)
-        taken = removed(decision)
+        taken = removed_files(decision)
         if not left:
             break
         assert taken
@@ -146,7 +148,7 @@ def test_equal_tables_give_equal_bytes(state, retention):
     assert plans[0].tables[0].impact.files_removed <= len(list_files(state))
 
 
-def cleaned(state, gone):
+def state_after_clean(state, gone):
     """Return the state after a clean removed the files and completed."""
     names = {}
     for path, name in sorted(gone):
@@ -164,7 +166,7 @@ def cleaned(state, gone):
     return replace(without_files(state, gone), cleans=(*state.cleans, clean))
 
 
-def first_readable(state, gone):
+def find_first_readable(state, gone):
     """Return the first completed write at which every group's slice still has all its files."""
     for time in sorted({i.requested for i in state.timeline.commits}):
         needed = set()
@@ -182,11 +184,12 @@ def first_readable(state, gone):
 @given(tables(), retentions(), cutoffs())
 def test_earliest_readable_instant_is_right(state, retention, cutoff):
     decision = plan_clean(retention, state, cutoff=cutoff)
-    gone = removed(decision)
+    gone = removed_files(decision)
 
-    assert (first_readable(state, set()), first_readable(state, gone)) == find_earliest_readable(
-        state, decision.is_removed
-    )
-    later = cleaned(state, gone)
+    assert (
+        find_first_readable(state, set()),
+        find_first_readable(state, gone),
+    ) == find_earliest_readable(state, decision.is_removed)
+    later = state_after_clean(state, gone)
     nothing = np.zeros(len(later.files), np.bool_)
-    assert first_readable(state, gone) == find_earliest_readable(later, nothing)[0]
+    assert find_first_readable(state, gone) == find_earliest_readable(later, nothing)[0]

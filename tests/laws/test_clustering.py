@@ -43,7 +43,7 @@ TARGET = 100
 endless = st.builds(ClusteringBudget, per_group=st.sampled_from([90, 130, 250]), groups=st.just(99))
 
 
-def spec(clustering):
+def make_spec(clustering):
     files = FileSizes(target=TARGET, small=80)
     return TableSpec(name="t", path="/t", files=files, clustering=clustering)
 
@@ -89,13 +89,13 @@ def sized_tables(draw):
 
 
 @st.composite
-def piles(draw):
+def draw_file_sizes(draw):
     """Draw partitions with the sizes of their base files, one file group each, of one commit."""
     sizes = st.lists(st.integers(1, 120), max_size=25)
     return {path: draw(sizes) for path in ("a", "b", "c")}
 
 
-def pile(sizes, past=(), shuffle=None):
+def make_table(sizes, past=(), shuffle=None):
     """Return a table of files; ``past``: outputs of clusterings (instant, partition, sizes)."""
     folders = {path: [] for path in (*sizes, "zz")}
     for path, found in sizes.items():
@@ -137,7 +137,7 @@ def ranges_of(state, seed):
     return ColumnRanges(lower=lower, upper=upper, rows=rows, scales=other)
 
 
-def groups_in(decision):
+def describe_groups(decision):
     """Return partition, outputs, bytes and file ids of each group."""
     groups = decision.groups
     ids = groups.file_id.to_pylist()
@@ -158,7 +158,7 @@ def groups_in(decision):
 def as_plain_values(decision):
     """Return a decision as plain values."""
     return (
-        groups_in(decision),
+        describe_groups(decision),
         decision.groups.base.to_pylist(),
         decision.groups.logs.to_pylist(),
         decision.groups.because.to_pylist(),
@@ -172,9 +172,9 @@ def as_plain_values(decision):
 @given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
 def test_every_slice_is_in_one_group_or_kept_with_a_reason(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
-    decision = plan_clustering(spec(clustering), state, KnownStatistics(ranges=ranges))
+    decision = plan_clustering(make_spec(clustering), state, KnownStatistics(ranges=ranges))
     found = decision.candidates
-    members = [(path, file_id) for path, _, _, ids in groups_in(decision) for file_id in ids]
+    members = [(path, file_id) for path, _, _, ids in describe_groups(decision) for file_id in ids]
     ids = found.view.files.group_id.to_pylist()
     all_ids = [
         (found.view.files.partitions[partition], ids[group])
@@ -193,7 +193,7 @@ def test_every_slice_is_in_one_group_or_kept_with_a_reason(state, clustering, se
 @given(sized_tables(), clusterings())
 def test_slices_are_the_newest_of_every_live_group(state, clustering):
     """The independent implementation of the laws of cleaning finds the same slices."""
-    decision = plan_clustering(spec(clustering), state, KnownStatistics())
+    decision = plan_clustering(make_spec(clustering), state, KnownStatistics())
     completions = None if state.table_version < 8 else state.completions
     expected = {}
     for group, slices in group_slices(state, completions).items():
@@ -217,9 +217,9 @@ def test_slices_are_the_newest_of_every_live_group(state, clustering):
 @given(sized_tables(), clusterings(), st.none() | st.integers(0, 5))
 def test_no_group_exceeds_the_limit_unless_it_is_one_slice(state, clustering, seed):
     ranges = None if seed is None else ranges_of(state, seed)
-    decision = plan_clustering(spec(clustering), state, KnownStatistics(ranges=ranges))
+    decision = plan_clustering(make_spec(clustering), state, KnownStatistics(ranges=ranges))
     found, budget = decision.candidates, clustering.budget
-    for number, (_, outputs, size, ids) in enumerate(groups_in(decision)):
+    for number, (_, outputs, size, ids) in enumerate(describe_groups(decision)):
         rows = np.flatnonzero(decision.group_of == number)
         weight = size
         if clustering.when.always:  # Hudi does not weigh log files
@@ -235,10 +235,10 @@ def test_no_group_exceeds_the_limit_unless_it_is_one_slice(state, clustering, se
 @given(sized_tables(), clusterings())
 def test_files_of_pending_instants_are_not_rewritten(state, clustering):
     """Neither groups of a pending service nor log files of a pending write."""
-    decision = plan_clustering(spec(clustering), state, KnownStatistics())
+    decision = plan_clustering(make_spec(clustering), state, KnownStatistics())
     held = {(op.partition, op.file_id) for op in state.compactions}
     held |= {(given.partition, given.file_id) for given in state.clusterings}
-    members = {(path, file_id) for path, _, _, ids in groups_in(decision) for file_id in ids}
+    members = {(path, file_id) for path, _, _, ids in describe_groups(decision) for file_id in ids}
 
     done = {i.requested for i in state.timeline.commits}
     names = [name for logs in decision.groups.logs.to_pylist() for name in logs]
@@ -254,7 +254,9 @@ def test_files_of_pending_instants_are_not_rewritten(state, clustering):
 @given(sized_tables(), clusterings(), st.sampled_from([Policy.COMMITS, Policy.FILE_VERSIONS]))
 def test_clustering_does_not_change_the_clean_of_its_plan(state, clustering, policy):
     """Clustering rewrites what readers see now, and a clean planned now does not remove that."""
-    bare = replace(spec(clustering), retention=Retention(policy=policy, keep=1), timezone="UTC")
+    bare = replace(
+        make_spec(clustering), retention=Retention(policy=policy, keep=1), timezone="UTC"
+    )
     now = datetime(2199, 1, 1, tzinfo=UTC)
     both = plan_table(bare, state, now)
     alone = plan_table(replace(bare, clustering=None), state, now)
@@ -271,23 +273,25 @@ def test_clustering_does_not_change_the_clean_of_its_plan(state, clustering, pol
 
 
 @LAW
-@given(piles(), clusterings(), st.randoms(use_true_random=False))
+@given(draw_file_sizes(), clusterings(), st.randoms(use_true_random=False))
 def test_order_of_the_listing_does_not_matter(sizes, clustering, shuffle):
-    first = plan_clustering(spec(clustering), pile(sizes), KnownStatistics())
-    again = plan_clustering(spec(clustering), pile(sizes, shuffle=shuffle), KnownStatistics())
+    first = plan_clustering(make_spec(clustering), make_table(sizes), KnownStatistics())
+    again = plan_clustering(
+        make_spec(clustering), make_table(sizes, shuffle=shuffle), KnownStatistics()
+    )
 
     assert as_plain_values(first) == as_plain_values(again)
 
 
-def applied(sizes, past, decision, record, time):
+def apply_groups(sizes, past, decision, record, time):
     """Return the files after the groups were rewritten to files of equal size at ``time``."""
     taken = {}
     outputs = []
-    for path, count, _, ids in groups_in(decision):
+    for path, count, _, ids in describe_groups(decision):
         taken.setdefault(path, set()).update(ids)
         data = 0
         for file_id in ids:
-            data += max(size_of(sizes, past, path, file_id) - record.fixed, 0)
+            data += max(find_size(sizes, past, path, file_id) - record.fixed, 0)
         outputs.append((time, path, [record.fixed + data // count] * count))
     # a file that goes leaves its place: numbers are names
     rest = {
@@ -308,7 +312,7 @@ def applied(sizes, past, decision, record, time):
     return rest, kept + outputs
 
 
-def size_of(sizes, past, path, file_id):
+def find_size(sizes, past, path, file_id):
     if file_id.startswith("g"):
         return sizes[path][int(file_id[1:4])]
     return past[int(file_id[1:4])][2][int(file_id[5:8])]
@@ -334,7 +338,7 @@ def now(sizes, past):
         return [-1 if size is None else size for size in found]
 
     return without_gaps(
-        pile(
+        make_table(
             {path: known(found) for path, found in sizes.items()},
             [(time, path, known(found)) for time, path, found in past],
         )
@@ -349,22 +353,24 @@ def memory(past, decision):
 
 
 @LAW
-@given(piles(), clusterings(budget=endless), st.sampled_from([0, 5, 30]))
+@given(draw_file_sizes(), clusterings(budget=endless), st.sampled_from([0, 5, 30]))
 def test_applied_clustering_is_not_planned_again(sizes, clustering, fixed):
     """A later commit satisfies afterCommits; only Hudi's own rule remembers nothing."""
     clustering = replace(clustering, when=ClusteringTrigger(small_file_share_above=0.0))
     record = RecordSize(fixed=fixed, per_row=1.0, because="")
-    first = plan_clustering(spec(clustering), now(sizes, []), KnownStatistics(sizes=record))
-    rest, past = applied(sizes, [], first, record, instant_at(2))
+    first = plan_clustering(make_spec(clustering), now(sizes, []), KnownStatistics(sizes=record))
+    rest, past = apply_groups(sizes, [], first, record, instant_at(2))
     second = plan_clustering(
-        spec(clustering), now(rest, past), KnownStatistics(sizes=record, past=memory(past, first))
+        make_spec(clustering),
+        now(rest, past),
+        KnownStatistics(sizes=record, past=memory(past, first)),
     )
 
-    assert [] == groups_in(second)
+    assert [] == describe_groups(second)
 
 
 @LAW
-@given(piles(), clusterings())
+@given(draw_file_sizes(), clusterings())
 def test_runs_within_a_budget_end(sizes, clustering):
     if clustering.when.always:
         clustering = replace(clustering, when=ClusteringTrigger())
@@ -372,7 +378,7 @@ def test_runs_within_a_budget_end(sizes, clustering):
     past, seen = [], ()
     for run in range(90):
         decision = plan_clustering(
-            spec(clustering), now(sizes, past), KnownStatistics(sizes=record, past=seen)
+            make_spec(clustering), now(sizes, past), KnownStatistics(sizes=record, past=seen)
         )
         if not len(decision.groups):
             break
@@ -380,30 +386,32 @@ def test_runs_within_a_budget_end(sizes, clustering):
             of = decision.candidates.partition[decision.group_of == number].tolist()
             assert len(set(of)) == 1
             assert int(decision.groups.bytes[number]) <= clustering.budget.per_group or len(of) == 1
-        sizes, past = applied(sizes, past, decision, record, f"{20260101010000000 + 10 * run}")
+        sizes, past = apply_groups(sizes, past, decision, record, f"{20260101010000000 + 10 * run}")
         seen = memory(past, decision)
     assert not len(decision.groups)
 
 
 @LAW
-@given(piles(), clusterings(budget=endless))
+@given(draw_file_sizes(), clusterings(budget=endless))
 def test_without_a_new_commit_nothing_is_planned(sizes, clustering):
     state = now(sizes, [])
     last = state.timeline.newest_time
     decision = plan_clustering(
-        spec(clustering), state, KnownStatistics(past=(PastClustering(instant=last, layout=None),))
+        make_spec(clustering),
+        state,
+        KnownStatistics(past=(PastClustering(instant=last, layout=None),)),
     )
 
-    assert [] == groups_in(decision)
+    assert [] == describe_groups(decision)
     assert ["nothingToDo"] == [note.rule for note in decision.warnings]
 
 
 @LAW
-@given(piles(), endless)
+@given(draw_file_sizes(), endless)
 def test_packing_makes_fewer_files_in_every_group(sizes, budget):
     clustering = Clustering(columns=(), budget=budget)
-    for _, outputs, size, ids in groups_in(
-        plan_clustering(spec(clustering), pile(sizes), KnownStatistics())
+    for _, outputs, size, ids in describe_groups(
+        plan_clustering(make_spec(clustering), make_table(sizes), KnownStatistics())
     ):
         assert outputs < len(ids)
         assert outputs == max(-(-size // TARGET), 1)
@@ -426,11 +434,11 @@ def test_files_with_disjoint_ranges_are_not_rewritten_again(found, above):
     bounds = {f"g{n:03d}-0": (low, low + width) for n, (low, width) in enumerate(found)}
     state = now(sizes, [])
     first = plan_clustering(
-        spec(clustering), state, KnownStatistics(ranges=of_bounds(state, bounds))
+        make_spec(clustering), state, KnownStatistics(ranges=statistics_of_bounds(state, bounds))
     )
     record = RecordSize(fixed=0, per_row=1.0, because="")
-    rest, past = applied(sizes, [], first, record, instant_at(2))
-    for _, outputs, _, ids in groups_in(first):
+    rest, past = apply_groups(sizes, [], first, record, instant_at(2))
+    for _, outputs, _, ids in describe_groups(first):
         low = min(bounds[file_id][0] for file_id in ids)
         high = max(bounds[file_id][1] for file_id in ids)
         cuts = np.linspace(low, high, outputs + 1).tolist()
@@ -438,15 +446,15 @@ def test_files_with_disjoint_ranges_are_not_rewritten_again(found, above):
             bounds[f"c000x{n:03d}-0"] = (cuts[n] + (0.01 if n else 0.0), cuts[n + 1])
     state = now(rest, past)
     second = plan_clustering(
-        spec(clustering),
+        make_spec(clustering),
         state,
-        KnownStatistics(ranges=of_bounds(state, bounds), past=memory(past, first)),
+        KnownStatistics(ranges=statistics_of_bounds(state, bounds), past=memory(past, first)),
     )
 
-    assert [] == groups_in(second)
+    assert [] == describe_groups(second)
 
 
-def of_bounds(state, bounds):
+def statistics_of_bounds(state, bounds):
     """Return statistics of one column by file id; files of other partitions have arbitrary ones."""
     files = state.files
     ids = [files.group_id[group].as_py() for group in files.group.tolist()]

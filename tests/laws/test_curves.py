@@ -59,7 +59,7 @@ TYPES = {
 every_type = pytest.mark.parametrize("name", TYPES)
 
 
-def by_value(name):
+def value_order(name):
     """Return a sort key for values of a type: values, then NaN, then null."""
     key = TYPES[name][2]
 
@@ -73,13 +73,13 @@ def by_value(name):
     return sort_key
 
 
-def values_of(name, *, max_size=40):
+def draw_values(name, *, max_size=40):
     kind, values, _ = TYPES[name]
     odd = st.sampled_from([None, float("nan")]) if pa.types.is_floating(kind) else st.none()
     return st.lists(values | odd, min_size=1, max_size=max_size)
 
 
-def without_last_zeros(value):
+def strip_trailing_zeros(value):
     """Strip trailing zeros, which linear keys of text ignore."""
     match value:
         case str():
@@ -97,17 +97,17 @@ def is_rising(numbers):
 @A_TYPE
 @given(data=st.data())
 def test_ranks_ascend_with_values_then_nan_then_null(name, data):
-    sample, others = data.draw(values_of(name)), data.draw(values_of(name))
+    sample, others = data.draw(draw_values(name)), data.draw(draw_values(name))
     kind = TYPES[name][0]
     ruler = make_quantile_scale(sort_sample(pa.array(sample, kind), name), 12)
-    ordered = sorted(sample + others, key=by_value(name))
+    ordered = sorted(sample + others, key=value_order(name))
 
     found = rank_values(ruler, pa.array(ordered, kind)).tolist()
 
     assert is_rising(found)
     places = {}
     for value, rank in zip(ordered, found, strict=True):
-        places.setdefault(by_value(name)(value)[0], set()).add(rank)
+        places.setdefault(value_order(name)(value)[0], set()).add(rank)
     assert sum(map(len, places.values())) == len(set(found)), "a place of their own"
 
 
@@ -116,12 +116,12 @@ def test_ranks_ascend_with_values_then_nan_then_null(name, data):
 @given(data=st.data())
 def test_linear_keys_have_the_order_of_values(name, data):
     kind = TYPES[name][0]
-    sample = [without_last_zeros(value) for value in data.draw(values_of(name))]
+    sample = [strip_trailing_zeros(value) for value in data.draw(draw_values(name))]
     table = pa.table({"c": pa.array(sample, kind), "n": np.arange(len(sample))})
 
     layout = fit_layout(FitSample(rows=table), ["c", "n"], files=1, curve="linear")
 
-    expected = sorted(range(len(sample)), key=[by_value(name)(v) for v in sample].__getitem__)
+    expected = sorted(range(len(sample)), key=[value_order(name)(v) for v in sample].__getitem__)
     assert expected == sort_by_key(compute_keys(layout, table)).tolist()
 
 
@@ -133,47 +133,51 @@ curves = st.sampled_from(["linear", "z-order", "hilbert", "kd-tree"])
 QUERIES = ("x between 0 and 1", "y = 3", "x > 2 and s like 'a%'")
 
 
-def table_of(taken):
+def make_table(taken):
     x, y, s = zip(*taken, strict=True)
     columns = {"x": pa.array(x, pa.float64()), "y": pa.array(y, pa.int32()), "s": pa.array(s)}
     return pa.table({**columns, "id": pa.array(np.arange(len(x)))})
 
 
-def ties_of(table):
+def make_ties(table):
     return make_tie_breakers(table["id"], "id")
 
 
 @FEW
 @given(rows, curves, st.integers(1, 9), st.randoms(use_true_random=False))
 def test_key_does_not_depend_on_other_rows(taken, curve, count, shuffled):
-    table = table_of(taken)
+    table = make_table(taken)
     mixed = list(range(len(taken)))
     shuffled.shuffle(mixed)
     layout = fit_layout(
-        FitSample(rows=table, ties=ties_of(table)), "xys", files=count, curve=curve, queries=QUERIES
+        FitSample(rows=table, ties=make_ties(table)),
+        "xys",
+        files=count,
+        curve=curve,
+        queries=QUERIES,
     )
     again = pickle.loads(pickle.dumps(layout))
     other = table.take(mixed)
 
-    expected = compute_keys(layout, table, ties=ties_of(table))[:, mixed].tolist()
+    expected = compute_keys(layout, table, ties=make_ties(table))[:, mixed].tolist()
 
-    assert expected == compute_keys(again, other, ties=ties_of(other)).tolist()
+    assert expected == compute_keys(again, other, ties=make_ties(other)).tolist()
     half = [other.slice(0, len(mixed) // 2), other.slice(len(mixed) // 2)]
-    parts = [compute_keys(layout, part, ties=ties_of(part)) for part in half]
+    parts = [compute_keys(layout, part, ties=make_ties(part)) for part in half]
     assert expected == np.concatenate(parts, axis=1).tolist()
 
 
 @FEW
 @given(rows, curves, st.integers(1, 9), st.randoms(use_true_random=False))
 def test_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, shuffled):
-    table = table_of(taken)
+    table = make_table(taken)
     mixed = list(range(len(taken)))
     shuffled.shuffle(mixed)
     other = table.take(mixed)
 
     found = [
         fit_layout(
-            FitSample(rows=sample, ties=ties_of(sample)),
+            FitSample(rows=sample, ties=make_ties(sample)),
             "xys",
             files=count,
             curve=curve,
@@ -182,7 +186,9 @@ def test_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, 
         for sample in (table, other)
     ]
 
-    first, second = (compute_keys(layout, table, ties=ties_of(table)).tolist() for layout in found)
+    first, second = (
+        compute_keys(layout, table, ties=make_ties(table)).tolist() for layout in found
+    )
     assert first == second
 
 
@@ -190,11 +196,11 @@ def test_layout_does_not_depend_on_the_order_of_its_sample(taken, curve, count, 
 @given(rows, rows, st.sampled_from(["linear", "z-order", "kd-tree"]), st.integers(1, 9))
 def test_keys_ascend_along_each_column_while_others_are_constant(taken, others, curve, count):
     layout = fit_layout(
-        FitSample(rows=table_of(taken)), "xys", files=count, curve=curve, queries=QUERIES
+        FitSample(rows=make_table(taken)), "xys", files=count, curve=curve, queries=QUERIES
     )
     _, y, s = others[0]
-    xs = sorted((x for x, _, _ in others), key=by_value("double"))
-    table = table_of([(x, y, s) for x in xs])
+    xs = sorted((x for x, _, _ in others), key=value_order("double"))
+    table = make_table([(x, y, s) for x in xs])
 
     key = compute_keys(layout, table)
 
@@ -205,10 +211,10 @@ def test_keys_ascend_along_each_column_while_others_are_constant(taken, others, 
 @FEW
 @given(rows, curves)
 def test_zeros_of_both_signs_have_one_key(taken, curve):
-    layout = fit_layout(FitSample(rows=table_of(taken)), "xys", files=5, curve=curve)
+    layout = fit_layout(FitSample(rows=make_table(taken)), "xys", files=5, curve=curve)
     _, y, s = taken[0]
 
-    plus, minus = compute_keys(layout, table_of([(0.0, y, s), (-0.0, y, s)])).T.tolist()
+    plus, minus = compute_keys(layout, make_table([(0.0, y, s), (-0.0, y, s)])).T.tolist()
 
     assert plus == minus
 
@@ -217,11 +223,13 @@ def test_zeros_of_both_signs_have_one_key(taken, curve):
 @given(rows, curves, st.integers(1, 9))
 def test_files_have_similar_sizes_whatever_the_values(taken, curve, count):
     taken = taken * (2000 // len(taken))
-    table = table_of(taken)
-    layout = fit_layout(FitSample(rows=table, ties=ties_of(table)), "xys", files=count, curve=curve)
-    key = compute_keys(layout, table, ties=ties_of(table))
+    table = make_table(taken)
+    layout = fit_layout(
+        FitSample(rows=table, ties=make_ties(table)), "xys", files=count, curve=curve
+    )
+    key = compute_keys(layout, table, ties=make_ties(table))
 
-    found = np.bincount(assign_files(layout, key, ties=ties_of(table)), minlength=count)
+    found = np.bincount(assign_files(layout, key, ties=make_ties(table)), minlength=count)
 
     assert count == len(found)
     mean = len(taken) / count
@@ -232,7 +240,7 @@ def test_files_have_similar_sizes_whatever_the_values(taken, curve, count):
 @FEW
 @given(rows, curves, st.integers(1, 9))
 def test_files_are_ranges_of_keys(taken, curve, count):
-    table = table_of(taken)
+    table = make_table(taken)
     layout = fit_layout(FitSample(rows=table), "xys", files=count, curve=curve, queries=QUERIES)
     key = compute_keys(layout, table)
 

@@ -48,7 +48,7 @@ SLIPS = (
 
 
 @st.composite
-def slipped(draw):
+def misspelt_files(draw):
     """Draw a correct file, and the same file with one to three misspelt words."""
     head = {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": {"name": "t"}}
     document = {**head, "spec": draw(table_specs())}
@@ -63,12 +63,12 @@ def slipped(draw):
     return meant, wrong
 
 
-def digits(text: str) -> str:
+def keep_digits(text: str) -> str:
     return re.sub("[^0-9]", "", text)
 
 
 @settings(deadline=None, max_examples=examples(60, many=150))
-@given(slipped())
+@given(misspelt_files())
 def test_fixes_restore_the_intended_words(files):
     meant, wrong = files
     fixes = find_fixes(wrong.encode(), "a.yaml")
@@ -80,17 +80,17 @@ def test_fixes_restore_the_intended_words(files):
 
         assert fix.old == wrong[start : start + len(fix.old)]
         assert fix.new == after[start + moved : start + moved + len(fix.new)]
-        assert digits(fix.old) == digits(fix.new)
+        assert keep_digits(fix.old) == keep_digits(fix.new)
 
         back = back[:start] + fix.old + back[start + len(fix.new) :]
 
     assert wrong == back
     assert () == find_fixes(after.encode(), "a.yaml")
     # what is still wrong is a slip that was made, as it was made
-    assert differences(meant, after) <= differences(meant, wrong)
+    assert changed_words(meant, after) <= changed_words(meant, wrong)
 
 
-def differences(meant: str, text: str) -> set[tuple[int, str]]:
+def changed_words(meant: str, text: str) -> set[tuple[int, str]]:
     """Return the words that differ from the intended ones, with their positions."""
     wrong, right = re.split(r"([\s\"{}\[\],:]+)", text), re.split(r"([\s\"{}\[\],:]+)", meant)
 

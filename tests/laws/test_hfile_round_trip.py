@@ -78,7 +78,7 @@ def test_log_blocks_round_trip(kind, header, content):
     assert (kind, header, content) == (block.type, block.header, block.content)
 
 
-def java_hash(text):
+def compute_java_hash(text):
     value = 0
     for letter in text:
         value = 31 * value + ord(letter) & 0xFFFFFFFF
@@ -92,7 +92,7 @@ def test_key_belongs_to_the_file_group_of_its_java_hash(keys, groups):
     assert groups == len(found)
     assert sorted(keys) == sorted(key for some in found for key in some)
     for group, some in enumerate(found):
-        assert all(group == abs(java_hash(key)) % groups for key in some)
+        assert all(group == abs(compute_java_hash(key)) % groups for key in some)
 
 
 @given(NAMES, NAMES)

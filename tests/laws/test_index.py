@@ -60,14 +60,14 @@ FILES = st.dictionaries(
 )
 
 
-def entries(files):
+def index_entries(files):
     return [
         (*key, write_footer(pa.Table.from_pylist(rows, SCHEMA), row_group_size=group))
         for key, (rows, group) in files.items()
     ]
 
 
-def keys_of(entries):
+def keys_of_entries(entries):
     return FileKeys(
         partition=to_string_array([entry[0] for entry in entries]).dictionary_encode(),
         name=to_string_array([entry[1] for entry in entries]),
@@ -78,24 +78,24 @@ def keys_of(entries):
 @settings(max_examples=examples(25, many=60), deadline=None)
 @given(files=FILES, share=st.integers(0, 6), data=st.data())
 def test_merged_parts_equal_the_whole_index(files, share, data):
-    every = entries(files)
+    every = index_entries(files)
     some = data.draw(st.permutations(every))
     last, rest = index_footers(some[:share], COLUMNS, SCHEMA), some[share:]
-    asked = find_missing(last, keys_of(every), TYPES)
+    asked = find_missing(last, keys_of_entries(every), TYPES)
 
     assert {entry[:3] for entry in rest} == {every[place][:3] for place in asked.tolist()}
 
     new = index_footers([every[place] for place in asked.tolist()], COLUMNS, SCHEMA)
 
     assert index_facts(index_footers(every, COLUMNS, SCHEMA)) == index_facts(
-        merge_versions(last, new, keys_of(every), TYPES)
+        merge_versions(last, new, keys_of_entries(every), TYPES)
     )
 
 
 @settings(max_examples=examples(20, many=40), deadline=None)
 @given(files=FILES, size=st.integers(1, 7))
 def test_joined_parts_equal_the_whole_index(files, size):
-    every = entries(files)
+    every = index_entries(files)
     parts = [
         index_footers(every[at : at + size], COLUMNS, SCHEMA)
         for at in range(0, max(len(every), 1), size)
@@ -108,7 +108,7 @@ def test_joined_parts_equal_the_whole_index(files, size):
 @settings(max_examples=examples(20, many=40), deadline=None)
 @given(files=FILES, wanted=st.sets(st.sampled_from(COLUMNS)))
 def test_stored_index_round_trips(files, wanted):
-    index = index_footers(entries(files), COLUMNS, SCHEMA)
+    index = index_footers(index_entries(files), COLUMNS, SCHEMA)
     data = encode_index(index, FROM)
 
     assert index_facts(index) == index_facts(decode_index(data, "i")[0])
@@ -155,7 +155,7 @@ def _version(number):
     return encode_index(index, FROM).to_pybytes()
 
 
-def _run(storage, number):
+def _publish_once(storage, number):
     """Publish a version and remove the superseded ones, as an apply does."""
     made = publish_version(
         storage, list_versions(storage), f"2026010{number}000000000", _version(number)
@@ -163,7 +163,7 @@ def _run(storage, number):
     remove_superseded(storage, list_versions(storage), made)
 
 
-def _last(storage):
+def _last_version(storage):
     found = read_newest(storage, list_versions(storage))
     return None if found is None else found[1].name.to_pylist()
 
@@ -179,7 +179,7 @@ def test_stop_at_any_call_leaves_a_valid_version_and_the_next_run_cleans_up(how,
     for number in range(1, already + 1):
         publish_version(seen, list_versions(seen), f"2026010{number}000000000", _version(number))
     before = len(seen.calls)
-    _run(seen, 3)
+    _publish_once(seen, 3)
     calls = len(seen.calls) - before
     stops = set()
     for at in range(1, calls + 1):
@@ -189,21 +189,23 @@ def test_stop_at_any_call_leaves_a_valid_version_and_the_next_run_cleans_up(how,
                 inner, list_versions(inner), f"2026010{number}000000000", _version(number)
             )
         with pytest.raises(KeyboardInterrupt):
-            _run(
+            _publish_once(
                 FaultyStorage(
                     inner, StorageFault(at=at, mode=how, among="calls"), KeyboardInterrupt()
                 ),
                 3,
             )
-        stops.add(str(_last(inner)))
+        stops.add(str(_last_version(inner)))
 
-        assert _last(inner) in [[str(already)] if already else None, ["3"]]
+        assert _last_version(inner) in [[str(already)] if already else None, ["3"]]
 
-        _run(inner, 4)
+        _publish_once(inner, 4)
 
-        assert ["4"] == _last(inner)
-        assert ["20260104000000000_0"] == [str(name) for name, _ in list_versions(inner).found]
-        assert 1 == sum(len(files) for _, files in list_versions(inner).found)
+        assert ["4"] == _last_version(inner)
+        assert ["20260104000000000_0"] == [
+            str(name) for name, _ in list_versions(inner).version_files
+        ]
+        assert 1 == sum(len(files) for _, files in list_versions(inner).version_files)
     assert {str([str(already)] if already else None), "['3']"} == stops
 
 
@@ -215,18 +217,18 @@ def test_damaged_version_is_skipped_and_removed_with_the_next_one():
     data[len(data) // 3] ^= 1
     storage.replace(bad.path, bytes(data))
 
-    assert ["1"] == _last(storage)
+    assert ["1"] == _last_version(storage)
 
-    _run(storage, 3)
+    _publish_once(storage, 3)
 
-    assert ["3"] == _last(storage)
-    assert 1 == len(list_versions(storage).found)
+    assert ["3"] == _last_version(storage)
+    assert 1 == len(list_versions(storage).version_files)
 
 
 def test_table_without_an_index_has_no_versions_and_nothing_to_remove():
     storage = RecordingStorage(_store())
 
-    assert None is _last(storage)
+    assert None is _last_version(storage)
     assert TidyResult() == remove_superseded(storage, list_versions(storage), None)
     assert [] == storage.mutations
 
@@ -243,4 +245,4 @@ def test_nothing_is_removed_if_the_published_version_is_missing():
         0,
         (f"{made.path}: the published index is missing; older versions are kept",),
     ) == (found.removed_folders, found.problems)
-    assert ["2"] == _last(storage)
+    assert ["2"] == _last_version(storage)

@@ -93,7 +93,7 @@ def values_of(name):
 # what Spark makes of a literal beside a column
 
 
-def literal(sql, name, zone):
+def parse_literal(sql, name, zone):
     """Return a function from column values to the common type, and the literal's value in it."""
     kind = COLUMNS[name][0]
     same = lambda value: value  # noqa: E731
@@ -151,13 +151,13 @@ def time_literal(sql, kind, zone):
             return (lambda day: day), date.fromisoformat(text)
         if word == "TIMESTAMP_NTZ":
             return (lambda day: micros(day.isoformat())), micros(text)
-        return (lambda day: instant(day.isoformat(), zone)), zoned(text, zone)
+        return (lambda day: instant(day.isoformat(), zone)), in_zone(text, zone)
     if kind.tz is None:
         return (lambda value: value), micros(text)
-    return (lambda value: value), zoned(text, zone)
+    return (lambda value: value), in_zone(text, zone)
 
 
-def zoned(text, zone):
+def in_zone(text, zone):
     for ending, own in (("Z", "UTC"), (" +02:00", "+02:00"), (" UTC", "UTC")):
         if text.endswith(ending):
             return instant(text.removesuffix(ending), own)
@@ -185,14 +185,14 @@ COMPARES = {
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def compared(sign, name, sql, row, zone):
+def compare_values(sign, name, sql, row, zone):
     """Compare with null (None) as in SQL."""
     value = row[name]
     if sql == "NULL":
         return (value is None) if sign == "<=>" else None
     if value is None:
         return False if sign == "<=>" else None
-    made, right = literal(sql, name, zone)
+    made, right = parse_literal(sql, name, zone)
     return COMPARES["=" if sign == "<=>" else sign](order(made(value), right))
 
 
@@ -204,7 +204,7 @@ def either(*parts):
     return True if True in parts else None if None in parts else False
 
 
-def no(part):
+def negation(part):
     return None if part is None else not part
 
 
@@ -224,7 +224,7 @@ SEARCHES = {
 }
 
 
-def searched(function, value, sought):
+def search_text(function, value, sought):
     return None if value is None else SEARCHES[function](value, sought)
 
 
@@ -240,13 +240,13 @@ def leaves(draw):
     form = draw(st.sampled_from(["compare", "compare", "flip", "in", "null", "between", "like",
                                  "function"]))  # fmt: skip
     not_ = draw(st.sampled_from(["", "NOT "]))
-    flip = no if not_ else (lambda part: part)
+    flip = negation if not_ else (lambda part: part)
     one, two = draw(literals), draw(literals)
     if form in ("compare", "flip"):
         sign = draw(st.sampled_from((*COMPARES, "<=>")))
         flipped = FLIPPED.get(sign, sign)
         text = f"{typed} {sign} {one}" if form == "compare" else f"{one} {flipped} {typed}"
-        return text, lambda row, zone: compared(sign, name, one, row, zone), name
+        return text, lambda row, zone: compare_values(sign, name, one, row, zone), name
     if form == "null":
         text = f"{typed} IS {not_}NULL"
         return text, lambda row, _: flip(row[name] is None), name
@@ -255,7 +255,10 @@ def leaves(draw):
         return (
             text,
             lambda row, zone: flip(
-                both(compared(">=", name, one, row, zone), compared("<=", name, two, row, zone))
+                both(
+                    compare_values(">=", name, one, row, zone),
+                    compare_values("<=", name, two, row, zone),
+                )
             ),
             name,
         )
@@ -268,18 +271,18 @@ def leaves(draw):
         sought = draw(st.sampled_from(TEXTS))
         quoted = sought.replace("'", "\\'")
         text = f"{not_}{function}({typed}, '{quoted}')"
-        return text, lambda row, _: flip(searched(function, row[name], sought)), name
-    return listed(typed, name, not_, (one, two))
+        return text, lambda row, _: flip(search_text(function, row[name], sought)), name
+    return draw_list(typed, name, not_, (one, two))
 
 
-def listed(typed, name, not_, literals):
+def draw_list(typed, name, not_, literals):
     """Draw a list of literals with one type, such as two doubles."""
     types = {kind_of(sql) for sql in literals} - {"NULL"}
     literals = literals if len(types) < 2 and not types & {"F", "text"} else literals[:1]
-    flip = no if not_ else (lambda part: part)
+    flip = negation if not_ else (lambda part: part)
     text = f"{typed} {not_}IN ({', '.join(literals)})"
     return text, lambda row, zone: flip(
-        either(*(compared("=", name, sql, row, zone) for sql in literals))), name  # fmt: skip
+        either(*(compare_values("=", name, sql, row, zone) for sql in literals))), name  # fmt: skip
 
 
 def kind_of(sql):
@@ -293,7 +296,7 @@ def kind_of(sql):
     return "D" if is_double else "F" if sql.endswith("F") else "exact"
 
 
-def joined(children):
+def join_predicates(children):
     def text(word, parts):
         where = f" {word} ".join(f"({part[0]})" for part in parts)
         joins = both if word == "AND" else either
@@ -301,7 +304,7 @@ def joined(children):
         return where, lambda row, zone: joins(*(p[1](row, zone) for p in parts)), *names
 
     def negated(part):
-        return f"NOT ({part[0]})", lambda row, zone: no(part[1](row, zone)), *part[2:]
+        return f"NOT ({part[0]})", lambda row, zone: negation(part[1](row, zone)), *part[2:]
 
     several = st.lists(children, min_size=2, max_size=3)
     return st.builds(text, st.sampled_from(["AND", "OR"]), several) | st.builds(negated, children)
@@ -315,7 +318,9 @@ UNKNOWN = st.sampled_from(
          lambda row, _: None if row["S"] is None else row["S"].upper().startswith("A"), "S"),
     ]
 )  # fmt: skip
-PREDICATES = leaves() | st.recursive(leaves() | leaves() | leaves() | UNKNOWN, joined, max_leaves=6)
+PREDICATES = leaves() | st.recursive(
+    leaves() | leaves() | leaves() | UNKNOWN, join_predicates, max_leaves=6
+)
 
 
 # statistics of random files
@@ -335,7 +340,7 @@ def bounds_of(kind, values):
     return min(plain, key=key), max(plain, key=key)
 
 
-def stats_of(kind, files, worths):
+def make_statistics(kind, files, worths):
     """Return statistics of files; ``worths``: how complete each footer is."""
     is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
     bounds, nulls, counts, exact, free = [], [], [], [], []
@@ -344,7 +349,7 @@ def stats_of(kind, files, worths):
         if worth in {"no bounds", "nothing"}:
             low = high = None
         if worth == "cut" and is_text and low is not None:
-            low, high = low[:1], cut_above(high)
+            low, high = low[:1], text_above(high)
         has_nan = any(isinstance(v, float) and math.isnan(v) for v in values)
         bounds.append((low, high))
         nulls.append(-1 if worth in ("nothing", "no counts") else values.count(None))
@@ -362,7 +367,7 @@ def stats_of(kind, files, worths):
     )
 
 
-def cut_above(value):
+def text_above(value):
     """Return a short text that is not less; None if there is none."""
     if len(value) <= 1:
         return value
@@ -388,15 +393,15 @@ def tables(names, chance):
         ]
         worths = [chance.choice(WORTHS) for _ in sizes]
         if chance.randrange(10):
-            index[name] = stats_of(COLUMNS[name][0], columns[name], worths)
+            index[name] = make_statistics(COLUMNS[name][0], columns[name], worths)
     rows = [
         [{name: columns[name][at][row] for name in columns} for row in range(size)]
         for at, size in enumerate(sizes)
     ]
-    return rows, index_of(index, FILES)
+    return rows, make_index(index, FILES)
 
 
-def index_of(columns, count):
+def make_index(columns, count):
     return FileIndex(
         partition=pa.array([""] * count).dictionary_encode(),
         name=pa.array([f"{at}.parquet" for at in range(count)]),
@@ -445,11 +450,11 @@ def test_comparison_skips_every_file_whose_bounds_exclude_it(data):
     plain = [v for v in values_of(name) if not (isinstance(v, float) and math.isnan(v))]
     file = st.lists(st.sampled_from(plain), min_size=1, max_size=2)
     files = data.draw(st.lists(file, min_size=1, max_size=4))
-    index = index_of({name: stats_of(kind, files, ["all"] * len(files))}, len(files))
+    index = make_index({name: make_statistics(kind, files, ["all"] * len(files))}, len(files))
 
     kept = may_match(parse(f"{name} {sign} {sql}"), index, schema=SCHEMA, zone="UTC")
 
-    made, value = literal(sql, name, "UTC")
+    made, value = parse_literal(sql, name, "UTC")
     ends = [[order(made(end), value) for end in bounds_of(kind, file)] for file in files]
     proven = [MISSES[sign](*both_ends) for both_ends in ends]
     assert [] == np.flatnonzero(kept & proven).tolist(), f"{name} {sign} {sql} of {files}"

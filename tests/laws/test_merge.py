@@ -60,7 +60,7 @@ def in_order(written):
 
 
 @dataclass
-class Newer:
+class Merge1x:
     """Hudi 1.x: records are (gone, event time, value, final, from a delete block)."""
 
     event: bool
@@ -78,7 +78,7 @@ class Newer:
 
 
 @dataclass
-class Older(Newer):
+class Merge0x(Merge1x):
     """Hudi 0.x."""
 
     kind: str
@@ -92,7 +92,7 @@ class Older(Newer):
         return self.event and not new[4] and ts > new[1]
 
 
-def by_hand(base, written, kind, how):
+def merge_by_hand(base, written, kind, how):
     """Merge record by record, as Hudi's readers do."""
     known = {}
     for at, what, rows in in_order(written):
@@ -113,7 +113,7 @@ def by_hand(base, written, kind, how):
     return sorted(found + [(k, n[1], n[2]) for k, n in known.items() if not n[0]])
 
 
-def built(written, text, schema, kind):
+def build_slices(written, text, schema, kind):
     found = []
     for at, (what, instant, rows) in enumerate(written):
         if what == "rollback":
@@ -140,7 +140,7 @@ def test_merging_by_columns_equals_merging_record_by_record(drawn):
     kind = drawn.draw(st.sampled_from(sorted(TYPES)))
     of_time = numbers if kind != "string" else st.sampled_from(["", "a", "é", "z"])
     event, older = drawn.draw(st.booleans()), drawn.draw(st.booleans())
-    how = Older(event=event, kind=kind) if older else Newer(event=event)
+    how = Merge0x(event=event, kind=kind) if older else Merge1x(event=event)
     rules = MergeRules(
         ordering=("ts",) if event or older else (), overwrites=not event, precombines=older
     )
@@ -151,7 +151,7 @@ def test_merging_by_columns_equals_merging_record_by_record(drawn):
     )
     schema = to_arrow_schema(text, "t")
     split = drawn.draw(st.integers(0, len(written)))
-    made = built(written, text, schema, kind)
+    made = build_slices(written, text, schema, kind)
 
     found = read_rows(
         schema,
@@ -160,7 +160,7 @@ def test_merging_by_columns_equals_merging_record_by_record(drawn):
         base=pa.Table.from_pylist([record(*row) for row in base], schema),
         row_group_size=2,
     )
-    expected = by_hand(base, written, kind, how)
+    expected = merge_by_hand(base, written, kind, how)
     assert expected == sorted((row[KEY], row["ts"], row["v"]) for row in found)
 
 
@@ -172,7 +172,7 @@ def test_merging_by_columns_equals_merging_record_by_record(drawn):
 )
 def test_winner_of_each_key_equals_the_sequential_result(events, kind, older):
     """An event is an update, a record flagged as deleted, or a key in a delete block."""
-    how = Older(event=True, kind=kind) if older else Newer(event=True)
+    how = Merge0x(event=True, kind=kind) if older else Merge1x(event=True)
     rows = [
         (what != "u", ts, at, is_final(what != "u", ts, kind), what == "d")
         for at, (_, ts, what) in enumerate(events)

@@ -56,7 +56,7 @@ spec:
 def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
     seed, files, columns, curve, overlap, target, small
 ):
-    comes_to_an_end(
+    check_clustering_ends(
         seed=seed,
         files=files,
         partitions=("x", "y"),
@@ -99,7 +99,7 @@ def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
 def test_clustering_a_few_files_at_a_time_ends(  # noqa: PLR0917
     seed, files, partitions, columns, curve, overlap, target, small, groups, group
 ):
-    comes_to_an_end(
+    check_clustering_ends(
         seed=seed,
         files=files,
         partitions=partitions,
@@ -114,7 +114,7 @@ def test_clustering_a_few_files_at_a_time_ends(  # noqa: PLR0917
     )
 
 
-def comes_to_an_end(*, seed, files, partitions, one_is_enough, **settings):
+def check_clustering_ends(*, seed, files, partitions, one_is_enough, **settings):
     """Cluster a table, and again after later writes."""
     root = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:

@@ -35,11 +35,11 @@ OFTEN = 50
 FIRST = 20260101000000000
 
 
-def at(run):
+def instant_of_run(run):
     return str(FIRST + 10 * run)
 
 
-class World:
+class WorstCaseTable:
     """Files by partition, each with all values of the column, so that all always overlap."""
 
     def __init__(self, counts):
@@ -52,7 +52,7 @@ class World:
     def write(self, path, count, size):
         for _ in range(count):
             name = f"f{sum(map(len, self.files.values())):03d}r{self.runs}-0"
-            self.files[path][name] = (at(self.runs), size // count)
+            self.files[path][name] = (instant_of_run(self.runs), size // count)
 
     def state(self):
         folders = (
@@ -67,8 +67,8 @@ class World:
         done = {one.instant for one in self.past}
         instants = [
             Instant(
-                at(run),
-                Action.REPLACECOMMIT if at(run) in done else Action.COMMIT,
+                instant_of_run(run),
+                Action.REPLACECOMMIT if instant_of_run(run) in done else Action.COMMIT,
                 State.COMPLETED,
                 str(FIRST + 10 * run + 5),
             )
@@ -103,7 +103,7 @@ class World:
             return 0.0
         extra = build_pass_metadata(spec, state, groups)
         self.runs += 1
-        one = PastClustering(instant=at(self.runs), layout=decision.layout, extra=extra)
+        one = PastClustering(instant=instant_of_run(self.runs), layout=decision.layout, extra=extra)
         self.past = (*self.past, one)
         total = sum(size for found in self.files.values() for _, size in found.values())
         ids = groups.file_id.to_pylist()
@@ -142,7 +142,7 @@ def test_clustering_that_never_helps_ends(counts, a_group, groups, later, overla
     )
     files = FileSizes(target=TARGET, small=1)
     spec = TableSpec(name="t", path="/t", files=files, clustering=clustering)
-    world = World(counts)
+    world = WorstCaseTable(counts)
     for _ in range(2):
         often = 0.0
         while share := world.run(spec, is_read=is_read):

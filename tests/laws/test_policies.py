@@ -86,7 +86,7 @@ specs = st.builds(
 )
 
 
-def refused(plan, spec, policies, now=NOW):
+def refused_rules(plan, spec, policies, now=NOW):
     return evaluate_policies(plan, replace(spec, guarded_by=tuple(policies)), now).refusals
 
 
@@ -109,14 +109,16 @@ def test_policies_do_not_change_the_steps_of_a_plan(state, retention, policies):
 @LAW
 @given(plans, specs, guards, policies)
 def test_additional_policy_removes_no_refusal(plan, spec, policies, more):
-    assert set(refused(plan, spec, policies)) <= set(refused(plan, spec, [*policies, more]))
+    assert set(refused_rules(plan, spec, policies)) <= set(
+        refused_rules(plan, spec, [*policies, more])
+    )
 
 
 @LAW
 @given(plans, specs, policies, waivers)
 def test_waiver_applies_to_its_rule_and_table_until_it_expires(plan, spec, policy, waiver):
-    before = refused(plan, spec, [replace(policy, waivers=())])
-    after = refused(plan, spec, [replace(policy, waivers=(waiver,))])
+    before = refused_rules(plan, spec, [replace(policy, waivers=())])
+    after = refused_rules(plan, spec, [replace(policy, waivers=(waiver,))])
     is_meant = waiver.table == spec.name and waiver.until >= "2026-01-01"
 
     assert [note.rule for note in after] == [
@@ -131,7 +133,7 @@ def test_waived_findings_and_warnings_are_still_reported(plan, spec, policy):
     found = evaluate_policies(plan, replace(spec, guarded_by=(policy,)), NOW)
 
     assert sorted(note.rule for note in (*found.refusals, *found.warnings)) == sorted(
-        note.rule for note in refused(plan, spec, [strict])
+        note.rule for note in refused_rules(plan, spec, [strict])
     )
 
 
@@ -139,7 +141,7 @@ def test_waived_findings_and_warnings_are_still_reported(plan, spec, policy):
 @given(plans, specs, policies)
 def test_no_retention_gets_below_the_minimum(plan, spec, policy):
     strict = replace(policy, waivers=(), severity="error")
-    rules = {note.rule for note in refused(plan, spec, [strict])}
+    rules = {note.rule for note in refused_rules(plan, spec, [strict])}
     kept = spec.retention
     least = policy.min_retention.get(COUNT_BY_POLICY[kept.policy]) if kept else None
     is_enough = kept is None or (least is not None and kept.keep >= least)
@@ -161,8 +163,8 @@ def test_larger_plan_is_refused_at_least_as_often(plan, spec, policy, data):
         ),
     )
 
-    assert {note.rule for note in refused(plan, spec, [policy])} <= {
-        note.rule for note in refused(larger, spec, [policy])
+    assert {note.rule for note in refused_rules(plan, spec, [policy])} <= {
+        note.rule for note in refused_rules(larger, spec, [policy])
     }
 
 
@@ -171,6 +173,6 @@ def test_larger_plan_is_refused_at_least_as_often(plan, spec, policy, data):
 def test_waivers_only_expire_with_time(plan, spec, policy, later):
     then = NOW + timedelta(days=later)
 
-    assert {note.rule for note in refused(plan, spec, [policy])} <= {
-        note.rule for note in refused(plan, spec, [policy], then)
+    assert {note.rule for note in refused_rules(plan, spec, [policy])} <= {
+        note.rule for note in refused_rules(plan, spec, [policy], then)
     }

@@ -50,7 +50,7 @@ WHERE = (
 )
 
 
-def table_of(rng: np.random.Generator, rows: int) -> pa.Table:
+def make_table(rng: np.random.Generator, rows: int) -> pa.Table:
     """Return rows with distinct values in the ordering columns.
 
     Equal values would be separated by record keys, which are not sampled.
@@ -66,7 +66,7 @@ def table_of(rng: np.random.Generator, rows: int) -> pa.Table:
     )
 
 
-def spec_of(
+def write_spec(
     path: Path,
     curve: str,
     target: int,
@@ -101,16 +101,16 @@ def test_predicted_files_equal_the_rewrite_if_all_row_groups_are_sampled(
 ):
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
-        path = write_table(Path(folder) / "t", {"": [table_of(rng, rows) for rows in files]})
+        path = write_table(Path(folder) / "t", {"": [make_table(rng, rows) for rows in files]})
         size = sum(file.stat().st_size for file in path.glob("*.parquet"))
-        spec = spec_of(path, curve, size // outputs + 1, tuple(queries))
+        spec = write_spec(path, curve, size // outputs + 1, tuple(queries))
         storage = open_storage(str(path))
         state = forecast_input.add_forecast_input(
             storage, spec, observe(storage, spec, observed_ms=0), choose_samples
         )
         plan = plan_table(spec, state, NOW)
         before = measure_reads(storage, spec, list(path.glob("*.parquet")))
-        after = measure_reads(storage, spec, rewritten(storage, spec, state, plan, path))
+        after = measure_reads(storage, spec, rewrite_table(storage, spec, state, plan, path))
 
     assert [one["filesBefore"] for one in plan.predictions] == before.files
     assert [one["bytesBefore"] for one in plan.predictions] == before.bytes
@@ -123,7 +123,7 @@ def test_predicted_files_equal_the_rewrite_if_all_row_groups_are_sampled(
     assert plan.layout.sampled.rows == sum(files)
 
 
-def rewritten(storage, spec, state, plan, path):
+def rewrite_table(storage, spec, state, plan, path):
     """Return the files that the plan's clustering writes."""
     (step,) = plan.steps
     ground = read_table_facts(storage, state)
@@ -156,13 +156,13 @@ def test_files_beyond_the_maximum_are_split_like_in_the_rewrite(tmp_path):
         pq.write_table(pq.read_table(file), file, compression="gzip", use_dictionary=["y"])
     size = sum(file.stat().st_size for file in path.glob("*.parquet"))
     queries = ("x between 20 and 29", "x <= 50 and y < 0", "y > 1.5")
-    spec = spec_of(path, "linear", size // outputs + 1, queries)
+    spec = write_spec(path, "linear", size // outputs + 1, queries)
     storage = open_storage(str(path))
     state = forecast_input.add_forecast_input(
         storage, spec, observe(storage, spec, observed_ms=0), choose_samples
     )
     plan = plan_table(spec, state, NOW)
-    files = rewritten(storage, spec, state, plan, path)
+    files = rewrite_table(storage, spec, state, plan, path)
     after = measure_reads(storage, spec, files)
 
     assert sum(plan.steps[0].groups.outputs) * 2 == len(files)
@@ -175,11 +175,11 @@ def test_partitions_excluded_by_a_query_are_read_neither_before_nor_after(tmp_pa
     rng = np.random.default_rng(5)
     days = {}
     for day in ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"):
-        tables = table_of(rng, 400), table_of(rng, 300)
+        tables = make_table(rng, 400), make_table(rng, 300)
         days[day] = [t.append_column("dt", pa.array([day] * len(t))) for t in tables]
     path = write_table(tmp_path / "t", days, by="dt")
     queries = ("dt = '2026-01-02'", "dt > '2026-01-02' and x < 10", "dt = '2027'")
-    spec = spec_of(path, "kd-tree", 1 << 40, queries)
+    spec = write_spec(path, "kd-tree", 1 << 40, queries)
     storage = open_storage(str(path))
     state = forecast_input.add_forecast_input(
         storage, spec, observe(storage, spec, observed_ms=0), choose_samples
@@ -192,9 +192,9 @@ def test_partitions_excluded_by_a_query_are_read_neither_before_nor_after(tmp_pa
 
 def test_sample_respects_its_limit_and_is_deterministic(tmp_path):
     rng = np.random.default_rng(5)
-    parts = {f"p{nth}": [table_of(rng, 100) for _ in range(5)] for nth in range(4)}
+    parts = {f"p{nth}": [make_table(rng, 100) for _ in range(5)] for nth in range(4)}
     path = write_table(tmp_path / "t", parts, by="p")
-    spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
+    spec = write_spec(path, "kd-tree", 1 << 40, ("x < 10",))
     storage = open_storage(str(path))
     state = forecast_input.add_forecast_input(
         storage, spec, observe(storage, spec, observed_ms=0), choose_samples
@@ -219,13 +219,13 @@ def test_sample_respects_its_limit_and_is_deterministic(tmp_path):
     assert read(6) == read(6)
 
 
-def sampled_of_uneven_files(tmp_path, most):
+def sample_uneven_files(tmp_path, most):
     """Sample files with 12, 1 and 1 row groups; return rows per file and the row groups read."""
     rng = np.random.default_rng(5)
-    path = write_table(tmp_path / "t", {"": [table_of(rng, rows) for rows in (1200, 100, 20)]})
+    path = write_table(tmp_path / "t", {"": [make_table(rng, rows) for rows in (1200, 100, 20)]})
     for file in path.glob("*.parquet"):
         pq.write_table(pq.read_table(file), file, row_group_size=100)
-    spec = spec_of(path, "kd-tree", 1 << 40, ("x < 10",))
+    spec = write_spec(path, "kd-tree", 1 << 40, ("x < 10",))
     storage = open_storage(str(path))
     state = forecast_input.add_forecast_input(
         storage, spec, observe(storage, spec, observed_ms=0), choose_samples
@@ -242,7 +242,7 @@ def sampled_of_uneven_files(tmp_path, most):
 
 
 def test_all_row_groups_are_read_if_they_are_few(tmp_path):
-    rows, found = sampled_of_uneven_files(tmp_path, 14)
+    rows, found = sample_uneven_files(tmp_path, 14)
 
     assert ([1200, 100, 20], 14, 14) == (rows, found.groups, found.total_groups)
     assert found.is_whole.all()
@@ -252,7 +252,7 @@ def test_all_row_groups_are_read_if_they_are_few(tmp_path):
 
 
 def test_row_groups_are_sampled_by_rows_not_by_files(tmp_path):
-    rows, found = sampled_of_uneven_files(tmp_path, 7)
+    rows, found = sample_uneven_files(tmp_path, 7)
 
     assert 7 == found.groups
     assert rows[0] >= 500
@@ -263,7 +263,7 @@ def test_whole_rows_are_the_first_rows_of_some_row_groups(tmp_path):
     path = write_table(tmp_path / "t", {"": make_orders(40_000, 4)})
     for file in path.glob("*.parquet"):
         pq.write_table(pq.read_table(file), file, row_group_size=1000)
-    spec = spec_of(path, "kd-tree", 1 << 40, ("customer < 10",), columns=("customer", "amount"))
+    spec = write_spec(path, "kd-tree", 1 << 40, ("customer < 10",), columns=("customer", "amount"))
     storage = open_storage(str(path))
     state = forecast_input.add_forecast_input(
         storage, spec, observe(storage, spec, observed_ms=0), choose_samples

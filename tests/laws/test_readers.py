@@ -36,23 +36,23 @@ windows = st.integers(10, 42).map(
 )
 
 
-def uncapped(retention):
+def without_cap(retention):
     return replace(retention, max_commits_per_run=None)
 
 
-def pairs(files):
+def file_pairs(files):
     return set(zip(files.partition.to_pylist(), files.name.to_pylist(), strict=True))
 
 
-def removed(decision):
-    return pairs(decision.step.files) if decision.step else set()
+def removed_files(decision):
+    return file_pairs(decision.step.files) if decision.step else set()
 
 
 def plan(retention, state, cutoff, window=None):
-    return plan_clean(uncapped(retention), state, cutoff=cutoff, window=window)
+    return plan_clean(without_cap(retention), state, cutoff=cutoff, window=window)
 
 
-def still_read(state, window):
+def files_still_read(state, window):
     """Return, by plain loops, the files of slices created or superseded since the window began."""
     known = state.completions if state.table_version >= 8 else state.v6_completions
     pending = {
@@ -81,10 +81,10 @@ def still_read(state, window):
 @LAW
 @given(tables(), retentions(), cutoffs(), windows)
 def test_independent_implementation_keeps_the_same_for_readers(state, retention, cutoff, window):
-    without_readers = removed(plan(retention, state, cutoff))
+    without_readers = removed_files(plan(retention, state, cutoff))
     decision = plan(retention, state, cutoff, window)
 
-    assert without_readers - still_read(state, window) == removed(decision)
+    assert without_readers - files_still_read(state, window) == removed_files(decision)
 
 
 @LAW
@@ -92,10 +92,10 @@ def test_independent_implementation_keeps_the_same_for_readers(state, retention,
 def test_longer_reader_window_removes_a_subset(state, retention, cutoff, one, other):
     longer, shorter = sorted([one, other], key=lambda window: window.start)
 
-    assert removed(plan(retention, state, cutoff, longer)) <= removed(
+    assert removed_files(plan(retention, state, cutoff, longer)) <= removed_files(
         plan(retention, state, cutoff, shorter)
     )
-    assert removed(plan(retention, state, cutoff, shorter)) <= removed(
+    assert removed_files(plan(retention, state, cutoff, shorter)) <= removed_files(
         plan(retention, state, cutoff)
     )
 
@@ -105,15 +105,15 @@ def test_longer_reader_window_removes_a_subset(state, retention, cutoff, one, ot
 def test_kept_and_removed_are_what_the_policy_alone_removes(state, retention, cutoff, window):
     decision = plan_clean(retention, state, cutoff=cutoff, window=window)
     by_policy = expect_clean(state, retention, cutoff).by_policy
-    rules = dict(zip(pairs_of(decision.kept), decision.kept.rule.tolist(), strict=True))
+    rules = dict(zip(draw_pairs(decision.kept), decision.kept.rule.tolist(), strict=True))
     of_readers = {key for key, rule in rules.items() if KEEP_RULES[rule] == "readers"}
 
-    assert set() == removed(decision) & pairs(decision.kept)
-    assert by_policy == removed(decision) | pairs(decision.kept)
-    assert of_readers <= still_read(state, window)
+    assert set() == removed_files(decision) & file_pairs(decision.kept)
+    assert by_policy == removed_files(decision) | file_pairs(decision.kept)
+    assert of_readers <= files_still_read(state, window)
 
 
-def pairs_of(files):
+def draw_pairs(files):
     return list(zip(files.partition.to_pylist(), files.name.to_pylist(), strict=True))
 
 
@@ -122,8 +122,8 @@ def pairs_of(files):
 def test_rules_listed_before_readers_take_precedence(state, retention, cutoff, window):
     alone = plan(retention, state, cutoff).kept
     kept = plan(retention, state, cutoff, window).kept
-    before = dict(zip(pairs_of(alone), alone.rule.tolist(), strict=True))
-    after = dict(zip(pairs_of(kept), kept.rule.tolist(), strict=True))
+    before = dict(zip(draw_pairs(alone), alone.rule.tolist(), strict=True))
+    after = dict(zip(draw_pairs(kept), kept.rule.tolist(), strict=True))
 
     for key, rule in after.items():
         assert KEEP_RULES[rule] == "readers" or before[key] == rule
@@ -132,9 +132,9 @@ def test_rules_listed_before_readers_take_precedence(state, retention, cutoff, w
 @LAW
 @given(tables(), retentions(), cutoffs(), windows)
 def test_second_clean_removes_nothing(state, retention, cutoff, window):
-    first = removed(plan(retention, state, cutoff, window))
+    first = removed_files(plan(retention, state, cutoff, window))
 
-    assert set() == removed(plan(retention, without_files(state, first), cutoff, window))
+    assert set() == removed_files(plan(retention, without_files(state, first), cutoff, window))
 
 
 @LAW
@@ -153,8 +153,8 @@ def test_pending_clean_removes_nothing_that_readers_need(state, window, data):
     )
     alone, found = revalidate_clean(state, clean), revalidate_clean(state, clean, window=window)
 
-    assert pairs(alone.files) - still_read(state, window) == pairs(found.files)
-    assert set(chosen) == pairs(found.files) | pairs(found.withheld)
+    assert file_pairs(alone.files) - files_still_read(state, window) == file_pairs(found.files)
+    assert set(chosen) == file_pairs(found.files) | file_pairs(found.withheld)
 
 
 @LAW

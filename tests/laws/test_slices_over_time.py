@@ -20,7 +20,7 @@ from tests.selection import examples
 LAW = settings(max_examples=examples(30, many=60), deadline=None)
 
 
-def seen(state, until=None, **how):
+def slices_of_state(state, until=None, **how):
     """Return (base, logs) of each slice."""
     picked = pick_slices(state, until or ReadLimit(), **how)
     none = np.zeros(len(picked), np.int32)
@@ -28,7 +28,7 @@ def seen(state, until=None, **how):
     return sorted((row["base"] or "", row["logs"]) for row in found)
 
 
-def finished(state):
+def completed_writes(state):
     """Return the completed writes."""
     return {i.requested for i in state.timeline.commits}
 
@@ -42,10 +42,10 @@ def test_slices_as_of_an_instant_are_the_newest_at_that_time(times, only_base):
     there = {f"{path}/{name}" for path, name in list_files(then)}
     past = [
         (base, [log for log in logs if log in there or then.table_version >= 8])
-        for base, logs in seen(now, until, only_base=only_base)
+        for base, logs in slices_of_state(now, until, only_base=only_base)
     ]
 
-    assert not finished(then) or seen(then, only_base=only_base) == past
+    assert not completed_writes(then) or slices_of_state(then, only_base=only_base) == past
     assert find_newest_write(then) == find_newest_write(now, until)
 
 
@@ -67,9 +67,9 @@ def test_files_of_unfinished_writes_are_ignored(state, data):
     files = build_files(((p, n, [7] * len(n)) for p, n in folders.items()), ".parquet")
     littered = replace(state, files=files)
 
-    if finished(state):
-        assert seen(state) == seen(littered)
-        assert seen(state, only_base=True) == seen(littered, only_base=True)
+    if completed_writes(state):
+        assert slices_of_state(state) == slices_of_state(littered)
+        assert slices_of_state(state, only_base=True) == slices_of_state(littered, only_base=True)
 
 
 @LAW
@@ -84,9 +84,9 @@ def test_without_unfinished_writes_slices_equal_the_view_of_one_partition(state)
             base = f"{path}/{found.base}" if found.base else ""
             expected.append((base, [f"{path}/{log}" for log in found.logs]))
 
-    done = finished(state)
+    done = completed_writes(state)
     if all(i in done for i in state.files.instants):
-        assert sorted(expected) == seen(state)
+        assert sorted(expected) == slices_of_state(state)
 
 
 @LAW

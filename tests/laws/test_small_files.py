@@ -58,7 +58,7 @@ TARGET, SMALL = 900_000, 720_000
 FULL = 1.08
 
 
-class Table(WriteRuns):
+class InsertTable(WriteRuns):
     """Inserts rows of similar width into a table."""
 
     def __init__(self, folder: Path, *, version: int, width: int, record: int) -> None:
@@ -116,7 +116,7 @@ def test_runs_leave_at_most_one_small_file_per_partition(counts, version, width,
     """No file is too large, and repeating the run gives the same rows in each file."""
     with tempfile.TemporaryDirectory() as folder:
         table, other = (
-            Table(Path(folder, name), version=version, width=width, record=record)
+            InsertTable(Path(folder, name), version=version, width=width, record=record)
             for name in ("one", "two")
         )
         rows = defaultdict(int)
@@ -130,25 +130,25 @@ def test_runs_leave_at_most_one_small_file_per_partition(counts, version, width,
                 assert rows[name] == sum(len(keys) for _, keys in files)
                 assert sum(size < SMALL for size, _ in files) <= 1
                 assert all(size <= 1.15 * TARGET for size, _ in files)
-            assert in_files(found) == in_files(other.files())
+            assert keys_by_file(found) == keys_by_file(other.files())
 
 
 @pytest.mark.parametrize("width", [9_000, 12_000, 40_000])
 def test_first_file_of_wide_rows_is_not_too_large(width, tmp_path):
     """Although half of it is a bloom filter, and the width of the rows is not known yet."""
-    table = Table(tmp_path / "one", version=9, width=width, record=1024)
+    table = InsertTable(tmp_path / "one", version=9, width=width, record=1024)
     table.insert({"a": 110})
 
     assert 110 == sum(len(keys) for _, keys in table.files()["p=a"])
     assert all(size <= 1.15 * TARGET for size, _ in table.files()["p=a"])
 
 
-def in_files(found):
+def keys_by_file(found):
     """Return the sets of keys in each file, by partition."""
     return {path: sorted(keys for _, keys in files) for path, files in found.items() if files}
 
 
-class Simulated:
+class SimulatedTable:
     """Partitions with files of given rows, whose sizes are linear in their rows."""
 
     def __init__(self, fixed, per_row, sizes, pinned):
@@ -235,7 +235,7 @@ def test_learned_record_sizes_leave_at_most_one_small_file(first, counts, fixed,
     few that it expects one file of them.
     """
     sizes = FileSizeLimits(target=1_200, small=1_000)
-    table = Simulated(fixed, per_row, sizes, pinned)
+    table = SimulatedTable(fixed, per_row, sizes, pinned)
     for batch in (first, *counts):
         table.insert({path: rows for path, rows in batch.items() if rows})
 

@@ -24,7 +24,7 @@ from tests.selection import examples
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(TEXT))
 
 
-def written(spec: dict[str, Any]) -> dict[str, Any]:
+def as_document(spec: dict[str, Any]) -> dict[str, Any]:
     head = {"name": "sales.orders", "labels": {"team": "core"}, "owner": "someone"}
     return {"apiVersion": "reconciler/v1", "kind": "HudiTable", "metadata": head, "spec": spec}
 
@@ -33,7 +33,7 @@ def as_json(document: dict[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=False)
 
 
-def loaded(text: str) -> TableSpec:
+def load_text(text: str) -> TableSpec:
     with TemporaryDirectory() as folder:
         (Path(folder) / "a.yaml").write_text(text, encoding="utf-8")
         [spec] = load_specs([Path(folder)])
@@ -56,7 +56,7 @@ def as_yaml(document):
 @settings(deadline=None, max_examples=examples(80, many=200))
 @given(table_specs())
 def test_spec_round_trips_through_its_document(spec):
-    expected = loaded(as_json(written(spec)))
+    expected = load_text(as_json(as_document(spec)))
     document = json.loads(canonical_json.to_canonical_bytes(expected.document))
     actual = spec_from_document(document, expected.name, expected.path)
 
@@ -72,7 +72,7 @@ def test_order_of_fields_does_not_matter(spec, random):
     spec = {**spec, "path": "/lake/t"}
     shuffled = {key: spec[key] for key in keys}
 
-    one, other = loaded(as_json(written(spec))), loaded(as_json(written(shuffled)))
+    one, other = load_text(as_json(as_document(spec))), load_text(as_json(as_document(shuffled)))
 
     assert canonical_json.to_canonical_bytes(one.document) == canonical_json.to_canonical_bytes(
         other.document
@@ -82,15 +82,15 @@ def test_order_of_fields_does_not_matter(spec, random):
 @settings(deadline=None, max_examples=examples(50, many=100))
 @given(table_specs())
 def test_document_is_a_valid_spec_file(spec):
-    expected = loaded(as_json(written({**spec, "path": "/lake/t"})))
+    expected = load_text(as_json(as_document({**spec, "path": "/lake/t"})))
     block = {k: v for k, v in expected.document.items() if k not in ("labels", "owner")}
 
-    assert expected == loaded(as_yaml(written(block)))
+    assert expected == load_text(as_yaml(as_document(block)))
 
 
 @settings(deadline=None, max_examples=examples(50, many=100))
 @given(table_specs())
 def test_every_loaded_spec_is_valid_by_the_schema(spec):
-    loaded(as_json(written(spec)))
+    load_text(as_json(as_document(spec)))
 
-    assert [] == [error.message for error in VALIDATOR.iter_errors(written(spec))]
+    assert [] == [error.message for error in VALIDATOR.iter_errors(as_document(spec))]

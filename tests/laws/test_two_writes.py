@@ -47,7 +47,7 @@ writes = st.tuples(
 NEW = (WriteMode.UPSERT, [(4, "c", 1, "x")])
 
 
-def after(table, write, who):
+def rows_after(table, write, who):
     """Return the rows of a table after a write; each row names its writer."""
     way, found = write
     new = {(p, key): (key, p, ts, f"{x}{who}") for key, p, ts, x in found}
@@ -74,7 +74,7 @@ def after(table, write, who):
             return [row for row in table if row[1] not in folders]
 
 
-def run(it, write, who, **how):
+def run_and_check(it, write, who, **how):
     """Run a write and return whether it completed."""
     way, found = write
     if way is WriteMode.DELETE_PARTITION:
@@ -87,7 +87,7 @@ def run(it, write, who, **how):
     return True
 
 
-def before(number, act):
+def act_before(number, act):
     """Return a storage wrapper that calls ``act`` just before the given change."""
     seen = []
 
@@ -115,22 +115,24 @@ def test_two_concurrent_writes_equal_two_sequential_ones(one, other, number, ver
         done = []
 
         def act():
-            done.append(run(second, other, "B", living=frozenset({it.count})))
+            done.append(run_and_check(second, other, "B", living=frozenset({it.count})))
 
-        is_first = run(it, one, "A", around=before(number, act), living=frozenset({51}))
+        is_first = run_and_check(
+            it, one, "A", around=act_before(number, act), living=frozenset({51})
+        )
         is_second = any(done)
 
         event(f"{is_first}, {is_second}")
         orders = []
         if is_first and is_second:
             orders = [
-                after(after(FIRST, one, "A"), other, "B"),
-                after(after(FIRST, other, "B"), one, "A"),
+                rows_after(rows_after(FIRST, one, "A"), other, "B"),
+                rows_after(rows_after(FIRST, other, "B"), one, "A"),
             ]
         elif is_first:
-            orders = [after(FIRST, one, "A")]
+            orders = [rows_after(FIRST, one, "A")]
         elif is_second:
-            orders = [after(FIRST, other, "B")]
+            orders = [rows_after(FIRST, other, "B")]
         else:
             orders = [FIRST]
         assert it.read_rows() in [sorted(found, key=str) for found in orders]

@@ -30,14 +30,14 @@ batches = st.lists(rows, max_size=20)
 rules = st.sampled_from([BIG, few_a_file(6), few_a_file(1), HUDI])
 
 
-def parts_of(found, count):
+def split_rows(found, count):
     """Return the rows divided among tasks, in batches of three."""
     size = -(-len(found) // count) or 1
     parts = [found[start : start + size] for start in range(0, len(found), size)]
     return [[batch(*part[at : at + 3]) for at in range(0, len(part), 3)] for part in parts]
 
 
-def by_model(model, operation, found):
+def apply_to_model(model, operation, found):
     """Apply a write to a model with event time: the later of equal times wins; deletes remove."""
     newest = {}
     for one in found:
@@ -69,8 +69,8 @@ def test_table_has_the_rows_of_its_history(history, rule, places, tasks):
         table = Ledger(folder, rule)
         table.writer = LocalWriter(table.storage, places)
         for operation, found in history:
-            done = table.write(operation, *parts_of(found, tasks))
-            by_model(model, operation, found)
+            done = table.write(operation, *split_rows(found, tasks))
+            apply_to_model(model, operation, found)
 
             assert table.rows() == Counter(
                 {(p, key, one["ts"], one["name"]): 1 for (p, key), one in model.items()}
@@ -88,7 +88,7 @@ def test_inserts_neither_lose_nor_repeat_rows(history, rule, places):
         table = Ledger(folder, rule)
         table.writer = LocalWriter(table.storage, places)
         for found in history:
-            table.write(RowOperation.INSERT, *parts_of(found, 2))
+            table.write(RowOperation.INSERT, *split_rows(found, 2))
             brought.update(
                 (one["p"], one["id"], one["ts"], one["name"])
                 for one in found
@@ -117,8 +117,8 @@ def test_repeated_write_creates_the_same_files(first, second, rule, places):
         with tempfile.TemporaryDirectory() as folder:
             table = Ledger(folder, rule)
             table.writer = LocalWriter(table.storage, places)
-            table.write(RowOperation.UPSERT, *parts_of(first, 2))
-            table.write(RowOperation.UPSERT, *parts_of(second, 2))
+            table.write(RowOperation.UPSERT, *split_rows(first, 2))
+            table.write(RowOperation.UPSERT, *split_rows(second, 2))
             made.append(
                 {
                     key: (

@@ -84,9 +84,9 @@ def _nearest_key_starts(
     return begins[np.where(is_left, left, after)]
 
 
-def _build_boundaries(found: Lane, *, needs_ties: bool = False) -> FileBoundaries:
-    seek = build_search(found[0]) if len(found) == 1 or not found.shape[1] else build_trie(found)
-    return FileBoundaries(search=seek, count=found.shape[1], needs_ties=needs_ties)
+def _build_boundaries(keys: Lane, *, needs_ties: bool = False) -> FileBoundaries:
+    seek = build_search(keys[0]) if len(keys) == 1 or not keys.shape[1] else build_trie(keys)
+    return FileBoundaries(search=seek, count=keys.shape[1], needs_ties=needs_ties)
 
 
 def find_files(

@@ -63,8 +63,8 @@ def find_boxes(where: str) -> tuple[Box, ...]:
     return _limit_boxes(_predicate_boxes(parse(where)))
 
 
-def _limit_boxes(found: tuple[Box, ...]) -> tuple[Box, ...]:
-    return found if len(found) <= MAX_BOXES and all(found) else _ANYTHING
+def _limit_boxes(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
+    return boxes if len(boxes) <= MAX_BOXES and all(boxes) else _ANYTHING
 
 
 def _predicate_boxes(predicate: Predicate) -> tuple[Box, ...]:

@@ -34,7 +34,7 @@ def test_incomplete_version_is_not_valid(files):
 def test_folders_with_other_names_are_ignored(name):
     found = read_versions([(name, [("part-0.parquet", 3)])])
 
-    assert (None, ()) == (found.last, found.found)
+    assert (None, ()) == (found.last, found.version_files)
     assert not found.plan_removal(None)
 
 
