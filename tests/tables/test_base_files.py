@@ -1,4 +1,4 @@
-"""Base files that real Hudi wrote, written again: the same footer, schema and rows."""
+"""Rewrite base files of real Hudi and compare footer, schema and rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.base_files import write_base_file
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
-#: how many base files each has that Hudi's Avro writer wrote with rows in them
+#: number of base files with rows that Hudi's Avro writer wrote, per table
 WRITTEN = {
     "v6_cow_part": 13,
     "v6_keygen": 4,
@@ -30,7 +30,7 @@ WRITTEN = {
 
 
 def columns_of(file):
-    """The parquet schema but for its root's name, which is Arrow's."""
+    """Return the Parquet schema without the root's name, which is Arrow's."""
     return str(file.schema).split("{", 1)[1]
 
 
@@ -53,7 +53,7 @@ def test_a_file_written_again_has_the_footer_that_hudi_wrote(tmp_path, table):
         seen += 1
 
         pairs = dict(after.metadata.metadata)
-        pairs.pop(NAN_FREE.encode(), None)  # parquet-mr's bounds say it; pyarrow's do not
+        pairs.pop(NAN_FREE.encode(), None)  # only parquet-mr's statistics have it
 
         assert said == pairs
         assert columns_of(before) == columns_of(after)

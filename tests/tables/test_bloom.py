@@ -1,4 +1,4 @@
-"""The bloom filters in footers of base files that real Hudi wrote, made anew of the same keys."""
+"""Rebuild the bloom filters of real Hudi's base files from the same keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.hudi.codecs.bloom import BloomFilter, build_bloom_filter
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
-#: by three versions of Hudi, inserted, updated, bulk-inserted and clustered
+#: tables of three versions of Hudi: inserts, updates, bulk inserts and clustering
 FILTERS = {
     "v6_cow_part": ["DYNAMIC_V0", "SIMPLE"],
     "v6_keygen": ["SIMPLE"],
@@ -23,7 +23,7 @@ FILTERS = {
 
 
 def footers(folder):
-    """Path, the footer's keys and the record keys of every base file with rows."""
+    """Return path, footer metadata and record keys of every base file with rows."""
     for path in sorted(folder.rglob("*.parquet")):
         file = pq.ParquetFile(path)
         if ".hoodie" not in path.parts and file.metadata.num_rows:

@@ -1,4 +1,4 @@
-"""What an index says whose entries were written again, deleted or damaged: made by hand."""
+"""Read a hand-made column_stats index with rewritten, deleted and damaged entries."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Index:
         self.names = 0
 
     def cells(self, **files):
-        """The entries of files: name -> bounds of a column each."""
+        """Return the entries of files: name -> bounds of a column."""
         made = RecordEncoder(schema=self.schema, path="")
         return sorted(
             cell
@@ -115,7 +115,7 @@ class Index:
         }
 
 
-def test_what_is_written_last_counts(schema):
+def test_the_last_written_entry_counts(schema):
     index = Index(schema)
     index.base(a={"n": (1, 2)}, b={"n": (3, 4)})
     index.log(b={"n": (5, 6)}, c={"n": (0, 0)})
@@ -123,7 +123,7 @@ def test_what_is_written_last_counts(schema):
     assert {("n", "a"): (1, 2), ("n", "b"): (5, 6)} == index.told("n")
 
 
-def test_what_is_deleted_is_unknown_until_it_is_written_again(schema):
+def test_a_deleted_entry_is_unknown_until_it_is_written_again(schema):
     index = Index(schema)
     index.base(a={"n": (1, 2)}, b={"n": (3, 4), "y": (0.5, 1.5)})
     index.delete("n", "b")
@@ -135,7 +135,7 @@ def test_what_is_deleted_is_unknown_until_it_is_written_again(schema):
     assert (7, 8) == index.told("n")["n", "b"]
 
 
-def test_columns_that_nobody_asked_for_are_left_out(schema):
+def test_unrequested_columns_are_left_out(schema):
     index = Index(schema)
     index.base(a={"n": (1, 2), "y": (0.5, 1.5)})
 
@@ -143,7 +143,7 @@ def test_columns_that_nobody_asked_for_are_left_out(schema):
     assert {} == index.told("nobody")
 
 
-def test_milliseconds_are_told_as_microseconds(schema):
+def test_milliseconds_are_returned_as_microseconds(schema):
     index = Index(schema)
     index.base(a={"ms": (-1, 7)})
 
@@ -151,8 +151,8 @@ def test_milliseconds_are_told_as_microseconds(schema):
 
 
 @pytest.mark.parametrize("bounds", [(-0.0, 0.0), (float("nan"), float("nan"))])
-def test_what_may_hide_a_number_that_is_none_is_unknown(schema, bounds, monkeypatch):
-    # as Hudi writes it: what we write has infinity for NaN
+def test_bounds_that_may_hide_nan_are_unknown(schema, bounds, monkeypatch):
+    # as Hudi writes it; ours has infinity for NaN
     monkeypatch.setattr(record_encoder, "_replace_nan", lambda f: (f.least, f.greatest))
     index = Index(schema)
     index.base(a={"y": bounds}, b={"y": (0.0, 1.0)})

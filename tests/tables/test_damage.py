@@ -33,7 +33,7 @@ TABLES = (
     "v9_mor_part",
 )
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-#: their content says which files a plan may take; a readable lie in them is obeyed
+#: files whose readable content decides which files a plan removes
 SAYS_WHAT_IS_REPLACED = ("replacecommit", "clustering")
 SAYS_WHAT_IS_SAVED = ("savepoint",)
 
@@ -106,9 +106,9 @@ class Damaged(ReadOnlyStorage):
 
 
 def damages(path, data):
-    """Name and bytes of every damage of a file; the same ones in every run."""
+    """Yield name and bytes of every damage of a file, the same in every run."""
     yield "emptied", b""
-    few = path.startswith(".hoodie/metadata/")  # test_metadata_table damages those by itself
+    few = path.startswith(".hoodie/metadata/")  # test_metadata_table damages these
     for share in (0.5,) if few else (0.02, 0.5, 0.95):
         at = int(len(data) * share)
         if 0 < at < len(data):
@@ -139,7 +139,7 @@ def plan_with(storage, spec):
 
 
 def removed(plan):
-    """Rule of every file that the plan's clean removes, by name."""
+    """Return the rule of every file that the plan's clean removes, by name."""
     found = {}
     for step in plan.steps:
         if step.kind == "clean":
@@ -149,14 +149,14 @@ def removed(plan):
 
 
 def newest_files(name):
-    """What Hudi itself names as the newest slices, merged ones too."""
+    """Return the files of the newest slices by Hudi's view, merged ones too."""
     said = json.loads((HERE / f"{name}.expected.json").read_text())["fsview"]["partitions"]
     slices = [s for partition in said.values() for s in partition["latest"] + partition["merged"]]
     return {s[2] for s in slices if s[2]} | {log for s in slices for log in s[3]}
 
 
 def savepointed_files(root):
-    """What the savepoints of the undamaged table name."""
+    """Return the files in the savepoints of the undamaged table."""
     found = set()
     for file in (root / ".hoodie").rglob("*.savepoint"):
         with file.open("rb") as data:
@@ -186,7 +186,7 @@ def test_no_damage_of_one_file_harms_a_table(table):
         path, data = file.relative_to(root).as_posix(), file.read_bytes()
         for what, bytes_ in damages(path, data):
             if path not in opened and len(bytes_) == len(data):
-                same += 1  # to planning, which opens no such file, nothing has changed
+                same += 1  # planning opens no such file, so nothing changes
                 continue
             try:
                 found = removed(plan_with(Damaged(storage, path, bytes_), spec))
@@ -209,7 +209,7 @@ def test_no_damage_of_one_file_harms_a_table(table):
 
 
 def harmless_to_none(path, found, newest, saved):
-    """The files that no damage of this file excuses to remove."""
+    """Return the files that no damage of this file may cause to be removed."""
     if any(word in path for word in SAYS_WHAT_IS_REPLACED):
         replaced = {name for name, rule in found.items() if rule == 1}
         return (newest - replaced) | saved
@@ -218,7 +218,7 @@ def harmless_to_none(path, found, newest, saved):
     return newest | saved
 
 
-def test_the_undamaged_tables_lose_nothing_new_or_saved(table):
+def test_the_undamaged_tables_lose_no_new_or_savepointed_file(table):
     name, root = table
     found = removed(plan_with(open_storage(str(root)), spec_of(root, name)))
 

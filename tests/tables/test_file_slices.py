@@ -1,4 +1,4 @@
-"""The file slices of tables that real Hudi wrote, as its own file-system view answered for them."""
+"""Compare file slices of real tables with Hudi's own file-system view."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WITH_VIEW = sorted(
 
 
 def by_hudi(slices, *, with_key):
-    """Hudi's slices without CDC logs and without empty ones."""
+    """Return Hudi's slices without CDC logs and without empty slices."""
     found = set()
     for file_id, key, base, logs in slices:
         names = tuple(sorted(log for log in logs if not log.endswith(".cdc")))
@@ -40,7 +40,7 @@ def by_us(slices, *, with_key):
 
 
 @pytest.mark.parametrize("table", WITH_VIEW)
-def test_the_slices_are_those_of_hudis_view(table, tmp_path):
+def test_the_slices_equal_those_of_hudis_view(table, tmp_path):
     unpack(TABLES / f"{table}.zip", tmp_path, hollow=True)
     expected = json.loads((TABLES / f"{table}.expected.json").read_text())
     view_by_hudi = expected["fsview"]

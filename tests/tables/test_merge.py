@@ -1,4 +1,4 @@
-"""The rows of tables that real Hudi wrote, as it read them itself."""
+"""Compare the rows of real tables with those that Hudi reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 
 TABLES = Path(__file__).parent
-#: tables made for merging, and what readers of several versions of Hudi say they hold
+#: tables made for merging, with the rows that readers of several Hudi versions return
 MERGING = TABLES / "merging"
 MADE = [
     (path.name.removesuffix(".expected.json"), version)
@@ -37,7 +37,7 @@ MADE = [
 ]
 ALL = sorted(path.name.removesuffix(".expected.json") for path in TABLES.glob("*.expected.json"))
 READ = [table for table in ALL if table != "v8_mor_partial"]
-#: where an empty partition value is null to Hudi, which takes it from the folder's name
+#: tables where Hudi takes an empty partition value from the folder's name, as null
 BY_FOLDER = {"v6_keygen": ("p", "q"), "v9_keygen": ("p", "q")}
 
 
@@ -136,7 +136,7 @@ def test_a_bootstrap_skeleton_is_refused_by_name(tmp_path):
 
 
 def plain(value):
-    """A value as Hudi's rows were written down."""
+    """Return a value in the form of the recorded rows of Hudi."""
     match value:
         case bytes():
             return value.hex()
@@ -167,7 +167,7 @@ def test_records_merge_as_readers_of_each_version_merge_them(name, version, tmp_
     assert sorted(expected["readers"][version], key=str) == sorted(found, key=str)
 
 
-def test_readers_of_two_versions_do_not_say_the_same_of_every_table():
+def test_readers_of_two_versions_differ_on_some_tables():
     by_version = [
         json.loads(path.read_text())["readers"] for path in sorted(MERGING.glob("*.expected.json"))
     ]

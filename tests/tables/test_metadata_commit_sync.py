@@ -1,4 +1,4 @@
-"""What the metadata table of a real table says once rows were written."""
+"""Update the metadata table of a real table for a write of rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INDEXED = Path(__file__).parent / "indexed"
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
 EVERYTHING = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
 PROPERTIES = ".hoodie/hoodie.properties"
-#: for what is the same in every version, and where there are bounds of partitions
+#: one version where all behave the same, and the versions with partition_stats
 ONE = pytest.mark.parametrize("version", ["1.2.0"])
 BOUNDED = pytest.mark.parametrize("version", ["1.0.2", "1.2.0"])
 
@@ -48,7 +48,7 @@ def write(version, tmp_path):
 
 @pytest.fixture
 def upserted(write):
-    """k1 is changed, k2 is deleted, k6 is new beside them and k7 in a partition that is new."""
+    """k1 is updated, k2 deleted, k6 new in the same group, k7 new in a new partition."""
     write.begin()
     for number, name in enumerate(write.before["p=a"]):
         keys = write.keys_of("p=a", name)
@@ -63,7 +63,7 @@ def upserted(write):
 
 
 def named(key, path=None):
-    """The columns of a row that say which it is."""
+    """Return the columns that identify a row."""
     found = {KEY: key, "id": key}
     if path is not None:
         found |= {"_hoodie_partition_path": path, "p": path.rpartition("=")[2]}
@@ -71,7 +71,7 @@ def named(key, path=None):
 
 
 def entries(write, partition):
-    """Key -> record, newest visible ones; of base files there are none in these tables."""
+    """Return key -> newest visible record; these tables have no base files."""
     found = {}
     metadata = write.metadata()
     for newest in metadata.list_slices(partition):
@@ -87,7 +87,7 @@ def entries(write, partition):
 
 
 def places(write):
-    """Record key -> partition and file id."""
+    """Return record key -> partition and file id, by the index."""
     found = {}
     for key, record in entries(write, "record_index").items():
         place = record["recordIndexMetadata"]
@@ -98,7 +98,7 @@ def places(write):
 
 
 def is_in(write):
-    """Record key -> partition and file id, by the data files that count."""
+    """Return record key -> partition and file id, by the newest data files."""
     found = {}
     for path in {*write.before, *write.added}:
         newest = {BaseName.parse(name).file_id: name for name in write.before.get(path, ())}
@@ -111,11 +111,11 @@ def is_in(write):
 
 
 def bounds(write, column, path):
-    """What partition_stats says."""
+    """Return the entries of partition_stats."""
     return read_partition_ranges(write.metadata(), [column], [path]).get((path, column))
 
 
-def test_nothing_is_seen_of_it_before_the_commit_is_completed(upserted):
+def test_the_update_is_invisible_before_the_commit_completes(upserted):
     names = [name for name in EVERYTHING if name in upserted.properties.metadata_partitions]
     before = {name: entries(upserted, name) for name in names}
     upserted.sync()
@@ -124,7 +124,7 @@ def test_nothing_is_seen_of_it_before_the_commit_is_completed(upserted):
     assert {"k1", "k2", "k3", "k4", "k5"} == before["record_index"].keys()
 
 
-def test_every_index_is_told_and_none_goes(upserted, version):
+def test_every_index_is_updated_and_none_dropped(upserted, version):
     planned = upserted.sync()
     upserted.complete()
 
@@ -148,7 +148,7 @@ def test_the_listing_has_the_new_files_and_the_new_partition(upserted):
     }
 
 
-def test_every_key_is_where_its_row_is_and_no_other_is_known(upserted):
+def test_every_key_has_the_location_of_its_row_and_no_other_is_indexed(upserted):
     before = entries(upserted, "record_index")
     upserted.sync()
     upserted.complete()
@@ -199,7 +199,7 @@ def test_bounds_of_a_partition_are_widened_and_never_narrowed(upserted):
 
 
 @BOUNDED
-def test_bounds_say_that_they_are_tight_so_that_nobody_joins_them_again(upserted):
+def test_bounds_are_marked_as_tight(upserted):
     upserted.sync()
     upserted.complete()
     said = [r["ColumnStatsMetadata"] for r in entries(upserted, "partition_stats").values()]
@@ -219,7 +219,7 @@ def test_a_partition_that_is_new_has_the_bounds_of_its_files(upserted):
 
 
 @BOUNDED
-def test_decimals_and_dates_keep_their_kind_where_they_are_joined(upserted):
+def test_merged_decimals_and_dates_keep_their_type(upserted):
     kinds = {"d7": Decimal, "d18": Decimal, "dt": int, "bin": bytes, "b": bool, "f": float}
     upserted.sync()
     upserted.complete()
@@ -238,7 +238,7 @@ def test_decimals_and_dates_keep_their_kind_where_they_are_joined(upserted):
 
 
 @BOUNDED
-def test_partition_stats_go_where_a_partitions_bounds_are_not_known(upserted, monkeypatch):
+def test_partition_stats_are_dropped_without_known_bounds_of_a_partition(upserted, monkeypatch):
     def without(table, columns, partitions):
         found = read_partition_ranges(table, columns, partitions)
         return {place: said for place, said in found.items() if place != ("p=a", "l")}
@@ -258,7 +258,7 @@ def test_partition_stats_go_where_a_partitions_bounds_are_not_known(upserted, mo
 
 
 @BOUNDED
-def test_bounds_are_not_told_where_the_ranges_that_they_come_from_go(upserted, monkeypatch):
+def test_partition_stats_are_dropped_with_column_stats(upserted, monkeypatch):
     def refused(*_):
         raise UnsupportedError("why")
 
@@ -272,7 +272,7 @@ def test_bounds_are_not_told_where_the_ranges_that_they_come_from_go(upserted, m
 
 
 @BOUNDED
-def test_partition_stats_go_where_bounds_changed_their_type(upserted, monkeypatch):
+def test_partition_stats_are_dropped_where_bounds_changed_type(upserted, monkeypatch):
     text = ColumnRange(column="l", least="a", greatest="b", values=1, nulls=0, size=1, plain_size=1)
     monkeypatch.setattr(
         "reconciler.hudi.metadata.write_sync.read_partition_ranges",
@@ -286,7 +286,7 @@ def test_partition_stats_go_where_bounds_changed_their_type(upserted, monkeypatc
     } == upserted.plan().drop_reasons
 
 
-def test_an_overwritten_partition_is_listed_whole_and_its_keys_are_known_anew(write):
+def test_an_overwritten_partition_lists_all_files_and_indexes_the_new_keys(write):
     write.begin(Action.REPLACECOMMIT, "INSERT_OVERWRITE")
     like = ("p=b", write.before["p=b"][0])
     write.start_group(
@@ -303,7 +303,7 @@ def test_an_overwritten_partition_is_listed_whole_and_its_keys_are_known_anew(wr
     assert {*write.before["p=b"], write.added["p=b"][0].name} == set(names)
 
 
-def test_of_a_deleted_partition_the_keys_are_forgotten_and_the_files_stay_listed(write):
+def test_a_deleted_partition_loses_its_keys_and_stays_listed(write):
     listed = [*read_metadata_listing(write.metadata()).read_folders()]
     write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace_partition("p=b")
     planned = write.sync()
@@ -317,7 +317,7 @@ def test_of_a_deleted_partition_the_keys_are_forgotten_and_the_files_stay_listed
 
 
 @ONE
-def test_without_new_files_no_index_goes_for_what_is_not_known_of_them(write, monkeypatch):
+def test_without_new_files_no_index_is_dropped(write, monkeypatch):
     monkeypatch.setattr("tests.manual_write.find_indexed_columns", lambda *_: ())
     write.begin(Action.REPLACECOMMIT, "DELETE_PARTITION").replace_partition("p=b")
 
@@ -332,7 +332,7 @@ def test_a_write_that_changes_nothing_in_the_metadata_table_writes_nothing(write
 
 
 @pytest.mark.parametrize("done", [1, 4, -1, None])
-def test_an_attempt_that_stopped_is_taken_back_and_made_again(upserted, done):
+def test_a_stopped_attempt_is_removed_and_made_again(upserted, done):
     first = upserted.plan()
     for write in first.sync.writes[:done]:
         upserted.storage.create(write.path, write.data)
@@ -345,7 +345,7 @@ def test_an_attempt_that_stopped_is_taken_back_and_made_again(upserted, done):
 
 
 @ONE
-def test_the_record_index_goes_where_too_many_keys_are_new_or_gone(upserted, monkeypatch):
+def test_the_record_index_is_dropped_for_too_many_new_or_deleted_keys(upserted, monkeypatch):
     monkeypatch.setattr(sync_decisions, "MAX_RECORDS", 3)
     assert () == upserted.plan().dropped_partitions
 
@@ -358,8 +358,8 @@ def test_the_record_index_goes_where_too_many_keys_are_new_or_gone(upserted, mon
     )
 
 
-def test_column_stats_go_where_a_column_begins(upserted, version):
-    # of files without its ranges Hudi believes that they hold nulls alone there
+def test_column_stats_are_dropped_where_a_write_adds_a_column(upserted, version):
+    # Hudi takes a file without its range for one with only nulls
     upserted.begun = ["brand_new"]
     planned = upserted.plan()
 
@@ -381,7 +381,7 @@ def test_column_stats_go_where_a_column_begins(upserted, version):
         ({"l": pa.string()}, ("column_stats", "partition_stats")),
     ],
 )
-def test_columns_begin_that_the_table_had_not_or_not_in_this_type(upserted, kinds, gone):
+def test_a_column_is_new_if_the_table_lacked_it_or_had_another_type(upserted, kinds, gone):
     said = upserted.writing()
     told = WriteChanges(added=said.files_by_partition, columns=said.columns, types=kinds)
     planned = prepare_write_sync(
@@ -398,7 +398,7 @@ def test_columns_begin_that_the_table_had_not_or_not_in_this_type(upserted, kind
 
 
 @ONE
-def test_a_column_that_had_no_value_yet_is_kept_as_hudi_would(upserted, monkeypatch):
+def test_a_column_without_values_so_far_is_encoded_as_in_hudi(upserted, monkeypatch):
     from reconciler.hudi.metadata import write_sync as module  # noqa: PLC0415
 
     learn = module.learn_wrappers
@@ -418,7 +418,7 @@ def test_a_column_that_had_no_value_yet_is_kept_as_hudi_would(upserted, monkeypa
 
 
 @ONE
-def test_nothing_goes_while_another_write_is_pending(upserted, monkeypatch):
+def test_nothing_is_dropped_while_another_write_is_pending(upserted, monkeypatch):
     monkeypatch.setattr(sync_decisions, "MAX_RECORDS", 1)
     folder = upserted.properties.timeline_folder
     upserted.storage.create(f"{folder}/20270101000000000.commit.requested", b"")
@@ -441,14 +441,14 @@ def test_an_instant_that_is_not_pending_is_refused(upserted):
         ("secondary_index_s", "secondary index s, .*let Hudi write the rows"),
     ],
 )
-def test_an_index_that_no_writer_builds_anew_is_refused(upserted, name, said):
+def test_an_index_that_no_writer_rebuilds_is_refused(upserted, name, said):
     text = (upserted.folder / PROPERTIES).read_text()
     (upserted.folder / PROPERTIES).write_text(text.replace("files,", f"{name},files,"))
     with pytest.raises(UnsupportedError, match=said):
         upserted.plan()
 
 
-def test_a_record_index_by_partition_goes(upserted):
+def test_a_record_index_by_partition_is_dropped(upserted):
     folder = upserted.folder / ".hoodie/metadata/record_index"
     for path in list(folder.iterdir()):
         path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))

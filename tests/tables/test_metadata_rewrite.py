@@ -1,4 +1,4 @@
-"""What the metadata table of a real table says once rows were moved into new files."""
+"""Update the metadata table of a real table for rows moved into new files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ INDEXED = Path(__file__).parent / "indexed"
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
 INDEXES = ("bloom_filters", "column_stats", "record_index")
 PROPERTIES = ".hoodie/hoodie.properties"
-#: for what is the same in every version
+#: one version where all behave the same
 ONE = pytest.mark.parametrize("version", ["1.2.0"])
 
 
@@ -50,12 +50,12 @@ def version(request):
 
 @pytest.fixture
 def begun(version, tmp_path):
-    """A clustering of a table with every index, begun, its files written."""
+    """A clustering of a table with every index: inflight, with its files written."""
     return ManualClustering(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write()
 
 
 def entries(metadata, partition):
-    """Key -> record of every visible log block and base file, and key -> number of file group."""
+    """Return key -> record of all visible blocks and base files, and key -> file group."""
     found, groups = {}, {}
     for number, newest in enumerate(metadata.list_slices(partition)):
         for block in metadata.read_visible_blocks(newest):
@@ -68,7 +68,7 @@ def entries(metadata, partition):
     return found, groups
 
 
-def test_nothing_is_seen_of_it_before_the_clustering_is_completed(begun):
+def test_the_update_is_invisible_before_the_clustering_completes(begun):
     before = {name: entries(begun.metadata(), name) for name in INDEXES}
     listed = [*read_metadata_listing(begun.metadata()).read_folders()]
     begun.sync()
@@ -77,7 +77,7 @@ def test_nothing_is_seen_of_it_before_the_clustering_is_completed(begun):
     assert listed == [*read_metadata_listing(begun.metadata()).read_folders()]
 
 
-def test_the_listing_has_the_new_files_with_their_sizes_and_still_the_replaced_ones(begun):
+def test_the_listing_has_new_files_with_sizes_and_the_replaced_files(begun):
     planned = begun.sync()
     begun.complete()
     listed = {
@@ -115,7 +115,7 @@ def test_all_partitions_are_named_again_as_hudi_does(begun):
     } == said["__all_partitions__"]["filesystemMetadata"]
 
 
-def test_the_ranges_of_every_indexed_column_are_told(begun, version):
+def test_the_ranges_of_every_indexed_column_are_recorded(begun, version):
     columns = find_indexed_columns(begun.storage, begun.properties, begun.timeline)
     begun.sync()
     begun.complete()
@@ -151,7 +151,7 @@ def test_the_bloom_filters_are_those_of_the_footers(begun):
         assert (begun.instant, False) == (made["timestamp"], made["isDeleted"])
 
 
-def test_every_key_is_where_its_row_is_now(begun):
+def test_every_key_has_the_new_location_of_its_row(begun):
     planned = begun.sync()
     begun.complete()
     found, groups = entries(begun.metadata(), "record_index")
@@ -190,7 +190,7 @@ def test_partition_stats_stay_as_they_are(begun, version):
     assert "partition_stats" in begun.properties.metadata_partitions
 
 
-def test_log_files_are_named_after_what_each_version_goes_by(begun, version):
+def test_log_files_have_the_names_of_each_version(begun, version):
     names = [Path(write.path).name for write in begun.plan().sync.writes]
     instant = begun.instant
 
@@ -208,7 +208,7 @@ def test_log_files_are_named_after_what_each_version_goes_by(begun, version):
 
 
 @pytest.mark.parametrize("done", [1, 2, 4, -1, None])
-def test_an_attempt_that_stopped_is_taken_back_and_made_again(begun, done):
+def test_a_stopped_attempt_is_removed_and_made_again(begun, done):
     first = begun.plan()
     for write in first.sync.writes[:done]:
         begun.storage.create(write.path, write.data)
@@ -224,7 +224,7 @@ def test_an_attempt_that_stopped_is_taken_back_and_made_again(begun, done):
     assert 5 == len(entries(begun.metadata(), "record_index")[0])
 
 
-def test_what_an_attempt_said_of_files_that_never_came_to_be_is_gone(begun):
+def test_entries_of_a_stopped_attempt_are_removed(begun):
     begun.sync()
     ((file,), _) = begun.added.values()
     begun.storage.delete(f"p=a/{file.name}")
@@ -245,7 +245,7 @@ def test_what_an_attempt_said_of_files_that_never_came_to_be_is_gone(begun):
     }
 
 
-def test_column_stats_and_what_comes_from_them_go_where_a_range_is_not_told(begun, version):
+def test_column_stats_and_partition_stats_are_dropped_without_a_range(begun, version):
     (file,) = begun.added["p=a"]
     begun.added["p=a"] = [WithoutRange(file)]
     planned = begun.sync()
@@ -263,14 +263,14 @@ def test_column_stats_and_what_comes_from_them_go_where_a_range_is_not_told(begu
 
 
 class WithoutRange:
-    """A new file whose writer was not asked for the range of the column l."""
+    """A new file whose writer did not collect the range of the column l."""
 
     def __init__(self, file):
         self.name, self.rows, self.size, self.bloom = file.name, file.rows, file.size, file.bloom
         self.ranges = tuple(found for found in file.ranges if found.column != "l")
 
 
-def test_bloom_filters_go_where_a_new_file_has_none(version, tmp_path):
+def test_bloom_filters_are_dropped_where_a_new_file_has_none(version, tmp_path):
     begun = (
         ManualClustering(unpack(INDEXED / f"{version}.zip", tmp_path)).begin().write(bloom=False)
     )
@@ -282,7 +282,7 @@ def test_bloom_filters_go_where_a_new_file_has_none(version, tmp_path):
 
 
 @ONE
-def test_the_record_index_goes_where_too_many_rows_move(begun, monkeypatch):
+def test_the_record_index_is_dropped_where_too_many_rows_move(begun, monkeypatch):
     monkeypatch.setattr(sync_decisions, "MAX_RECORDS", 4)
     planned = begun.plan()
 
@@ -290,7 +290,7 @@ def test_the_record_index_goes_where_too_many_rows_move(begun, monkeypatch):
     assert {"record_index": "5 rows move, more than the 4 that are written"} == planned.drop_reasons
 
 
-def test_a_record_index_by_partition_goes(begun):
+def test_a_record_index_by_partition_is_dropped(begun):
     folder = begun.folder / ".hoodie/metadata/record_index"
     for path in list(folder.iterdir()):
         path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))
@@ -304,7 +304,7 @@ BUSY = ("commit.requested", "deltacommit.inflight", "compaction.inflight", "inde
 
 
 @pytest.mark.parametrize("pending", BUSY)
-def test_nothing_goes_while_another_write_is_pending(tmp_path, pending):
+def test_nothing_is_dropped_while_another_write_is_pending(tmp_path, pending):
     begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
     begun.storage.create(f"{begun.properties.timeline_folder}/20270101000000000.{pending}", b"")
     with pytest.raises(BusyError, match=f"bloom_filters must be dropped, but 20270101.*{pending}"):
@@ -315,7 +315,7 @@ def test_nothing_goes_while_another_write_is_pending(tmp_path, pending):
 
 
 @pytest.mark.parametrize("pending", ["compaction.requested", "clustering.requested"])
-def test_a_plan_that_waits_keeps_nothing_from_going(tmp_path, pending):
+def test_a_requested_plan_does_not_prevent_a_drop(tmp_path, pending):
     begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin().write(bloom=False)
     begun.storage.create(f"{begun.properties.timeline_folder}/20270101000000000.{pending}", b"")
 
@@ -330,7 +330,7 @@ def test_an_instant_that_is_not_pending_is_refused(begun):
 
 
 @ONE
-def test_a_table_without_metadata_table_is_told_nothing(begun):
+def test_a_table_without_a_metadata_table_needs_no_update(begun):
     text = (begun.folder / PROPERTIES).read_text()
     text = re.sub(r"(?m)^(hoodie.table.metadata.partitions)=.*$", r"\1=", text)
     (begun.folder / PROPERTIES).write_text(text)
@@ -340,7 +340,7 @@ def test_a_table_without_metadata_table_is_told_nothing(begun):
 
 
 @ONE
-def test_an_index_that_no_writer_builds_anew_is_refused(begun):
+def test_an_index_that_no_writer_rebuilds_is_refused(begun):
     text = (begun.folder / PROPERTIES).read_text()
     (begun.folder / PROPERTIES).write_text(text.replace("files,", "expr_index_e,files,"))
     with pytest.raises(UnsupportedError, match="has the expression index e, which would miss"):
@@ -381,7 +381,7 @@ def test_dropping_goes_on_from_the_backup_that_a_writer_left(begun):
 
 
 class Dying:
-    """A storage on which a process dies before its n-th change."""
+    """A storage whose process dies before its n-th change."""
 
     def __init__(self, storage, changes):
         self._storage, self._left = storage, changes
@@ -401,7 +401,7 @@ class Dying:
 
 
 @pytest.mark.parametrize("changes", range(6))
-def test_dropping_may_stop_anywhere_and_is_done_again(tmp_path, changes):
+def test_dropping_may_stop_anywhere_and_be_repeated(tmp_path, changes):
     begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path))
     live = begun.properties.metadata_partitions
     dying = Dying(begun.storage, changes)
@@ -426,7 +426,7 @@ def test_dropping_may_stop_anywhere_and_is_done_again(tmp_path, changes):
     "pending",
     ["commit.requested", "deltacommit.inflight", "indexing.requested", "clustering.inflight"],
 )
-def test_a_folder_that_a_pending_write_may_be_filling_is_no_leftover(tmp_path, pending):
+def test_a_folder_that_a_pending_write_may_fill_is_not_a_leftover(tmp_path, pending):
     begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path)).begin()
     (tmp_path / ".hoodie/metadata/record_index").rename(tmp_path / "record_index")
     properties = drop_partitions(begun.storage, begun.properties, ["record_index"])
@@ -440,7 +440,7 @@ def test_a_folder_that_a_pending_write_may_be_filling_is_no_leftover(tmp_path, p
 
 
 @ONE
-def test_what_is_listed_but_not_there_and_what_is_there_but_not_listed_is_missing(begun):
+def test_files_in_only_one_of_listing_and_storage_are_found(begun):
     begun.sync()
     begun.complete()
     ((file,), (other,)) = begun.added.values()
@@ -452,7 +452,7 @@ def test_what_is_listed_but_not_there_and_what_is_there_but_not_listed_is_missin
     )
 
 
-def test_how_every_column_is_kept_is_learned_from_the_index_alone(begun):
+def test_the_wrapper_of_every_column_is_learned_from_the_index(begun):
     columns = find_indexed_columns(begun.storage, begun.properties, begun.timeline)
     learned = learn_wrappers(begun.metadata(), columns)
 
@@ -470,7 +470,7 @@ def test_columns_whose_entries_are_spread_over_file_groups_are_all_learned(tmp_p
 
 
 @ONE
-def test_a_file_that_is_listed_with_another_size_is_missing(begun):
+def test_a_file_listed_with_another_size_is_found(begun):
     begun.sync()
     begun.complete()
     (file,) = begun.added["p=a"]
@@ -482,7 +482,7 @@ def test_a_file_that_is_listed_with_another_size_is_missing(begun):
     )
 
 
-def test_a_column_that_the_table_lost_is_asked_of_no_file(tmp_path):
+def test_a_dropped_column_is_not_required_in_files(tmp_path):
     begun = ManualClustering(unpack(INDEXED / "1.2.0.zip", tmp_path))
     path = tmp_path / ".hoodie/.index_defs/index.json"
     path.write_text(path.read_text().replace('"nul"', '"lost"'))
@@ -493,7 +493,7 @@ def test_a_column_that_the_table_lost_is_asked_of_no_file(tmp_path):
 
 
 @ONE
-def test_a_column_that_only_folders_say_is_asked_of_no_file(begun):
+def test_a_column_kept_only_in_folder_names_is_not_required_in_files(begun):
     text = (begun.folder / PROPERTIES).read_text()
     key = "hoodie.datasource.write.drop.partition.columns"
     (begun.folder / PROPERTIES).write_text(text.replace(f"{key}=false", f"{key}=true"))

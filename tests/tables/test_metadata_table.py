@@ -1,4 +1,4 @@
-"""The metadata tables that real Hudi wrote: what they list, and how a clean is told to them."""
+"""Read metadata tables of real Hudi and update them for a clean."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def archive_of(name):
 
 @functools.cache
 def unzipped(name):
-    """Path below the table -> bytes; of data files, which nobody opens, their number is right."""
+    """Return path -> bytes; data files, which are not opened, only have the right size."""
     with archive_of(name) as archive:
         files = {
             i.filename: bytes(i.file_size) if is_data(i.filename) else archive.read(i)
@@ -71,7 +71,7 @@ def unzipped(name):
 
 
 class Table(MemorySource):
-    """A zipped table as a source: nothing is unpacked; files can be added and taken away."""
+    """A zipped table as a byte source; files can be added and removed in memory."""
 
     def __init__(self, name):
         self.version = {**TABLES, **CASES}[name]
@@ -91,7 +91,7 @@ class Table(MemorySource):
         return open_metadata_table(self, version=self.version, data=data, live_partitions=live)
 
     def folders(self):
-        """Every partition's files without those of pending writes."""
+        """Return every partition's files without those of pending writes."""
         pending = [i.requested for i in self.data_timeline().instants if not i.is_completed]
         found = {}
         for path, data in self.files.items():
@@ -115,7 +115,7 @@ def listed(metadata):
 
 
 @ALL
-def test_the_listing_is_what_lies_in_the_folders(name):
+def test_the_listing_equals_the_folders(name):
     table = Table(name)
     listing = read_metadata_listing(table.metadata())
 
@@ -165,7 +165,7 @@ def test_a_changed_byte_in_an_hfile_of_hbase_is_noticed():
 
 
 class Clean:
-    """A clean that takes one file of every partition and all of the last one."""
+    """A clean that removes one file of every partition and all files of the last one."""
 
     def __init__(self, name):
         self.table = Table(name)
@@ -199,7 +199,7 @@ class Clean:
 
 
 @ALL
-def test_what_a_clean_removed_is_gone_once_the_clean_is_completed_and_not_before(name):
+def test_removed_files_are_unlisted_once_the_clean_completes(name):
     clean = Clean(name)
     sync = clean.plan()
 
@@ -212,7 +212,7 @@ def test_what_a_clean_removed_is_gone_once_the_clean_is_completed_and_not_before
 
 
 @ALL
-def test_a_second_attempt_takes_back_what_the_first_left_wherever_it_stopped(name):
+def test_a_second_attempt_removes_what_the_first_left(name):
     count = len(Clean(name).plan().writes)
     for done in range(count + 1):
         clean = Clean(name)
@@ -235,7 +235,7 @@ def test_a_second_attempt_takes_back_what_the_first_left_wherever_it_stopped(nam
 
 
 @ALL
-def test_a_second_attempt_at_more_takes_back_a_completed_one(name):
+def test_a_larger_second_attempt_removes_a_completed_one(name):
     clean = Clean(name)
     everything, clean.removed = clean.removed, {}
     folder, clean.folder = clean.folder, "no such partition"
@@ -264,7 +264,7 @@ INDEXED = [name for name in [*TABLES, *CASES] if _is_indexed(name)]
 
 
 @pytest.mark.parametrize("name", INDEXED)
-def test_column_stats_forget_the_removed_files_and_no_others(name):
+def test_column_stats_lose_the_entries_of_removed_files_only(name):
     clean = Clean(name)
     clean.removed[clean.folder] = [*clean.before[clean.folder]]
     before = read_index_keys(clean.table.metadata(clean.pending), "column_stats")
@@ -286,7 +286,7 @@ def test_column_stats_forget_the_removed_files_and_no_others(name):
     assert before - gone == after
 
 
-def test_keys_of_indexes_are_those_that_hudi_made():
+def test_index_keys_equal_those_of_hudi():
     hudis = read_index_keys(Table("v9_index").metadata(), "column_stats")
     definitions = json.loads(unzipped("v9_index")[".hoodie/.index_defs/index.json"])
     columns = definitions["indexDefinitions"]["column_stats"]["sourceFields"]
@@ -311,7 +311,7 @@ def test_keys_go_to_the_file_groups_where_hudi_put_them(version):
 
 
 @ALL
-def test_the_commit_counts_what_its_log_files_hold(name):
+def test_the_commit_counts_the_records_of_its_log_files(name):
     *_pending, completed = (writes := Clean(name).plan().writes)
     logs = {write.path: write.data for write in writes if ".log." in write.path}
     if name.endswith("0.15.0") or name.startswith("v6"):
@@ -402,7 +402,7 @@ def test_version_6_names_its_log_after_a_pending_compaction():
     assert clean.expected() == clean.after()
 
 
-def test_a_log_file_of_two_instants_cannot_be_taken_back():
+def test_a_log_file_of_two_instants_cannot_be_removed():
     clean = Clean("v6_cow_part")
     for write in clean.plan().writes:
         clean.table.files[write.path] = write.data
@@ -454,5 +454,5 @@ def test_a_damaged_file_is_an_error_with_its_path_or_as_if_cut_off(name):
                 except FormatError as problem:
                     assert path == problem.path  # noqa: PT017 - older slices are not read
             else:
-                listed(metadata)  # Hudi ignores a cut-off block too
+                listed(metadata)  # Hudi ignores a truncated block too
         table.files[path] = data

@@ -30,12 +30,12 @@ from reconciler.storage.api import StorageEntry
 from tests.timeline_payloads import decode_instant_file
 
 TABLES = Path(__file__).parent
-#: a payload is small; what takes longer than this has followed a length that lied
+#: seconds; a small payload takes longer only if a damaged length was followed
 SECONDS = 2.0
 
 
 def generic(suffix):
-    """The parser of an instant's file of which no module takes anything."""
+    """Return a parser for a timeline file that no product module reads."""
     instant = Instant.parse(f"20260101000000000.{suffix}")
     return lambda data, path: decode_instant_file(instant, data, path)
 
@@ -64,7 +64,7 @@ class Archive:
 
 
 def archived(table, read):
-    """A parser of one file of the archive as part of the whole."""
+    """Return a parser of one archive file together with the rest of the archive."""
 
     def parse(data, path):
         return list(read(Archive(files_of(table), path, data), path.rpartition("/")[0]))
@@ -84,7 +84,7 @@ def files_of(table):
         }
 
 
-#: table, how the file's path ends, parser
+#: table, end of the file's path, parser
 KINDS = {
     "properties": ("v9_cow_part", "hoodie.properties", TableProperties.parse),
     "cleaner plan": ("v8_mor_part", ".clean.requested", CleanerPlan.parse),
@@ -112,7 +112,7 @@ KINDS = {
 
 
 def the_file(table, ending):
-    """Path and bytes of the smallest file of a kind; of manifests the current one."""
+    """Return path and bytes of the smallest file of a kind, or of the current manifest."""
     found = {
         path: data
         for path, data in files_of(table).items()
@@ -126,7 +126,7 @@ def the_file(table, ending):
 
 
 def outcome(parse, data, path):
-    """The value or the error; anything else is the failure that these tests look for."""
+    """Return the value or the FormatError; any other error fails the test."""
     started = time.process_time()
     try:
         return parse(data, path)
@@ -144,14 +144,14 @@ def kind(request):
     return request.param, parse, path, data
 
 
-def test_no_cut_is_taken_for_the_whole(kind):
+def test_a_truncated_file_is_not_read_as_whole(kind):
     name, parse, path, data = kind
     lengths = {0, 1, 4, len(data) - 1, *range(0, len(data), max(1, len(data) // 60))}
     taken = [
         n for n in sorted(lengths) if not isinstance(outcome(parse, data[:n], path), Exception)
     ]
 
-    if name == "archive":  # as in Hudi, a last block cut off is a write that did not happen
+    if name == "archive":  # as in Hudi, a truncated last block is a write that did not happen
         whole = len(parse(data, path))
         assert all(len(parse(data[:n], path)) < whole for n in taken)
     else:

@@ -29,7 +29,7 @@ CLEAN_PLAN = (Action.CLEAN, State.REQUESTED)
 PLANS = {(Action.COMPACTION, State.REQUESTED), (Action.LOGCOMPACTION, State.REQUESTED)}
 REPLACES = {(Action.REPLACECOMMIT, State.REQUESTED), (Action.CLUSTERING, State.REQUESTED)}
 
-#: what Hudi never writes; schema commits are in a folder of their own
+#: kinds that Hudi never writes; schema commits have their own folder
 NEVER_A_FILE = {
     (Action.COMPACTION, State.COMPLETED),
     (Action.LOGCOMPACTION, State.COMPLETED),
@@ -41,7 +41,7 @@ NEVER_A_FILE = {
 
 @pytest.fixture(scope="module")
 def payloads(tmp_path_factory):
-    """(table, instant, name, bytes) of every file of every timeline."""
+    """Return (table, instant, name, bytes) of every file of every timeline."""
     folder = tmp_path_factory.mktemp("tables")
     found = []
     for name in NAMES:
@@ -55,7 +55,7 @@ def payloads(tmp_path_factory):
 
 
 def raw(data):
-    """What fastavro or json makes of the bytes, None of an empty file."""
+    """Decode bytes with fastavro or json alone; None for an empty file."""
     if not data:
         return None
     if data[:1] == b"{":
@@ -87,7 +87,7 @@ def test_every_file_decodes_to_what_is_in_it(payloads):
         assert raw(data) == decode_instant_file(instant, data, name), f"{table}/{name}"
 
 
-def test_every_kind_of_file_that_hudi_writes_is_among_them(payloads):
+def test_every_kind_of_file_that_hudi_writes_is_tested(payloads):
     found = {(i.action, i.state) for _, i, _, _ in payloads}
     every = {(action, state) for action in Action for state in State}
 
@@ -107,7 +107,7 @@ def test_cleaner_plans_are_written_back_as_hudi_wrote_them(payloads):
 
 
 def base_of(record):
-    """The table's place when the plan was made, from the first path in it."""
+    """Return the table's location when the plan was made, from its first path."""
     for partition, files in record["filePathsToBeDeletedPerPartition"].items():
         for file in files:
             folder = file["filePath"].rpartition("/")[0].removeprefix("file:")
@@ -116,7 +116,7 @@ def base_of(record):
 
 
 def without_null_map(record):
-    """Hudi leaves extraMetadata null or empty, which is the same."""
+    """Replace null extraMetadata by an empty map, which means the same."""
     return record | {"extraMetadata": record["extraMetadata"] or {}}
 
 
@@ -172,7 +172,7 @@ def test_clustering_plans_name_slices_and_overwrites_name_none(payloads):
     assert {True, False} == set(kinds)
 
 
-def test_commits_say_where_they_wrote_and_what_they_replaced(payloads):
+def test_commits_name_their_partitions_and_replaced_groups(payloads):
     for data, path in of_kind(payloads, {(action, State.COMPLETED) for action in COMMITS}):
         record = raw(data)
         found = CommitMetadata.parse(data, path)

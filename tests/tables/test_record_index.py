@@ -1,4 +1,4 @@
-"""Where keys are, as the record index of a table that real Hudi made says it."""
+"""Read key locations from the record index of a real table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def write(request, tmp_path):
     return ManualWrite(unpack(INDEXED / f"{request.param}.zip", tmp_path))
 
 
-def test_every_key_is_where_its_row_is_and_others_are_nowhere(write):
+def test_every_key_has_the_location_of_its_row_and_others_have_none(write):
     assert is_in(write) == read_indexed_places(write.folder, KEYS)
     assert {"k1", "k2", "k3", "k4", "k5"} == is_in(write).keys()
 
 
-def test_keys_that_move_come_and_go_do_so_once_their_write_is_completed(write):
+def test_changed_locations_count_once_their_write_completes(write):
     before = is_in(write)
     write.begin()
     for number, name in enumerate(write.before["p=a"]):
@@ -39,7 +39,7 @@ def test_keys_that_move_come_and_go_do_so_once_their_write_is_completed(write):
     assert ("p=c", "k2" in is_in(write)) == (is_in(write)["k1"][0], False)
 
 
-def test_an_index_by_partition_has_no_place_for_keys_of_all(write):
+def test_an_index_by_partition_is_not_used_for_all_keys(write):
     folder = write.folder / ".hoodie/metadata/record_index"
     for path in folder.glob(".record-index-*"):
         path.rename(folder / path.name.replace("record-index-", "record-index-p=a-"))

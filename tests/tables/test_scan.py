@@ -97,7 +97,7 @@ def names_of(slices, path):
 
 
 @pytest.mark.parametrize("name", WITH_VIEW)
-def test_the_slices_are_those_of_hudis_view(name, tmp_path):
+def test_the_slices_equal_those_of_hudis_view(name, tmp_path):
     expected = EXPECTED[name]
     storage = opened(name, tmp_path)
     snapshot = open_scan(storage, ReadRequest()).slices.to_pylist()

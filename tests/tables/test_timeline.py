@@ -1,4 +1,4 @@
-"""Timelines that real Hudi wrote, active and archived, as Hudi itself answered for them."""
+"""Compare active and archived timelines of real tables with Hudi's own answers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tests.trees import unpack
 
 TABLES = Path(__file__).parent
 ANSWERED = sorted(path.name.removesuffix(".expected.json") for path in TABLES.glob("*.json"))
-#: a zip keeps the even second before
+#: a zip stores times rounded down to even seconds
 ZIPPED_SECONDS = 2
 
 
 @pytest.fixture(scope="module", params=ANSWERED)
 def table(request, tmp_path_factory):
-    """A table and what Hudi says of it."""
+    """A table and Hudi's answers about it."""
     name, folder = request.param, tmp_path_factory.mktemp("tables")
     unpack(TABLES / f"{name}.zip", folder, hollow=True)
     said = json.loads((TABLES / f"{name}.expected.json").read_text())
@@ -41,7 +41,7 @@ def table(request, tmp_path_factory):
 
 
 def completed(rows, actions=tuple(Action)):
-    """Completion times as Hudi says, by requested time and action."""
+    """Return Hudi's completion times by requested time and action."""
     return {(r[0], r[1]): r[3] for r in rows or () if r[2] == "COMPLETED" and r[1] in actions}
 
 
@@ -49,7 +49,7 @@ def moment(time):
     return datetime.strptime(f"{time}000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
 
 
-def test_every_active_instant_is_as_far_as_hudi_says(table):
+def test_every_active_instant_has_the_state_that_hudi_reports(table):
     storage, said = table
     timeline = load_timeline(storage, load_properties(storage))
 
@@ -77,7 +77,7 @@ def test_completion_times_are_those_of_hudi(table):
             assert 0 <= late.total_seconds() < ZIPPED_SECONDS
 
 
-def test_the_archive_holds_what_hudi_finds_in_it(table):
+def test_the_archive_holds_the_instants_that_hudi_finds(table):
     storage, said = table
     properties = load_properties(storage)
     hudi = completed(said["timeline"].get("archived"))
@@ -100,7 +100,7 @@ def test_one_archived_completion_is_found_without_the_others(table):
     assert ({time: hudi[time] for time in wanted} if properties.layout == 2 else {}) == found
 
 
-def test_properties_say_what_hudi_says_and_print_as_they_were_read(table):
+def test_properties_equal_hudis_and_print_as_they_were_read(table):
     storage, said = table
     data = storage.read(".hoodie/hoodie.properties")
     properties = load_properties(storage)
