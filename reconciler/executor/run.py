@@ -159,8 +159,8 @@ class _ApplyRun:
         try:
             self.journal.finished(plan, result)
         except ReconcilerError as error:
-            said = f"{result.error}; " if result.error else ""
-            unknown = f"{said}what was done is not in the audit record: {error}"
+            earlier = f"{result.error}; " if result.error else ""
+            unknown = f"{earlier}what was done is not in the audit record: {error}"
             return replace(result, error=unknown, code=1, unchanged=False)
         return result
 

@@ -181,16 +181,16 @@ def make_fresh_plan(
     now = context.get_policy_time()
     observed_ms = context.clock.now_ms()
     state = observe(storage, spec, observed_ms=observed_ms, check_process=context.process.is_alive)
-    planned, asked = state, spec
+    planned_state, planned_spec = state, spec
     if spec.queries and not clustered:
         from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
         from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
 
-        planned = add_forecast_input(storage, spec, state, choose_samples, only_max_scan=True)
+        planned_state = add_forecast_input(storage, spec, state, choose_samples, only_max_scan=True)
     if clustered:
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
-        planned, asked = replace(state, replaced=left), replace(spec, clustering=None)
-    fresh = FreshPlan(state=state, plan=plan_table(asked, planned, now))
+        planned_state, planned_spec = replace(state, replaced=left), replace(spec, clustering=None)
+    fresh = FreshPlan(state=state, plan=plan_table(planned_spec, planned_state, now))
     check_refusals(fresh, spec, load_properties(storage), now, reviewed)
     return fresh
 

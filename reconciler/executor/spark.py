@@ -47,7 +47,7 @@ class SparkFileDeleter:
         task = _DeletionTask(ref, done, speculates=self._speculates())
         described = f"reconciler: delete {files} files of {ref.location}"
         with (
-            run_job_group(self._context, described, lambda said: redact_secrets(said, ref.secrets)),
+            run_job_group(self._context, described, lambda text: redact_secrets(text, ref.secrets)),
             report_progress(done, progress),
         ):
             outcomes: list[DeletionOutcome] = (
@@ -56,8 +56,8 @@ class SparkFileDeleter:
         return outcomes
 
     def _speculates(self) -> bool:
-        said: str = self._context.getConf().get("spark.speculation", "false")
-        return said.lower() == "true"
+        setting: str = self._context.getConf().get("spark.speculation", "false")
+        return setting.lower() == "true"
 
 
 class _DeletionTask:

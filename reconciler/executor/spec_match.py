@@ -46,8 +46,8 @@ def explain_mismatch(
         )
     if digests[table.name] != table.spec_digest:
         changed = list(_list_changes(table.spec, spec.document))
-        said = f" ({_format_few(changed)})" if changed else ""
-        return f"the spec of {table.name} is no longer the reviewed one{said}; plan again"
+        detail = f" ({_format_few(changed)})" if changed else ""
+        return f"the spec of {table.name} is no longer the reviewed one{detail}; plan again"
     return None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import reconciler
 from reconciler.errors import FormatError, NotFoundError, ReconcilerError, StorageError
-from reconciler.executor.cluster.damaged_input import find_damaged_input
+from reconciler.executor.cluster.execution import find_damaged_input
 from reconciler.plans.groups import group_of_slices
 from tests.crash.clustering_drill import list_leftovers, make_clustering_drill
 from tests.crash.drill import NOW

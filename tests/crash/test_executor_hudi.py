@@ -48,9 +48,9 @@ class StandIn:
         table, work = self.held
         table.publisher.begin(instant, work.action, b"")
         rewrite = make_rewrite(
-            work.ground, table.spec, ClusteringLayout(), instant=instant, attempt="x"
+            work.facts, table.spec, ClusteringLayout(), instant=instant, attempt="x"
         )
-        groups = make_groups(work.ground, work.groups, work.state)
+        groups = make_groups(work.facts, work.groups, work.state)
         rewriter = LocalRewriter(open_storage)
         results = rewriter.rewrite(ref, rewrite, groups, progress=lambda _: None)
         if self.fails:

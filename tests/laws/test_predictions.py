@@ -126,10 +126,10 @@ def test_predicted_files_equal_the_rewrite_if_all_row_groups_are_sampled(
 def rewrite_table(storage, spec, state, plan, path):
     """Return the files that the plan's clustering writes."""
     (step,) = plan.steps
-    ground = read_table_facts(storage, state)
+    facts = read_table_facts(storage, state)
     layout = ClusteringLayout(columns=step.columns, curve=step.curve, mapping=step.mapping)
-    work = make_rewrite(ground, spec, layout, instant="20300101000000000", attempt="a")
-    groups = make_groups(ground, step.groups, state)
+    work = make_rewrite(facts, spec, layout, instant="20300101000000000", attempt="a")
+    groups = make_groups(facts, step.groups, state)
     made = LocalRewriter(lambda _: storage).rewrite(
         storage.ref, work, groups, progress=lambda _: None
     )

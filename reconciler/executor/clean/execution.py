@@ -177,12 +177,12 @@ def _delete_files(session: ApplySession, work: CleanWork) -> list[DeletionOutcom
                 progress=advance,
             )
         except Exception as error:
-            said = str(error).strip().partition("\n")[0]
+            reason = str(error).strip().partition("\n")[0]
             if not isinstance(error, ReconcilerError):  # ours are sentences
-                said = f"{type(error).__name__}: {said}"
+                reason = f"{type(error).__name__}: {reason}"
             raise PartialError(
-                f"deleting the files of clean {work.instant} stopped half way ({said}); run apply "
-                "again to finish it"
+                f"deleting the files of clean {work.instant} stopped half way ({reason}); run "
+                "apply again to finish it"
             ) from error
     reported = sum(done.deleted + len(done.gone) + len(done.failed) for done in outcomes)
     if reported != len(work.files):

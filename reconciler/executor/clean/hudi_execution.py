@@ -90,8 +90,11 @@ def execute_clean_by_hudi(
         )
     after = {path: list_names(session.storage, path) for path in planned}
     outcome = _summarize(work, before, after)
-    told = {path: set(found.deleted) for path, found in done.partitions.items()}
-    notes = [*_describe_unplanned(planned, told, before, after), *describe_changed_indexes(session)]
+    reported = {path: set(found.deleted) for path, found in done.partitions.items()}
+    notes = [
+        *_describe_unplanned(planned, reported, before, after),
+        *describe_changed_indexes(session),
+    ]
     return add_differences(check_listing(session, work, outcome), notes)
 
 
@@ -176,8 +179,8 @@ def _describe_unplanned(
         more = sorted(gone - set(planned.get(path, ())) - {PLACEHOLDER})
         if more:
             named = ", ".join(more[:_NAMED])
-            said = (
+            text = (
                 f"Hudi removed {len(more)} files of partition {path!r} that no plan names: {named}"
             )
-            found.append(Note(_RULE, said))
+            found.append(Note(_RULE, text))
     return found

@@ -183,9 +183,11 @@ def _find_remaining_work(
     )
     staying = make_keys(withheld)
     if reviewed is not None:
-        told = is_in(make_keys(files), make_keys(reviewed.files))
-        staying = pa.concat_arrays([staying, pc.filter(make_keys(files), to_boolean_array(~told))])
-        files = take_files(files, told)
+        is_named = is_in(make_keys(files), make_keys(reviewed.files))
+        staying = pa.concat_arrays(
+            [staying, pc.filter(make_keys(files), to_boolean_array(~is_named))]
+        )
+        files = take_files(files, is_named)
         withheld = withheld.filter(is_in(make_keys(withheld), make_keys(reviewed.files)))
         partitions = tuple(path for path in partitions if path in reviewed.delete_partitions)
     there = state.metafile_partitions.union(state.partitions)
@@ -243,8 +245,8 @@ def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | N
     Hudi's archiver takes the boundary from there, not from the completed file.
     """
     request = _read_request(session, clean)
-    said = clean.earliest_instant_to_retain
-    if earliest is None or (said is not None and said <= earliest):
+    claimed = clean.earliest_instant_to_retain
+    if earliest is None or (claimed is not None and claimed <= earliest):
         return request
     with session.hold_lock():
         timeline = session.reload_timeline()
@@ -272,8 +274,8 @@ def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) 
         timeline = session.reload_timeline()
         if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
             raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
-        begun = timeline.find_file(clean.instant, Action.CLEAN, State.INFLIGHT) is not None
-        if begun and clean.state == State.REQUESTED:
+        is_begun = timeline.find_file(clean.instant, Action.CLEAN, State.INFLIGHT) is not None
+        if is_begun and clean.state == State.REQUESTED:
             raise BusyError(f"clean {clean.instant} was begun by another writer meanwhile")
         session.lock.confirm()
         session.publisher.withdraw(clean.instant, Action.CLEAN)

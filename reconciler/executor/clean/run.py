@@ -215,8 +215,8 @@ def _write_request(
 def _withdraw(session: ApplySession, instant: str) -> None:
     """Withdraw our requested clean, unless another writer has begun to execute it."""
     timeline = session.reload_timeline()
-    begun = timeline.find_file(instant, Action.CLEAN, State.INFLIGHT) is not None
-    if begun or find_completion(timeline, instant, Action.CLEAN) is not None:
+    is_begun = timeline.find_file(instant, Action.CLEAN, State.INFLIGHT) is not None
+    if is_begun or find_completion(timeline, instant, Action.CLEAN) is not None:
         raise BusyError(
             f"another writer executes our clean {instant} although a savepoint made meanwhile may "
             "protect files of it; look at the savepoint and plan again"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
-from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError, UnsupportedError
-from reconciler.executor.cluster.damaged_input import find_damaged_input
+from reconciler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    FormatError,
+    ReconcilerError,
+    UnsupportedError,
+)
 from reconciler.executor.cluster.publish import (
     abandon_clustering,
     group_new_files,
@@ -24,12 +30,17 @@ from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.planners.reasons import pluralize
+from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import Note
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
 from reconciler.transaction.footprints import find_unexcluded_write
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
+from reconciler.transaction.paths import resolve_path
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Completion, Ended, RequestedChange
+
+#: how Spark quotes an error of a worker: its class, then its text, the path first
+_QUOTED: Final = f"{FormatError.__name__}: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,9 +117,9 @@ class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups
 
 def _rewrite(session: ApplySession, work: ClusterWork) -> list[RewrittenGroup]:
     """Have the workers rewrite the groups, and verify what they report."""
-    groups = make_groups(work.ground, work.groups, work.state)
+    groups = make_groups(work.facts, work.groups, work.state)
     rewrite = make_rewrite(
-        work.ground, session.spec, work.layout, instant=work.instant, attempt=work.attempt
+        work.facts, session.spec, work.layout, instant=work.instant, attempt=work.attempt
     )
     rewriter = require_rewriter(session)
     with session.phase("rewrite", sum(group.bytes for group in groups)) as advance:
@@ -148,8 +159,8 @@ def check_listing(
             session.storage, load_properties(session.storage), timeline, added
         )
     except ReconcilerError as error:  # it is completed in any case
-        said = f"the clustering is completed; its metadata table could not be compared: {error}"
-        return replace(outcome, warnings=(*outcome.warnings, Note("metadataListing", said)))
+        text = f"the clustering is completed; its metadata table could not be compared: {error}"
+        return replace(outcome, warnings=(*outcome.warnings, Note("metadataListing", text)))
     notes = tuple(
         Note(
             "metadataListing",
@@ -184,3 +195,27 @@ def require_rewriter(session: ApplySession) -> Rewriter:
             "installed"
         )
     return rewriter
+
+
+def find_damaged_input(work: ClusterWork, error: BaseException) -> str | None:
+    """Return what is damaged of the files that a clustering reads; None for any other error.
+
+    Only what our own reading of such a file says counts as damage. A store that fails, a file that
+    is gone, or one that was damaged elsewhere may concern other steps too.
+    """
+    if isinstance(error, FormatError):
+        return str(error) if error.path in set(_list_inputs(work)) else None
+    if not isinstance(error, ReconcilerError):
+        return None
+    quoted = str(error).partition(_QUOTED)[2]
+    return quoted if any(quoted.startswith(f"{path}: ") for path in _list_inputs(work)) else None
+
+
+def _list_inputs(work: ClusterWork) -> Iterator[str]:
+    """Yield the paths of base and log files below the table."""
+    groups = work.groups
+    partitions, of = groups.partition.to_pylist(), group_of_slices(groups).tolist()
+    slices = zip(groups.base.to_pylist(), groups.logs.to_pylist(), of, strict=True)
+    for base, logs, group in slices:
+        for name in (*([] if base is None else [base]), *logs):
+            yield resolve_path(partitions[group], name)

@@ -139,8 +139,8 @@ class _Reasons:
         return found
 
     def first(self, start: int, end: int) -> str:
-        said = self.noted or {}
-        return next(said[at] for at in range(start, end) if at in said)
+        noted = self.noted or {}
+        return next(noted[at] for at in range(start, end) if at in noted)
 
 
 def _note_pending(
@@ -208,19 +208,19 @@ def _note_cut_logs(
     if not cut:
         return
     folders = reviewed.partition.take(to_integer_array(group_of_slices(reviewed))).to_pylist()
-    said = [
+    reasons = [
         next((cut[folder, name] for name in names if (folder, name) in cut), None)
         for folder, names in zip(folders, reviewed.logs.to_pylist(), strict=True)
     ]
-    because.note(np.array([one is not None for one in said], np.bool_), said.__getitem__)
+    because.note(np.array([one is not None for one in reasons], np.bool_), reasons.__getitem__)
 
 
 def _note_lost_files(
     because: _Reasons, reviewed: Rewrites, lost: Mapping[tuple[str, str], str]
 ) -> None:
     if lost:
-        said = [lost.get(pair) for pair in _split_keys(slice_paths(reviewed))]
-        because.note(np.array([one is not None for one in said], np.bool_), said.__getitem__)
+        reasons = [lost.get(pair) for pair in _split_keys(slice_paths(reviewed))]
+        because.note(np.array([one is not None for one in reasons], np.bool_), reasons.__getitem__)
 
 
 def _find_replacing_instants(reviewed: Rewrites, state: TableState) -> list[str | None]:

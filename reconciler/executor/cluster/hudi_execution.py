@@ -44,10 +44,10 @@ _NAMED: Final = 5
 _REMEDY: Final = "roll the replacecommit back with Hudi before anything is cleaned"
 
 
-def check_layout(layout: ClusteringLayout, ground: TableFacts) -> None:
+def check_layout(layout: ClusteringLayout, facts: TableFacts) -> None:
     """Raise UnsupportedError for a layout that Hudi cannot make of this table's columns."""
     find_strategy(layout)
-    columns = ground.schema.columns
+    columns = facts.schema.columns
     check_columns(layout, {field.name: field.type for field in columns})
 
 
@@ -64,9 +64,9 @@ def execute_clustering_by_hudi(
     Raises ReconcilerError when Hudi does not complete it.
     """
     rewrite = make_rewrite(
-        work.ground, session.spec, work.layout, instant=work.instant, attempt=work.attempt
+        work.facts, session.spec, work.layout, instant=work.instant, attempt=work.attempt
     )
-    groups = make_groups(work.ground, work.groups, work.state)
+    groups = make_groups(work.facts, work.groups, work.state)
     try:
         before = hudi.tally_groups(session.storage.ref, rewrite, groups)
         _execute(session, hudi, work, groups)
@@ -79,14 +79,14 @@ def execute_clustering_by_hudi(
         outcome = remove_strays(session, work, _adopt_completed(session, work))
         try:
             after = _make_new_groups(session, work, groups)
-            told = hudi.tally_groups(session.storage.ref, rewrite, after)
+            written = hudi.tally_groups(session.storage.ref, rewrite, after)
             notes = [
                 *_describe_unplanned(session, work),
-                *_describe_unequal(groups, before, after, told),
+                *_describe_unequal(groups, before, after, written),
             ]
         except ReconcilerError as error:
-            said = f"Hudi has completed the clustering, and it could not be checked: {error}"
-            return add_differences(outcome, [Note(_RULE, said)])
+            text = f"Hudi has completed the clustering, and it could not be checked: {error}"
+            return add_differences(outcome, [Note(_RULE, text)])
     return replace(
         add_differences(outcome, [*notes, *describe_changed_indexes(session)]),
         warnings=(*outcome.warnings, *_describe_too_large(session, after)),
@@ -124,10 +124,10 @@ def _execute(
     outputs = max(group.outputs for group in groups)
     concurrency = session.spec.concurrency
     options = add_conflict_check(
-        make_hudi_options(session, hudi, schema=work.ground.avro),
+        make_hudi_options(session, hudi, schema=work.facts.avro),
         concurrency.lock if concurrency else None,
     ) | make_clustering_options(
-        work.layout, target=_get_target(session), outputs=outputs, codec=work.ground.form.codec
+        work.layout, target=_get_target(session), outputs=outputs, codec=work.facts.form.codec
     )
     with session.phase("rewrite", sum(group.bytes for group in groups)) as advance:
         hudi.cluster(session.storage.ref, work.instant, options, outputs=outputs)
@@ -154,14 +154,14 @@ def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
     ``adopt_completed`` finds what it did not replace.
     """
     data, path = _read_completed(session, work)
-    said = CommitMetadata.parse(data, path, replaces=True).replaced
+    replaced = CommitMetadata.parse(data, path, replaces=True).replaced
     planned: dict[str, set[str]] = {}
     of = work.groups.partition.to_pylist()
     ids, starts = work.groups.file_id.to_pylist(), work.groups.starts.tolist()
     for number, partition in enumerate(of):
         planned.setdefault(partition, set()).update(ids[starts[number] : starts[number + 1]])
     notes = []
-    for partition, found in sorted(said.items()):
+    for partition, found in sorted(replaced.items()):
         if more := sorted(set(found) - planned.get(partition, set())):
             notes.append(
                 Note(

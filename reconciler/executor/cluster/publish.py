@@ -72,10 +72,10 @@ def settle_clustering(
     claims = make_claims(work.groups, work.state, session.spec)
     if should_wait(claims, found):
         return None
-    hit = find_conflicts(claims, found)
-    hit |= _find_unlocked_conflicts(session, work, timeline)
-    kept = [number for number in range(len(results)) if number not in hit]
-    left = (*work.left, *_make_left_groups(work, hit))
+    conflicts = find_conflicts(claims, found)
+    conflicts |= _find_unlocked_conflicts(session, work, timeline)
+    kept = [number for number in range(len(results)) if number not in conflicts]
+    left = (*work.left, *_make_left_groups(work, conflicts))
     _remove_dropped_files(session, work, results, kept)
     if not kept:
         withdraw_instant(session, work.instant, work.action)
@@ -329,11 +329,11 @@ def _group_by_partition(
     return added
 
 
-def _make_left_groups(work: ClusterWork, hit: dict[int, str]) -> list[LeftGroup]:
+def _make_left_groups(work: ClusterWork, conflicts: dict[int, str]) -> list[LeftGroup]:
     starts, partitions = work.groups.starts.tolist(), work.groups.partition.to_pylist()
     return [
-        LeftGroup(partition=partitions[n], slices=starts[n + 1] - starts[n], because=hit[n])
-        for n in sorted(hit)
+        LeftGroup(partition=partitions[n], slices=starts[n + 1] - starts[n], because=conflicts[n])
+        for n in sorted(conflicts)
     ]
 
 

@@ -158,10 +158,10 @@ class _MeasuredSlices:
     @classmethod
     def from_table(cls, work: ClusterWork) -> Self:
         """Return the slices that a read of the table touched when the groups were chosen."""
-        scan, slices = work.ground.scan, work.ground.scan.slices
+        scan, slices = work.facts.scan, work.facts.scan.slices
         paths = scan.partitions.column(PATH).to_pylist()
         bases, logs = slices.column("base").to_pylist(), slices.column("logs").to_pylist()
-        groups = make_groups(work.ground, work.groups, work.state)
+        groups = make_groups(work.facts, work.groups, work.state)
         of = {
             _make_slice_key(one.base, one.logs): group.number
             for group in groups
@@ -206,17 +206,17 @@ def _find_reads(
     session: ApplySession, work: ClusterWork, slices: _MeasuredSlices, wheres: Sequence[str]
 ) -> NDArray[np.bool_]:
     """Return queries by slices, True where nothing is known."""
-    told = np.flatnonzero(slices.is_examined)
+    examined = np.flatnonzero(slices.is_examined)
     found = np.ones((len(wheres), len(slices.base)), np.bool_)
-    bases = [str(slices.base[row]) for row in told.tolist()]
+    bases = [str(slices.base[row]) for row in examined.tolist()]
     files = make_keys(
-        [slices.partition[row] for row in told.tolist()],
+        [slices.partition[row] for row in examined.tolist()],
         [path.rpartition("/")[2] for path in bases],
-        slices.size[told],
+        slices.size[examined],
     )
     known = work.state.index_state.index if work.state.index_state is not None else None
     zone = session.spec.timezone or "UTC"
-    found[:, told] = find_reached_files(
-        session.storage, work.ground.scan, files, wheres, zone=zone, known=known
+    found[:, examined] = find_reached_files(
+        session.storage, work.facts.scan, files, wheres, zone=zone, known=known
     )
     return found

@@ -93,13 +93,13 @@ def _resume_clustering(session: ApplySession, pending: PendingClustering) -> Ste
     fresh = session.make_fresh_plan()
     check_no_foreign_writes(session, fresh, own=pending.instant)
     state = fresh.state
-    ground = read_table_facts(session.storage, state)
+    facts = read_table_facts(session.storage, state)
     planned = build_resumed_rewrites(pending.plan, state, f"of clustering {pending.instant}")
     chosen = select_groups(
         planned,
         state,
         ours=pending.instant,
-        refusal=ground.merge_refusal,
+        refusal=facts.merge_refusal,
         cut=find_cut_logs(session.storage, session.properties, state, planned),
         lost=explain_lost_files(session.storage, session.properties, state, planned),
     )
@@ -112,7 +112,7 @@ def _resume_clustering(session: ApplySession, pending: PendingClustering) -> Ste
             how="undone",
             rewritten=ClusterOutcome(left=chosen.left, gone=chosen.gone),
         )
-    work = _make_work(session, pending, chosen, state, ground)
+    work = _make_work(session, pending, chosen, state, facts)
     change = _ResumedClustering(session=session, is_begun=pending.state == State.INFLIGHT)
     return replace(finish_change(change, work), kind="resume")
 
@@ -180,13 +180,13 @@ def _make_work(
     pending: PendingClustering,
     chosen: GroupSelection,
     state: TableState,
-    ground: TableFacts,
+    facts: TableFacts,
 ) -> ClusterWork:
     return ClusterWork(
         instant=pending.instant,
         groups=chosen.groups,
         layout=_read_layout(session, pending),
-        ground=ground,
+        facts=facts,
         state=state,
         extra=pending.extra,
         known=collect_completed_writes(state.timeline),

@@ -25,35 +25,33 @@ from reconciler.state.model import TableState
 
 
 def make_rewrite(
-    ground: TableFacts, spec: TableSpec, layout: ClusteringLayout, *, instant: str, attempt: str
+    facts: TableFacts, spec: TableSpec, layout: ClusteringLayout, *, instant: str, attempt: str
 ) -> RewriteJob:
     """Return what all groups of a clustering have in common.
 
     ``attempt``: a text that no other attempt at the instant has.
     """
-    schema = ground.schema.columns
-    held = tuple(name for name in schema.names if name in ground.scan.table_schema.names)
+    schema = facts.schema.columns
+    stored = tuple(name for name in schema.names if name in facts.scan.table_schema.names)
     return RewriteJob(
         instant=instant,
         seed=make_seed(instant, attempt),
         reading=SliceReadOptions(
-            rules=ground.scan.rules,
-            schema=ground.scan.table_schema,
-            committed=ground.scan.committed,
-            columns=held,
+            rules=facts.scan.rules,
+            schema=facts.scan.table_schema,
+            committed=facts.scan.committed,
+            columns=stored,
         ),
-        schema=ground.schema,
-        form=ground.form,
-        ordering=_make_ordering(ground, spec, layout),
+        schema=facts.schema,
+        form=facts.form,
+        ordering=_make_ordering(facts, spec, layout),
         target=(spec.files or FileSizes()).target,
-        range_columns=ground.indexed_columns,
-        key_fields=ground.key_fields,
+        range_columns=facts.indexed_columns,
+        key_fields=facts.key_fields,
     )
 
 
-def make_groups(
-    ground: TableFacts, groups: Rewrites, state: TableState
-) -> tuple[RewriteGroup, ...]:
+def make_groups(facts: TableFacts, groups: Rewrites, state: TableState) -> tuple[RewriteGroup, ...]:
     """Return the groups as workers take them; every file is in ``state``.
 
     Raises ReconcilerError for a group without output files: its rows would be lost.
@@ -73,16 +71,16 @@ def make_groups(
             slices=tuple(slices[start:end]),
             outputs=int(groups.outputs[number]),
             bytes=int(groups.bytes[number]),
-            values=_get_partition_values(ground, partitions[number]),
+            values=_get_partition_values(facts, partitions[number]),
         )
         for number, (start, end) in enumerate(pairwise(starts))
     )
 
 
-def _make_ordering(ground: TableFacts, spec: TableSpec, layout: ClusteringLayout) -> RowOrdering:
-    names = ground.schema.columns.names
+def _make_ordering(facts: TableFacts, spec: TableSpec, layout: ClusteringLayout) -> RowOrdering:
+    names = facts.schema.columns.names
     absent = [name for name in layout.columns if name not in names]
-    if absent and not set(absent) <= set(ground.dropped_columns):
+    if absent and not set(absent) <= set(facts.dropped_columns):
         raise UnsupportedError(
             f"table {spec.name} has no column {absent[0]!r} to be clustered by; its columns are "
             f"{', '.join(names)}"
@@ -123,12 +121,12 @@ def _make_slices(groups: Rewrites, state: TableState) -> list[SliceFiles]:
     ]
 
 
-def _get_partition_values(ground: TableFacts, partition: str) -> Mapping[str, Any]:
+def _get_partition_values(facts: TableFacts, partition: str) -> Mapping[str, Any]:
     """Return the column values that only the folder of a partition holds."""
-    if not ground.dropped_columns:
+    if not facts.dropped_columns:
         return {}
-    row = ground.scan.partitions.column(PATH).index(partition).as_py()
+    row = facts.scan.partitions.column(PATH).index(partition).as_py()
     if row < 0:
         return {}
-    values = ground.scan.get_partition_values(row)
-    return {name: values[name].as_py() for name in ground.dropped_columns if name in values}
+    values = facts.scan.get_partition_values(row)
+    return {name: values[name].as_py() for name in facts.dropped_columns if name in values}

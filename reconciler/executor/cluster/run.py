@@ -56,7 +56,7 @@ class _Decision:
     fresh: FreshPlan
     chosen: GroupSelection
     layout: ClusteringLayout
-    ground: TableFacts
+    facts: TableFacts
     passes: Mapping[str, str]
 
 
@@ -125,13 +125,13 @@ class _ClusterStepByHudi(_ClusterStep):
 
 
 def _decide(session: ApplySession, step: ClusterStep, fresh: FreshPlan) -> _Decision:
-    ground = read_table_facts(session.storage, fresh.state)
+    facts = read_table_facts(session.storage, fresh.state)
     properties = load_properties(session.storage)
     chosen = select_groups(
         step.groups,
         fresh.state,
         done=_find_earlier_clusterings(session, fresh),
-        refusal=ground.merge_refusal,
+        refusal=facts.merge_refusal,
         cut=find_cut_logs(session.storage, properties, fresh.state, step.groups),
         lost=explain_lost_files(session.storage, properties, fresh.state, step.groups),
     )
@@ -144,12 +144,12 @@ def _decide(session: ApplySession, step: ClusterStep, fresh: FreshPlan) -> _Deci
         )
     layout = ClusteringLayout(columns=step.columns, curve=step.curve, mapping=step.mapping)
     if session.context.hudi is not None:
-        check_layout(layout, ground)
+        check_layout(layout, facts)
     return _Decision(
         fresh=fresh,
         chosen=chosen,
         layout=layout,
-        ground=ground,
+        facts=facts,
         passes=build_pass_metadata(session.spec, fresh.state, chosen.groups),
     )
 
@@ -161,14 +161,15 @@ def _find_earlier_clusterings(session: ApplySession, fresh: FreshPlan) -> frozen
     return frozenset(one.instant for one in past if one.extra.get(PLAN_DIGEST) == session.digest)
 
 
-def drop_groups(chosen: GroupSelection, hit: dict[int, str]) -> GroupSelection:
-    """The groups without those that were hit, which are left with the reason."""
+def drop_groups(chosen: GroupSelection, conflicts: dict[int, str]) -> GroupSelection:
+    """Drop the groups with conflicts, which are left with the reason; ``conflicts``: by number."""
     groups = chosen.groups
     partitions, sizes = groups.partition.to_pylist(), np.diff(groups.starts).tolist()
     left = (
-        LeftGroup(partition=partitions[n], slices=sizes[n], because=hit[n]) for n in sorted(hit)
+        LeftGroup(partition=partitions[n], slices=sizes[n], because=conflicts[n])
+        for n in sorted(conflicts)
     )
-    rows = np.array([n for n in range(len(groups)) if n not in hit], np.int64)
+    rows = np.array([n for n in range(len(groups)) if n not in conflicts], np.int64)
     return replace(chosen, groups=take_groups(groups, rows), left=(*chosen.left, *left))
 
 
@@ -202,7 +203,7 @@ def _write_request(
         instant=instant,
         groups=chosen.groups,
         layout=decision.layout,
-        ground=decision.ground,
+        facts=decision.facts,
         state=state,
         extra=extra,
         known=collect_completed_writes(state.timeline),

@@ -67,7 +67,7 @@ class ClusterWork:
     instant: str
     groups: Rewrites
     layout: ClusteringLayout
-    ground: TableFacts
+    facts: TableFacts
     state: TableState
     extra: Mapping[str, str]
     known: CompletedWrites
@@ -193,7 +193,7 @@ def make_completed_commit(
         operation="CLUSTER",
         stats_by_partition=written,
         replaced=replaced,
-        extra={**work.make_extra(numbers_kept), SCHEMA: work.ground.avro},
+        extra={**work.make_extra(numbers_kept), SCHEMA: work.facts.avro},
     )
 
 

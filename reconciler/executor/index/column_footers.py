@@ -39,7 +39,7 @@ class FooterStatistics:
         self.columns: dict[str, Any] = {}
         self.count = self.unread = 0
         self.problems: list[str] = []
-        self._table = session
+        self._session = session
         self._index: FileIndex | None = None
 
     def read_statistics(self, state: TableState) -> FileIndex:
@@ -69,15 +69,15 @@ class FooterStatistics:
         known = state.index_state
         assert known is not None, "a spec with an index block has one"
         names = state.partition_fields
-        asked = IndexRequest(
+        request = IndexRequest(
             columns=tuple(self.columns),
             schema=known.schema,
             supplied=frozenset(c for c in self.columns if c.split(".")[0] in names),
         )
-        tools = self._table.context
-        builder = tools.builder or ThreadedIndexBuilder(tools.open_storage)
-        with self._table.phase("index", len(files)) as advance:
-            built = builder.build(self._table.storage.ref, asked, files, progress=advance)
+        context = self._session.context
+        builder = context.builder or ThreadedIndexBuilder(context.open_storage)
+        with self._session.phase("index", len(files)) as advance:
+            built = builder.build(self._session.storage.ref, request, files, progress=advance)
         self.count += len(files)
         self.unread += built.unread_count
         self.problems += built.problems

@@ -60,7 +60,7 @@ def _make_column_ranges(
     if stats is None:
         return [_make_unknown_range(column, keeping, count) for count in rows]
     end = start + len(rows)
-    told = zip(
+    statistics = zip(
         _to_plain_values(stats.least.slice(start, len(rows))),
         _to_plain_values(stats.greatest.slice(start, len(rows))),
         stats.nulls[start:end].tolist(),
@@ -70,7 +70,7 @@ def _make_column_ranges(
         strict=True,
     )
     found = []
-    for least, greatest, nulls, values, is_nan_free, count in told:
+    for least, greatest, nulls, values, is_nan_free, count in statistics:
         if values >= 0 and nulls == values:
             found.append(_make_range(column, (None, None), values, nulls))
         elif count < 0 or values < 0:

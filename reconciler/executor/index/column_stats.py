@@ -250,9 +250,9 @@ class _ColumnStatsBuild:
         """Return the new index definitions; None where the table's version has none."""
         if properties.table_version < VERSION_8:
             return None
-        said = properties.raw.get("hoodie.table.index.defs.path")
-        if said and said != DEFINITIONS:
-            raise UnsupportedError(f"the table keeps the definitions of its indexes in {said}")
+        path = properties.raw.get("hoodie.table.index.defs.path")
+        if path and path != DEFINITIONS:
+            raise UnsupportedError(f"the table keeps the definitions of its indexes in {path}")
         columns = tuple(list_built_columns(self.state))
         try:
             data = self.storage.read(DEFINITIONS)

@@ -101,8 +101,8 @@ def _build_zindex(session: ApplySession, step: IndexStep, fresh: FreshPlan | Non
 
     def give_up() -> StepOutcome:
         assert work is not None, "something was attempted"
-        said = f"others published an index {ATTEMPTS} times while this one was being built"
-        return _make_outcome(work, "failed", IndexOutcome(error=f"{said}; run apply again"))
+        message = f"others published an index {ATTEMPTS} times while this one was being built"
+        return _make_outcome(work, "failed", IndexOutcome(error=f"{message}; run apply again"))
 
     return retry_while_changing(attempt, give_up)
 
@@ -130,10 +130,12 @@ class _IndexWork:
     @property
     def is_up_to_date(self) -> bool:
         """Whether the newest version can be read and has just these columns."""
-        said = self.known.provenance
-        if said is None or self.known.damaged:
+        provenance = self.known.provenance
+        if provenance is None or self.known.damaged:
             return False
-        return dict(said.columns) == {column: str(kind) for column, kind in self.wanted.items()}
+        return dict(provenance.columns) == {
+            column: str(kind) for column, kind in self.wanted.items()
+        }
 
 
 def _prepare(session: ApplySession, step: IndexStep, state: TableState) -> _IndexWork:
@@ -189,15 +191,17 @@ def _execute(session: ApplySession, work: _IndexWork) -> StepOutcome | None:
             session, work, work.known.versions, work.known.version, IndexOutcome()
         )
     with session.phase("index", len(work.read)) as advance:
-        asked = IndexRequest(
+        request = IndexRequest(
             columns=tuple(work.wanted), schema=work.known.schema, supplied=work.known.supplied
         )
 
-        def tell(files: int) -> None:
+        def report(files: int) -> None:
             advance(files)
             session.context.stop.check()  # only the main thread is interrupted
 
-        built = _get_builder(session).build(session.storage.ref, asked, work.read, progress=tell)
+        built = _get_builder(session).build(
+            session.storage.ref, request, work.read, progress=report
+        )
     if work.is_up_to_date and _has_nothing_new(work, built):
         done = _remove_old_versions(
             session, work, work.known.versions, work.known.version, IndexOutcome()
@@ -225,13 +229,13 @@ def _publish_version(
     covered = find_covered_instant(work.state)
     last = work.known.version if work.last is not None else None
     previous = str(last.name) if last else None
-    said = Provenance(
+    provenance = Provenance(
         table=work.state.table_name,
         instant=covered,
         tool=session.context.process.tool,
         previous=previous,
     )
-    data = encode_index(index, said).to_pybytes()
+    data = encode_index(index, provenance).to_pybytes()
     try:
         version = publish_version(session.storage, work.known.versions, covered, data)
     except (AlreadyExistsError, NotFoundError):  # the folder may be another's residue to remove
@@ -277,7 +281,7 @@ def _remove_old_versions(
     """Remove what a version supersedes; what cannot be removed is left to the next run."""
     found = remove_superseded(session.storage, versions, keep)
     notes = tuple(
-        Note(_RULE, f"an older index could not be removed: {said}") for said in found.problems
+        Note(_RULE, f"an older index could not be removed: {text}") for text in found.problems
     )
     how = "completed" if done.version else "nothing"
     return replace(
@@ -293,14 +297,14 @@ def _add_unread(outcome: StepOutcome, built: BuiltIndex, footers: int) -> StepOu
     return replace(outcome, indexed=indexed, warnings=notes)
 
 
-def _describe_unread(files: int, said: Sequence[str]) -> tuple[Note, ...]:
+def _describe_unread(files: int, problems: Sequence[str]) -> tuple[Note, ...]:
     """Return a note about files whose footers could not be read."""
     if not files:
         return ()
-    so = "1 file, so every read opens it"
+    what = "1 file, so every read opens it"
     if files > 1:
-        so = f"{files} files, so every read opens them"
-    return (Note(_RULE, f"nothing is known of {so}: {'; '.join(said)}"),)
+        what = f"{files} files, so every read opens them"
+    return (Note(_RULE, f"nothing is known of {what}: {'; '.join(problems)}"),)
 
 
 def _make_outcome(work: _IndexWork, how: Any, done: IndexOutcome) -> StepOutcome:
