@@ -10,13 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+import typer
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "reconciler")
@@ -53,7 +53,7 @@ def command(distributions, tmp_path_factory):
     subprocess.run([*pip, "--no-deps", wheel], check=True)
     [packages] = folder.glob("lib/python*/site-packages")
     # a path of a .pth file is not searched for further .pth files, so the project stays outside
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (packages / "dependencies.pth").write_text(f"{Path(typer.__file__).parents[1]}\n")
     return folder / "bin" / "reconciler"
 
 
