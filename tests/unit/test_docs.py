@@ -89,3 +89,17 @@ def test_the_reference_has_every_command():
     named = set(re.findall(r"^\| `reconciler (\w+)", COMMANDS_PAGE, re.MULTILINE))
 
     assert set(COMMANDS) == named
+
+
+def test_the_page_of_writers_shows_what_the_command_prints(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "writers.md").read_text()
+    [spec] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "orders.yaml").write_text(spec)
+    monkeypatch.chdir(tmp_path)
+    walks = re.findall(r"```\n\$ reconciler (options [^\n]*)\n(.*?)```", page, re.DOTALL)
+
+    assert 4 == len(walks)
+    for line, shown in walks:
+        printed = CliRunner().invoke(build_program(), line.split())
+        assert printed.exit_code == 0, printed.output
+        assert printed.output.startswith(shown.removesuffix("…\n")), line
