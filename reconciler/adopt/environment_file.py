@@ -1,7 +1,7 @@
-"""Where adopted tables are, in an environment's file: read before, and more tables listed after.
+"""The file of an environment, to which locations of adopted tables are added.
 
-People's files are edited by whole lines at the end of the list, and only where the outcome reads as
-it did before and the new tables.
+Lines are added at the end of its list of tables, only if the result has the old content and the new
+tables. Nothing else in the file changes.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from reconciler.storage.local import LocalStorage
 
 _ENDINGS: Final = (".yaml", ".yml")
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: lines end here for YAML and not for everybody
+#: line breaks of YAML that other programs do not know
 _RARE_BREAKS: Final = ("\x85", "\u2028", "\u2029")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentFile:
-    """An environment that is to know where tables are; ``environment`` is None while it has no file.
+    """An environment that gets locations of tables; ``environment`` is None without a file yet.
 
-    ``argument`` is what people call it by: its name, or its file.
+    ``argument`` is the name or file that was given.
     """
 
     argument: str
@@ -41,19 +41,19 @@ class EnvironmentFile:
     environment: Environment | None
 
     def find_name(self, location: str) -> str | None:
-        """The name that the environment lists a location under, if it does."""
+        """Return the name under which the environment lists a location, if it does."""
         if self.environment is None:
             return None
         listed = self.environment.data.get("tables", {})
         return next((name for name in listed if self.is_listed(name, location)), None)
 
     def is_listed(self, name: str, location: str) -> bool:
-        """Whether the environment says that the table of that name is there."""
+        """Return whether the environment gives this location to the table with this name."""
         found = None if self.environment is None else self.environment.placement(name)
         return found is not None and location_identity(found.path) == location_identity(location)
 
     def find_timezone(self, name: str) -> str | None:
-        """The zone that the environment gives to a table of that name without one of its own."""
+        """Return the time zone that the environment gives to a table without one of its own."""
         if self.environment is None:
             return None
         listed = self.environment.data.get("tables", {}).get(name)
@@ -68,7 +68,7 @@ class EnvironmentFile:
         )
 
     def add_tables(self, tables: Mapping[str, str]) -> Sequence[str]:
-        """List more tables, path by name; the lines that people must add, where that cannot be."""
+        """Add tables (path by name); return the lines to add by hand if that is not possible."""
         if not tables:
             return ()
         if self.environment is None:
@@ -86,29 +86,29 @@ class EnvironmentFile:
 
 
 def open_environment_file(name: str, specs: Path) -> EnvironmentFile:
-    """The environment of a name, or of a path, for specs in a folder.
+    """Return the environment with a name, or at a path, for specs in a folder.
 
-    It is where a plan would find it, or beside the specs where it is not there yet. Raises
-    SpecError for what is wrong with it.
+    Its file is where a plan would find it, or beside the specs if there is none yet. Raises
+    SpecError with its problems.
     """
     if "/" in name or name.endswith(_ENDINGS):
         file = Path(name)
     else:
         folder = find_parent_folder(specs, FOLDER) or specs.parent / FOLDER
         file = next(
-            (at for ending in _ENDINGS if (at := folder / f"{name}{ending}").exists()),
+            (file for ending in _ENDINGS if (file := folder / f"{name}{ending}").exists()),
             folder / f"{name}.yaml",
         )
     if not file.exists():
         if not re.fullmatch(NAME_PATTERN, file.stem):
-            raise UsageError(f"--env {name}: {file.stem!r} is no name for an environment")
+            raise UsageError(f"--env {name}: {file.stem!r} is not a valid name of an environment")
         return EnvironmentFile(argument=name, name=file.stem, file=file, environment=None)
     known = read_environment(str(file.absolute()))
     return EnvironmentFile(argument=name, name=known.name, file=file, environment=known)
 
 
 def add_tables_to_text(text: str, tables: Mapping[str, str]) -> str | None:
-    """An environment's text with more tables at the end of its list; None where that cannot be."""
+    """Return an environment's text with more tables; None if they cannot be added."""
     if any(mark in text for mark in _RARE_BREAKS):
         return None
     spec = _find_value(yaml.compose(text, Loader=_LOADER), "spec")
@@ -129,7 +129,7 @@ def add_tables_to_text(text: str, tables: Mapping[str, str]) -> str | None:
 
 
 def _is_same_environment(more: str, text: str, tables: Mapping[str, str]) -> bool:
-    """Whether the new text says what the old one did, and where the tables are."""
+    """Return whether the new text has the content of the old one and the new tables."""
     wanted: dict[str, Any] = yaml.load(text, Loader=_LOADER)  # noqa: S506 (a safe loader)
     wanted["spec"]["tables"] = {**(wanted["spec"].get("tables") or {}), **tables}
     try:
@@ -164,7 +164,7 @@ def _find_value(node: Any, key: str) -> Any:
 
 
 def _is_block_mapping(node: Any) -> bool:
-    """Whether a mapping has entries on lines of their own."""
+    """Return whether a mapping has each entry on a line of its own."""
     return isinstance(node, yaml.MappingNode) and not node.flow_style and bool(node.value)
 
 
@@ -174,7 +174,7 @@ def _start_column(node: Any) -> int:
 
 
 def _last_line(node: Any) -> int:
-    """The line of the last thing in a node; that of a block ends where the next thing begins."""
+    """Return the last line of a node; a block ends where the next node begins."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _last_line(last[1] if isinstance(last, tuple) else last)

@@ -1,7 +1,7 @@
-"""Names for tables that have none of their own choosing yet: safe, unique, the same every time.
+"""Names for adopted tables: safe, unique, and the same at every run.
 
-A name is a spec's ``metadata.name`` and, with an ending, its file's. Names that differ in case
-alone count as one: not every disk tells such files apart.
+A name is a spec's ``metadata.name`` and, with an ending, the name of its file. Names that only
+differ in case count as equal, because some disks do not distinguish such files.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from itertools import count
 from typing import Final
 
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.-]+")
-#: room for an ending and a number within the 255 bytes that disks take
+#: leaves room for an ending and a number within the 255 bytes of a file name
 _LONGEST: Final = 200
-#: Hive's name for "no database in particular": it tells nothing
+#: Hive's name for "no particular database", which is no part of a name
 _NO_DATABASE: Final = ("", "default")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnnamedTable:
-    """A table that wants a name; ``table`` and ``database`` as its properties say."""
+    """A table that needs a name; ``table`` and ``database`` are from its properties."""
 
     location: str
     table: str
@@ -30,11 +30,10 @@ class UnnamedTable:
 
 
 def choose_names(tables: Sequence[UnnamedTable], taken: Collection[str] = ()) -> Mapping[str, str]:
-    """A name for every location, none of them taken.
+    """Return an unused name for every location.
 
-    The table's own name, with its database's before it where it has one. Where that is taken or
-    wanted by several, all of them are told apart by their folders, nearest first, and by a number
-    when nothing else does.
+    It is the table's own name, after its database if it has one. If that is used, or several tables
+    have it, their folders are added, the nearest first, and finally a number.
     """
     found: dict[str, str] = {}
     used = {name.casefold() for name in taken}
@@ -56,15 +55,15 @@ def choose_names(tables: Sequence[UnnamedTable], taken: Collection[str] = ()) ->
 
 
 def preferred_name(table: UnnamedTable) -> str:
-    """The name that a table has where no other wants it."""
+    """Return the name of a table if no other table has it."""
     return next(filter(None, _candidates(table)), "")
 
 
 def to_safe_name(text: str) -> str:
-    """The text as a name of letters, digits, ``.``, ``_`` and ``-``; "" where it has none of them.
+    """Return the text as a name of letters, digits, ``.``, ``_`` and ``-``; "" without any.
 
-    >>> to_safe_name("sales.orders"), to_safe_name("../../etc/passwd"), to_safe_name("_x"), to_safe_name("заказы"), to_safe_name("..")
-    ('sales.orders', 'etc_passwd', '_x', '', '')
+    >>> [to_safe_name(text) for text in ("sales.orders", "../../etc/passwd", "_x", "заказы", "..")]
+    ['sales.orders', 'etc_passwd', '_x', '', '']
     """
     plain = _UNSAFE.sub("_", text)
     ends = ".-" if plain == text else "._-"
@@ -82,7 +81,7 @@ def _candidates(table: UnnamedTable) -> Iterator[str]:
 
 
 def _join_parts(parts: Sequence[str]) -> str:
-    """The parts with dots between them; "" where one of them is no name at all."""
+    """Return the parts with dots between them; "" if one of them is no name."""
     names = [to_safe_name(part) for part in parts]
     return to_safe_name(".".join(names)) if all(names) else ""
 

@@ -1,7 +1,7 @@
-"""What a table's own cleans kept, read back from what they left behind; pure.
+"""The retention that a table's cleans followed, derived from what they recorded. Pure.
 
 A completed clean records its policy, the earliest instant it retained and the newest commit it
-knew, but not the number it was told. Source: Hudi's CleanerUtils.getEarliestCommitToRetain.
+knew, but not the configured number. Source: Hudi's CleanerUtils.getEarliestCommitToRetain.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from reconciler.spec.model import Policy
 from reconciler.spec.rules import COUNT_BY_POLICY
 from reconciler.state.model import CompletedClean, TableState
 
-#: how long after its own instant a clean may have asked what time it is
+#: how long after its own instant a clean may have read the clock
 _SLACK: Final = timedelta(minutes=5)
 _HOUR: Final = timedelta(hours=1)
 _HOURS_PER_DAY: Final = 24
 _INSTANT_DIGITS: Final = 14
-#: a clean's boundary stays before these while they are pending, as in ``planners.boundary``
+#: a clean retains what these need while they are pending, as in ``planners.clean``
 _HOLDING_ACTIONS: Final = COMMITS | {Action.COMPACTION, Action.CLUSTERING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionCandidate:
-    """A number that explains the cleans; ``because`` says why this one, "" where it is plain."""
+    """A number that explains the cleans; ``because`` is the reason to prefer it, or ""."""
 
     keep: int
     because: str = ""
@@ -42,11 +42,11 @@ class RetentionCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRetention:
-    """What the newest policy's cleans kept. ``findings``: sentences; text of the table's is inert.
+    """What the cleans of the newest policy kept; ``findings`` are sentences about it.
 
-    ``field``: the retention's field in a spec, None for a policy that is not known. ``candidates``:
-    best first, empty where the number cannot be told. ``since``: the earliest instant that the
-    newest clean which can be read back retained.
+    ``field``: the retention's field in a spec, None for an unknown policy. ``candidates``: the best
+    first, empty if the number is unknown. ``since``: the earliest instant that the newest readable
+    clean retained.
     """
 
     policy: str
@@ -59,9 +59,9 @@ class ObservedRetention:
 def observe_retention(
     state: TableState, view: FileView, zone: tzinfo | None
 ) -> ObservedRetention | None:
-    """What the completed cleans of the active timeline tell; None where none tells anything.
+    """Return the retention of the completed cleans on the active timeline; None without cleans.
 
-    ``zone``: of the timeline's instants; without it hours are those of a wall clock.
+    ``zone`` is that of the timeline's instants; without it hours are those of a wall clock.
     """
     telling = [
         clean
@@ -74,9 +74,7 @@ def observe_retention(
     same = [clean for clean in telling if clean.policy == newest]
     others = _describe_other_policies(telling, newest)
     if newest not in COUNT_BY_POLICY:
-        said = (
-            f"{_name_cleans(same)} followed {words.escape_text(newest)}, which is not known here."
-        )
+        said = f"{_name_cleans(same)} followed {words.escape_text(newest)}, an unknown policy."
         return ObservedRetention(policy=newest, field=None, findings=(said, *others))
     policy = Policy(newest)
     match policy:
@@ -101,17 +99,17 @@ def _describe_other_policies(cleans: Sequence[CompletedClean], newest: str) -> t
     if not others:
         return ()
     policies = sorted({words.escape_text(clean.policy or "") for clean in others})
-    return (
-        f"{_name_cleans(others)} followed {' and '.join(policies)}, so what they kept is left out.",
-    )
+    return (f"{_name_cleans(others)} followed {' and '.join(policies)}, so they are ignored.",)
 
 
 def _name_cleans(cleans: Sequence[CompletedClean]) -> str:
-    """The cleans by their instants, newest first as given.
+    """Name the cleans, newest first, by their instants.
 
     >>> from types import SimpleNamespace as made
-    >>> _name_cleans([made(instant="20260102")]), _name_cleans([made(instant="3"), made(instant="1")])
-    ('The clean 20260102', 'The 2 cleans from 1 to 3')
+    >>> _name_cleans([made(instant="20260102")])
+    'The clean 20260102'
+    >>> _name_cleans([made(instant="3"), made(instant="1")])
+    'The 2 cleans from 1 to 3'
     """
     if len(cleans) == 1:
         return f"The clean {cleans[0].instant}"
@@ -120,11 +118,11 @@ def _name_cleans(cleans: Sequence[CompletedClean]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RetainedWindow:
-    """What one clean retained of the commits that it knew.
+    """The commits that one clean retained.
 
     ``commits``: their requested times from the earliest retained on. ``before``: the commit before
-    those, None where it is archived. ``is_held_back``: a write in progress may have held the boundary
-    back, so that the clean kept more than it was told.
+    those, None if it is archived. ``is_held_back``: a write in progress may have made the clean
+    keep more than configured.
     """
 
     clean: CompletedClean
@@ -139,7 +137,7 @@ def _find_windows(state: TableState, cleans: Sequence[CompletedClean]) -> list[_
 
 
 def _find_window(state: TableState, clean: CompletedClean) -> _RetainedWindow | None:
-    """None where the commits it knew are archived or rolled back: they cannot be counted."""
+    """Return the window; None if its commits are archived or rolled back, and cannot be counted."""
     first, last = clean.earliest_instant_to_retain.strip(), clean.last_completed_commit.strip()
     times = [i.requested for i in state.timeline.commits]
     last = last or next((time for time in reversed(times) if time < clean.instant), "")
@@ -147,7 +145,7 @@ def _find_window(state: TableState, clean: CompletedClean) -> _RetainedWindow | 
         return None
 
     def was_completed(time: str) -> bool:
-        # version 6 does not tell when a write ended: it counts as completed then
+        # version 6 does not record when a write ended: count it as completed then
         return time == last or state.completions.get(time, "") <= clean.instant
 
     known = [time for time in times if time <= last and was_completed(time)]
@@ -176,7 +174,7 @@ def _observe_commits(
     windows = _find_windows(state, cleans)
     if not windows:
         return (
-            f"; the commits that {_name_clean(cleans)} kept are archived, so they cannot be counted.",
+            f"; the commits that {_name_clean(cleans)} kept are archived and cannot be counted.",
             (),
         )
     counts = [len(window.commits) for window in windows]
@@ -201,7 +199,7 @@ def _name_clean(cleans: Sequence[CompletedClean]) -> str:
 
 
 def _count_readable(windows: Sequence[_RetainedWindow], cleans: Sequence[CompletedClean]) -> str:
-    """How many of the cleans can be read back."""
+    """Say how many of the cleans are readable."""
     if len(windows) == len(cleans):
         return " and"
     return f"; {len(windows)} of them can be read back and"
@@ -213,7 +211,7 @@ def _format_range(counts: Sequence[int]) -> str:
 
 
 def _list_counts(counts: Sequence[int], noun: str) -> str:
-    """What each kept, newest first as given.
+    """Say what each clean kept, the newest first.
 
     >>> _list_counts([3], "commit"), _list_counts([3, 3], "commit"), _list_counts([3, 5], "commit")
     ('3 commits', '3 commits each', '3 to 5 commits, the newest 3')
@@ -227,22 +225,25 @@ def _list_counts(counts: Sequence[int], noun: str) -> str:
 def _observe_hours(
     state: TableState, cleans: Sequence[CompletedClean], zone: tzinfo | None
 ) -> tuple[str, tuple[RetentionCandidate, ...]]:
-    """The hours lie between the first commit retained and the one before it, seen from the clean.
+    """Find the number of hours that explains all cleans.
 
-    Of every clean: the number that explains them all is sought.
+    Each clean's hours are between its first retained commit and the commit before that.
     """
     windows = [window for window in _find_windows(state, cleans) if not window.is_held_back]
     brackets = [bracket for window in windows if (bracket := _hour_bounds(window, zone))]
     if not brackets:
-        return f"; what {_name_clean(cleans)} kept cannot be read back.", ()
+        return f"; what {_name_clean(cleans)} kept is not readable.", ()
     least = max(bracket[0] for bracket in brackets)
     most = min((bracket[1] for bracket in brackets if bracket[1]), default=None)
     some = _count_readable(windows, cleans)
     if most is None:
-        return f"{some} kept at least {_format_hours(least)} hours; how many cannot be told.", ()
+        return (
+            f"{some} kept at least {_format_hours(least)} hours; the number is unknown.",
+            (),
+        )
     if least >= most:
         spread = f"between {_format_hours(most)} and {_format_hours(least)}"
-        return f"{some} do not agree on the hours: {spread}.", ()
+        return f"{some} differ in the hours: {spread}.", ()
     said = f"{some} kept at least {_format_hours(least)} and less than {_format_hours(most)} hours"
     fitting = range(max(1, math.ceil(least / _HOUR)), math.ceil(most / _HOUR))
     days = [hours for hours in fitting if hours % _HOURS_PER_DAY == 0]
@@ -251,13 +252,13 @@ def _observe_hours(
     if len(days) == 1:
         why = f"{days[0]} is the only number of whole days among them."
         return f"{said}.", (RetentionCandidate(keep=days[0], because=why),)
-    return f"{said}; which number that was cannot be told.", ()
+    return f"{said}; the number is unknown.", ()
 
 
 def _hour_bounds(
     window: _RetainedWindow, zone: tzinfo | None
 ) -> tuple[timedelta, timedelta | None] | None:
-    """At least, and less than; None where an instant is no time."""
+    """Return the least hours and the limit above; None if an instant is no time."""
     at, first = (_parse_instant(time, zone) for time in (window.clean.instant, window.commits[0]))
     if at is None or first is None or at < first:
         return None
@@ -266,7 +267,7 @@ def _hour_bounds(
 
 
 def _parse_instant(instant: str, zone: tzinfo | None) -> datetime | None:
-    """An instant as a moment; of an unknown zone as if that were UTC."""
+    """Return an instant as a time; an unknown zone counts as UTC."""
     if len(instant) < _INSTANT_DIGITS:
         return None
     try:
@@ -277,7 +278,7 @@ def _parse_instant(instant: str, zone: tzinfo | None) -> datetime | None:
 
 
 def _format_hours(span: timedelta) -> str:
-    """Hours to one place.
+    """Format hours with one decimal.
 
     >>> _format_hours(timedelta(hours=24)), _format_hours(timedelta(minutes=90))
     ('24', '1.5')
@@ -288,9 +289,9 @@ def _format_hours(span: timedelta) -> str:
 def _observe_versions(
     view: FileView, cleans: Sequence[CompletedClean]
 ) -> tuple[str, tuple[RetentionCandidate, ...]]:
-    """How many slices the cleans left in the groups of which they removed some.
+    """Return the numbers of slices left in the groups from which the cleans removed some.
 
-    Only a group's newest clean tells: a later one has removed what this one had left.
+    Only the newest clean of a group counts: later cleans remove what earlier ones left.
     """
     left = _count_remaining_slices(view, cleans)
     if not left:

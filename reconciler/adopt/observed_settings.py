@@ -1,6 +1,6 @@
-"""What else of a table's upkeep can be seen on it: clustering, file sizes, its writers' zone; pure.
+"""Settings that show on a table: clustering, file sizes, and the writers' time zone. Pure.
 
-What is not seen is not said: a writer's options are nowhere on storage.
+Options of writers are not on storage, so the rest stays unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 _CURVE: Final = "hoodie.layout.optimize.strategy"
 _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
 
-#: fewer files say nothing about the size that writers fill them to
+#: fewer files do not show the size that writers fill them to
 _FEWEST_FILES: Final = 10
 _INSTANT_DIGITS: Final = 14
 _HALF_HOUR: Final = 1800
@@ -35,10 +35,9 @@ _LARGEST_OFFSET_S: Final = 14 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedClustering:
-    """What the newest clustering plan says; ``curve`` is None where it does not say.
+    """The newest clustering plan; ``curve`` is None if it does not record one.
 
-    ``equal_plans``: how many plans on the timeline, this one included, sort by the same columns, of
-    ``plans``.
+    ``equal_plans`` of the ``plans`` on the timeline, this one included, sort by the same columns.
     """
 
     instant: str
@@ -58,7 +57,7 @@ class ObservedSizes:
 
 
 def observe_clustering(plans: Iterable[tuple[str, RequestedReplace]]) -> ObservedClustering | None:
-    """Of (instant, requested file) pairs in any order; None without a clustering among them."""
+    """Return the newest clustering of (instant, requested file) pairs; None without one."""
     found = {instant: plan for instant, plan in plans if plan.is_clustering}
     if not found:
         return None
@@ -80,7 +79,7 @@ def _sort_columns(plan: RequestedReplace) -> tuple[str, ...]:
 
 
 def observe_sizes(view: FileView) -> ObservedSizes | None:
-    """How large the base files of the newest slices are; None where they are too few to tell."""
+    """Return the sizes of base files in the newest slices; None if there are too few."""
     files = view.files
     is_base = files.kind == FileKind.BASE
     slices = view.row_slice[is_base]
@@ -88,18 +87,18 @@ def observe_sizes(view: FileView) -> ObservedSizes | None:
     if len(sizes) < _FEWEST_FILES:
         return None
     ordered = np.sort(sizes)
-    rank = -(-len(ordered) * 95 // 100) - 1  # not np.percentile: a size that some file has
+    rank = -(-len(ordered) * 95 // 100) - 1  # not np.percentile: take the size of a file
     return ObservedSizes(
         files=len(ordered), common_size=int(ordered[rank]), largest=int(ordered[-1])
     )
 
 
 def observe_offsets(timeline: Timeline) -> tuple[int, ...]:
-    """By how many seconds the timeline's instants are ahead of UTC, as its files' times suggest.
+    """Return the offsets from UTC in seconds that the times of the timeline's files suggest.
 
-    An instant is named in the writers' zone and its requested file written at once, so the two
-    tell the offset; at most two of them, an hour apart, around changes of the clock. Empty where
-    the times do not agree, as after a copy that did not keep them.
+    An instant has the time of the writers' zone, and its requested file is written at once. There
+    are at most two offsets, an hour apart, around clock changes. There are none if the times
+    disagree, for example after a copy that did not keep them.
     """
     offsets = set()
     told = 0
@@ -124,7 +123,7 @@ def _plausible_offsets(offsets: Sequence[int]) -> tuple[int, ...]:
 
 
 def _instant_seconds(instant: str) -> int | None:
-    """An instant as seconds since the epoch, as if its zone were UTC."""
+    """Return an instant as seconds since the epoch, as if its zone were UTC."""
     if len(instant) < _INSTANT_DIGITS:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Many live tables as a folder of specs: one file each, none overwritten, one failure not all's."""
+"""Adoption of many tables into a folder of specs, one file each. No file is overwritten."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from reconciler.storage.local import LocalStorage
 _DATABASE: Final = "hoodie.database.name"
 _ENDINGS: Final = (".yaml", ".yml")
 
-#: hears of an error that is this program's own
+#: takes the name of a table and an error that is a bug of this program
 OnCrash = Callable[[str, Exception], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionResult:
-    """What became of one table. ``file`` is its spec's, new or already there.
+    """The result for one table. ``file`` is its spec, new or existing.
 
-    ``status``: ``written``; ``declared`` already, in ``file``; ``undecided``: a table of its name is
-    declared in ``file``, and nothing says where; ``failed``. ``problem`` says why.
+    ``status``: ``written``; already ``declared`` in ``file``; ``undecided``: a table with its name
+    is declared in ``file`` without a location; or ``failed``. ``problem`` is the reason.
     """
 
     location: str
@@ -46,9 +46,9 @@ class AdoptionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredTables:
-    """What a folder declares already: files by location; the names of tables and of files.
+    """What a folder declares already: files by location, and the names of tables and files.
 
-    ``unplaced``: files by name of the tables whose place is not known.
+    ``unplaced``: files by name of tables without a known location.
     """
 
     files: Mapping[str, str]
@@ -59,9 +59,9 @@ class DeclaredTables:
 def load_declared_tables(
     folder: Path, environment: EnvironmentFile | None = None
 ) -> DeclaredTables:
-    """Of every spec in a folder; nothing where it is not there yet.
+    """Return what the specs in a folder declare; nothing if the folder does not exist yet.
 
-    Raises SpecError for what is wrong in any of them: nobody could tell what they declare.
+    Raises SpecError for an error in any of them: their content would be unknown.
     """
     if not folder.is_dir():
         return DeclaredTables(files={}, names=frozenset(), unplaced={})
@@ -89,10 +89,10 @@ def _load_specs(folder: Path, environment: EnvironmentFile | None) -> Sequence[T
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """How tables are read and where their specs go.
+    """Adopts tables into a folder of specs.
 
-    ``environment``: the environment that is told where the tables are; None: their specs say.
-    ``on_unlisted`` hears of the lines that its file cannot be given.
+    ``environment`` gets the locations of the tables; without one, specs have them. ``on_unlisted``
+    takes the lines that could not be added to its file.
     """
 
     folder: Path
@@ -109,7 +109,7 @@ class Adoption:
         declared: DeclaredTables,
         on_result: Callable[[AdoptionResult], None],
     ) -> tuple[AdoptionResult, ...]:
-        """What became of each table, in order; ``on_result`` hears of each as soon as it is done."""
+        """Adopt the tables and return the results; ``on_result`` gets each one when it is done."""
         known = {at: file for at in tables if (file := declared.files.get(location_identity(at)))}
         fresh = [at for at in tables if at not in known]
         homeless = repeat(declared.unplaced)
@@ -132,7 +132,7 @@ class Adoption:
             for future in as_completed(work):
                 done.append(future.result())
                 on_result(done[-1])
-        finally:  # of whatever has a spec now, however this ends, the environment knows the place
+        finally:  # the environment gets the location of every table with a spec, however this ends
             self._list_in_environment(work)
         return tuple(sorted(done, key=lambda outcome: outcome.location))
 
@@ -146,7 +146,7 @@ class Adoption:
         name = self._find_listed_name(location) or preferred_name(found)
         if name not in unplaced:
             return found
-        problem = f"nothing says where the {name} of {unplaced[name]} is; if it is this table, say"
+        problem = f"{name} in {unplaced[name]} has no location; if it is this table, declare it"
         where = "there" if self.environment is None else f"in {self.environment.file}"
         return AdoptionResult(
             location=location,
@@ -158,7 +158,7 @@ class Adoption:
     def _choose_names(
         self, found: Sequence[UnnamedTable], declared: DeclaredTables
     ) -> Mapping[str, str]:
-        """A name for every location; that of the environment, where it lists the location."""
+        """Return a name for every location: that of the environment if it lists the location."""
         fixed = {
             each.location: name
             for each in found
@@ -200,21 +200,19 @@ class Adoption:
             location=location,
             status="written",
             file=str(self.folder / file),
-            adopted=replace(adopted, text=""),  # hundreds of them need not stay
+            adopted=replace(adopted, text=""),  # do not keep hundreds of texts
         )
 
     def _failed_result(self, location: str, error: Exception) -> AdoptionResult:
         problem = str(error)
         if not isinstance(error, ReconcilerError):
             self.on_crash(location, error)
-            problem = (
-                f"{type(error).__name__}: {error} (an error of this program, please report it)"
-            )
+            problem = f"{type(error).__name__}: {error} (a bug in reconciler, please report it)"
         return AdoptionResult(location=location, status="failed", problem=problem)
 
 
 def choose_name(storage: Storage) -> str:
-    """The name of one table that stands alone."""
+    """Return the name of a single table."""
     (name,) = choose_names([_read_table_name(storage)]).values()
     return name
 
@@ -228,7 +226,7 @@ def _read_table_name(storage: Storage) -> UnnamedTable:
 def find_overridden_retentions(
     folder: Path, results: Iterable[AdoptionResult], environment: EnvironmentFile | None = None
 ) -> tuple[str, ...]:
-    """Names of the written specs to which a TableDefaults of the folder gives another retention."""
+    """Return the names of new specs whose retention a TableDefaults in the folder changes."""
     adopted = {each.adopted.name: each.adopted for each in results if each.adopted is not None}
     return tuple(
         spec.name
@@ -238,24 +236,25 @@ def find_overridden_retentions(
 
 
 def summarize(results: Sequence[AdoptionResult], folder: Path) -> str:
-    """One line about all of them."""
+    """Return one line about all results."""
     written = [each.adopted for each in results if each.adopted is not None]
     parts = [
         (sum(each.retention is not None for each in written), "with retention"),
-        (sum(each.is_open for each in written), "with one left to you"),
+        (sum(each.is_open for each in written), "with one for you to decide"),
         (
             sum(each.retention is None and not each.is_open for each in written),
-            "without (no clean tells)",
+            "without (no clean to derive it from)",
         ),
         (sum(each.refused is not None for each in written), "whose plan is refused"),
     ]
     how = ", ".join(f"{words.format_number(count)} {what}" for count, what in parts if count)
     total = words.format_count(len(results), "table")
-    line = f"wrote {words.format_number(len(written))} of {total} to {folder}/{': ' if how else ''}{how}"
+    count = words.format_number(len(written))
+    line = f"wrote {count} of {total} to {folder}/{': ' if how else ''}{how}"
     rest = [
-        (sum(each.status == "declared" for each in results), "declared already"),
+        (sum(each.status == "declared" for each in results), "already declared"),
         (sum(each.status == "undecided" for each in results), "for you to decide on"),
-        (sum(each.status == "failed" for each in results), "could not be adopted"),
+        (sum(each.status == "failed" for each in results), "failed"),
     ]
     return "; ".join(
         [line, *(f"{words.format_number(count)} {what}" for count, what in rest if count)]

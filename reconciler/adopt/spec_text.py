@@ -1,4 +1,4 @@
-"""A first spec as text: what was seen on a table, said in comments. Invents nothing; pure.
+"""The text of a first spec, with what was found on the table in comments. Pure.
 
 Text of the table's own goes into comments inert and into values quoted.
 """
@@ -17,40 +17,40 @@ from reconciler.render import words
 from reconciler.state.model import TableState
 
 SKELETON: Final = """\
-# What a Hudi table should be like. What is not declared here is not managed: no step is planned.
+# Desired state of a Hudi table. What is not declared is not managed: no steps are planned for it.
 apiVersion: reconciler/v1
 kind: HudiTable
 metadata:
-  name: sales.orders            # how people call the table
+  name: sales.orders            # name of the table in plans
   # labels: {team: core}        # for `-l team=core`
   # owner: data-core
 spec:
   path: ../warehouse/orders     # relative to this file, or absolute, or s3://...
-  # timezone: UTC               # zone of the timeline's instants; `reconciler init --from` tells
-  retention:                    # give one of commits, hours, fileVersions
-    commits: 10                 # a read as of any of the last 10 commits stays possible
+  # timezone: UTC               # zone of the timeline's instants; see `reconciler init --from`
+  retention:                    # declare one of commits, hours, fileVersions
+    commits: 10                 # keep what reads as of the last 10 commits need
     # hours: 168
     # fileVersions: 3
-  # readers: {longestQuery: 6h} # slices superseded more recently than this stay
-  concurrency:                  # how apply keeps out of other writers' way
-    lock: {provider: filesystem, path: .hoodie, expire: 0}   # as the writers' hoodie.write.lock.*
+  # readers: {longestQuery: 6h} # keep slices superseded more recently
+  concurrency:                  # how apply and other writers are kept apart
+    lock: {provider: filesystem, path: .hoodie, expire: 0} # as the writers' hoodie.write.lock.*
 """
 
 _CONCURRENCY: Final = (
-    "  # concurrency:              # required by apply: how it keeps out of other writers' way",
+    "  # concurrency:              # required by apply: how writers are kept apart",
     "  #   lock: {provider: filesystem, path: .hoodie, expire: 0}",
-    "  #   # as the writers' hoodie.write.lock.filesystem.* say; or {provider: none} where nothing",
-    "  #   # else writes the table while apply runs",
+    "  #   # equal to the writers' hoodie.write.lock.filesystem.*; or {provider: none} if nothing",
+    "  #   # else writes to the table while apply runs",
 )
 _WIDTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedRetention:
-    """What of the seen retention goes into the spec. ``doubt``: why it is left to people.
+    """The retention to declare in the spec. ``doubt``: why a person must decide instead.
 
-    With a doubt ``candidate`` is what would be declared, and ``wider`` a number that would remove
-    nothing, if one is known; without candidate nothing can be told.
+    With a doubt, ``candidate`` is what would be declared, and ``wider`` a number that would remove
+    nothing, if one is known. Without a candidate the retention is unknown.
     """
 
     candidate: RetentionCandidate | None = None
@@ -60,12 +60,11 @@ class ProposedRetention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that a spec says of one table. ``path`` is as the spec shall spell it.
+    """Everything that goes into the spec of a table. ``path`` is as the spec spells it.
 
-    ``timezone``: as given by people, for a table that does not tell. ``refused``: why its plan is
-    refused whatever is declared, None if it is not. ``offsets``: seconds ahead of UTC.
-    ``environment``: the file that says where the table is instead of the spec, and with
-    ``is_zone_known`` the zone too.
+    ``timezone``: the given zone, for a table that does not record it. ``refused``: why its plan is
+    refused whatever is declared, or None. ``offsets``: seconds ahead of UTC. ``environment``: the
+    file that has the location instead of the spec, and with ``is_zone_known`` the zone too.
     """
 
     name: str
@@ -82,7 +81,7 @@ class Findings:
 
 
 def write_spec_text(state: TableState, findings: Findings) -> str:
-    """The commented spec of a live table."""
+    """Return the commented spec of an existing table."""
     lines = [
         *_header_lines(state, findings),
         "apiVersion: reconciler/v1",
@@ -118,30 +117,29 @@ def _header_lines(state: TableState, findings: Findings) -> list[str]:
 def _path_lines(findings: Findings) -> list[str]:
     if findings.environment is None:
         return [f"  path: {json.dumps(findings.path, ensure_ascii=False)}"]
-    # a spec is a mapping: it needs one field that is no comment
+    # a spec is a mapping, so it needs a field
     return [
-        f"  # where it is: see {words.escape_text(findings.environment)}",
-        "  suspend: false            # true: its plan is shown and nothing of it may be applied",
+        f"  # location: see {words.escape_text(findings.environment)}",
+        "  suspend: false            # true: plan the table, but refuse to apply",
     ]
 
 
 def _timezone_lines(state: TableState, findings: Findings) -> list[str]:
     if state.timezone is not None:
-        return [f"  # the timeline's zone is {state.timezone}, as the table itself says"]
+        return [f"  # the timeline's zone is {state.timezone}, recorded by the table"]
     if (
         findings.timezone is not None
         and findings.environment is not None
         and findings.is_zone_known
     ):
-        return [
-            f"  # the timeline's zone is {findings.timezone}: see {words.escape_text(findings.environment)}"
-        ]
+        file = words.escape_text(findings.environment)
+        return [f"  # the timeline's zone is {findings.timezone}: see {file}"]
     if findings.timezone is not None:
         zone = json.dumps(findings.timezone)
-        return [f"  timezone: {zone}  # as given to `reconciler init`; the table does not tell"]
+        return [f"  timezone: {zone}  # given to `reconciler init`; the table does not record it"]
     lines = [
-        "  # timezone: UTC             # the writers' zone: the table does not tell. Required by",
-        "  #                           # apply, and by a retention in hours",
+        "  # timezone: UTC             # the writers' zone, which the table does not record.",
+        "  #                           # Required by apply, and by a retention in hours",
     ]
     if findings.offsets:
         offsets = " and ".join(map(_format_offset, findings.offsets))
@@ -150,7 +148,7 @@ def _timezone_lines(state: TableState, findings: Findings) -> list[str]:
 
 
 def _format_offset(seconds: int) -> str:
-    """An offset from UTC.
+    """Format an offset from UTC.
 
     >>> _format_offset(0), _format_offset(19800), _format_offset(-18000)
     ('UTC', 'UTC+05:30', 'UTC-05:00')
@@ -164,8 +162,8 @@ def _format_offset(seconds: int) -> str:
 def _retention_lines(observed: ObservedRetention | None, proposed: ProposedRetention) -> list[str]:
     if observed is None:
         said = (
-            "No completed clean on the active timeline tells what is to be kept, so nothing is "
-            "declared. Give one of commits, hours, fileVersions:"
+            "No completed clean on the active timeline shows the retention, so none is declared. "
+            "Declare one of commits, hours, fileVersions:"
         )
         return [*_comment_lines(said), *_undecided_lines(("commits", "hours", "fileVersions"))]
     candidate = proposed.candidate
@@ -176,7 +174,7 @@ def _retention_lines(observed: ObservedRetention | None, proposed: ProposedReten
     value = f"{observed.field}: {candidate.keep}"
     if proposed.doubt is None:
         return [*_evidence_lines(observed, candidate), "  retention:", f"    {value}"]
-    doubt = f"Declared as it stands, {words.escape_text(proposed.doubt)}. So it is left to you"
+    doubt = f"If this was declared, {words.escape_text(proposed.doubt)}. So decide yourself"
     if proposed.wider is not None:
         doubt += f" ({observed.field}: {proposed.wider} would remove nothing today)"
     return [
@@ -198,19 +196,20 @@ def _undecided_lines(fields: Sequence[str]) -> list[str]:
 
 
 def _clustering_lines(observed: ObservedClustering | None) -> list[str]:
-    """Never declared: when to cluster, and mostly the curve, are options of the writers alone."""
+    """Return comments only: when to cluster, and often the curve, are options of the writers."""
     if observed is None:
         return []
     columns = words.escape_text(json.dumps(list(observed.columns), ensure_ascii=False))
-    by = f"sorts by {columns}" if observed.columns else "names no columns to sort by"
+    by = f"sorts by {columns}" if observed.columns else "has no sort columns"
     alike = ""
     if observed.plans > 1:
         alike = (
             f" (so do {observed.equal_plans} of the {observed.plans} such plans on the timeline)"
         )
-    curve = observed.curve or "...                # linear | z-order | hilbert: no plan says which"
+    curve = observed.curve or "...                # linear | z-order | hilbert: not recorded"
     said = (
-        f"The clustering {observed.instant} {by}{alike}. When to cluster again is not on the table:"
+        f"The clustering {observed.instant} {by}{alike}. "
+        "The table does not record when to cluster again:"
     )
     return [
         *_comment_lines(said),
@@ -225,9 +224,9 @@ def _size_lines(observed: ObservedSizes | None) -> list[str]:
     if observed is None:
         return []
     said = (
-        f"Of the {words.format_number(observed.files)} base files in the newest slices 95 % are at most "
-        f"{words.format_size(observed.common_size)}, the largest is {words.format_size(observed.largest)}. What the writers aim "
-        "at is not on the table:"
+        f"Of the {words.format_number(observed.files)} base files in the newest slices 95 % are at "
+        f"most {words.format_size(observed.common_size)}, the largest is "
+        f"{words.format_size(observed.largest)}. The table does not record the target:"
     )
     return [
         *_comment_lines(said),

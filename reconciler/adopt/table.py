@@ -1,4 +1,4 @@
-"""One live table as a spec whose plan is empty. Reads the table, writes nothing."""
+"""Adoption of one table: a spec whose plan is empty. Changes nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from reconciler.state.observe import observe
 from reconciler.storage.api import Storage
 
 _REPLACING: Final = frozenset({Action.CLUSTERING, Action.REPLACECOMMIT})
-#: more plans say nothing more
+#: more plans add no information
 _MOST_PLANS: Final = 20
 
 
@@ -52,7 +52,7 @@ class AdoptedTable:
 
     @property
     def headline(self) -> str:
-        """What it declares, in a few words."""
+        """A short description of what the spec declares."""
         if self.retention is None:
             return "a retention to decide on" if self.is_open else "no retention"
         return f"{COUNT_BY_POLICY[self.retention.policy]}: {self.retention.keep}"
@@ -60,7 +60,7 @@ class AdoptedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionOptions:
-    """How people want specs written.
+    """Options for the specs to write.
 
     ``now`` has a zone. ``timezone``: of the writers, for tables that do not tell; ``known_zone``
     the same where ``environment`` (its file) gives it, so that specs need not. ``folder`` is where
@@ -78,13 +78,13 @@ class AdoptionOptions:
 
 
 def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> AdoptedTable:
-    """The spec of the table in the storage.
+    """Return the spec of the table in a storage.
 
-    Raises what ``observe`` raises, and StorageError for a place that no spec can name.
+    Raises the errors of ``observe``, and StorageError for a location that a spec cannot have.
     """
     location = storage.location
     if not location.isprintable():
-        raise StorageError(location, "is not plain text, which no spec can name; rename the folder")
+        raise StorageError(location, "has unprintable characters; rename the folder")
     zone = options.timezone or options.known_zone
     bare = TableSpec(name=name, path=location, timezone=zone)
     state = observe(storage, bare, observed_ms=options.now_ms)
@@ -121,7 +121,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
 def _choose_retention(
     unmanaged: TableSpec, state: TableState, observed: ObservedRetention | None, now: datetime
 ) -> ProposedRetention:
-    """The first candidate of which the plan is empty; else the first, with the doubt."""
+    """Return the first candidate whose plan is empty, else the first one with a doubt."""
     if observed is None or not observed.candidates:
         return ProposedRetention()
     doubts = []
@@ -140,9 +140,9 @@ def _choose_retention(
 def _find_wider_count(
     unmanaged: TableSpec, state: TableState, observed: ObservedRetention, now: datetime
 ) -> int | None:
-    """As many commits as there are since what the newest clean retained, if that removes nothing.
+    """Return the number of commits since what the newest clean retained, if it removes nothing.
 
-    Where cleans come after every few commits, those since the last one are beyond what it kept.
+    If cleans run after every few commits, the commits since the last clean are not counted in it.
     """
     if observed.policy != Policy.COMMITS.value or observed.since is None:
         return None
@@ -164,7 +164,7 @@ def _build_retention(observed: ObservedRetention, candidate: RetentionCandidate)
 
 
 def _find_doubt(plan: TablePlan) -> str | None:
-    """Why a retention cannot be declared as it is: its plan would not be empty."""
+    """Return why a retention cannot be declared: its plan would not be empty."""
     if plan.refusals:
         return f"its plan would be refused: {plan.refusals[0].because}"
     if not plan.has_changes:
@@ -178,7 +178,7 @@ def _find_doubt(plan: TablePlan) -> str | None:
 def _read_clustering_plans(
     storage: Storage, state: TableState
 ) -> Iterator[tuple[str, RequestedReplace]]:
-    """The newest plans of clusterings, pending or not; what cannot be read says nothing."""
+    """Yield the newest clustering plans, pending or not, that can be read."""
     files = [
         file
         for file in state.timeline.files
@@ -199,7 +199,7 @@ def _read_clustering_plans(
 
 
 def spell_location(location: str, folder: Path | None) -> str:
-    """The path as a file in the folder spells it; only local ones can be relative."""
+    """Return the path as a file in the folder spells it; only local paths can be relative."""
     if folder is None or "://" in location:
         return location
     relative = os.path.relpath(location, os.path.abspath(folder))  # noqa: PTH100 (links stay)

@@ -1,6 +1,6 @@
-"""Where the tables are: folders that hold ``.hoodie/hoodie.properties``, found by listing.
+"""Search for tables: folders with ``.hoodie/hoodie.properties``, found by listing folders.
 
-A folder is listed at a time, and a table is not looked into: its data files are never listed.
+Folders inside a table are not searched, so its data files are never listed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import count
 from typing import Final, Protocol
 
@@ -20,22 +21,22 @@ from reconciler.spec.locations import location_identity
 from reconciler.storage.api import Storage
 from reconciler.storage.open import normalise_location
 
-#: what makes a folder a table; the second while a writer replaces the first
+#: files that make a folder a table; the second exists while a writer replaces the first
 _TABLE_FILES: Final = (PROPERTIES, f"{PROPERTIES}.backup")
 _WILDCARDS: Final = re.compile(r"[*?\[]")
-#: the folder of a table's metadata table, which its own table's writers look after
+#: the folder of a table's metadata table, which belongs to that table
 _METADATA_TABLE: Final = "/.hoodie/metadata"
 
 OpenStorage = Callable[[str], Storage]
-#: hears how many folders were looked at and how many tables found
+#: takes the number of folders searched and of tables found
 OnProgress = Callable[[int, int], None]
 
 
 @dataclass(slots=True, kw_only=True)
 class TableSearch:
-    """What a search found: locations in order, and what is wrong with folders that it left out.
+    """The result of a search: sorted locations, and problems of folders that were skipped.
 
-    ``is_one``: the one place given is itself the one table.
+    ``is_one``: the only path given is itself a table.
     """
 
     tables: list[str] = field(default_factory=list)
@@ -51,20 +52,20 @@ def find_tables(
     depth: int | None = None,
     on_progress: OnProgress = lambda _folders, _tables: None,
 ) -> TableSearch:
-    """The tables at and below places: tables, folders, URLs, or globs of them.
+    """Find the tables at and below paths: tables, folders, URLs, or globs of them.
 
-    Hidden folders are passed over, and a folder is entered once, whatever links lead to it.
-    ``depth``: how many folders below a place are entered at most. Raises UsageError for a place
-    that neither is nor holds a table, StorageError for one that cannot be reached.
+    Hidden folders are skipped, and a folder is entered once, whatever links lead to it. ``depth``
+    limits the levels of folders below a path. Raises UsageError for a path without a table, and
+    StorageError for one that cannot be reached.
     """
     walk = _SearchRun(workers, depth, on_progress)
     for text in places:
         place = normalise_location(text)
         if place.endswith(_METADATA_TABLE):
-            raise UsageError(f"--from {text}: is a metadata table, which belongs to its table")
+            raise UsageError(f"--from {text}: is a metadata table; give the path of its table")
         folders, starts = _resolve_start(place, open_storage)
         if not walk.search_folders(folders, starts, is_named=starts == [place]):
-            raise UsageError(f"--from {text}: is no Hudi table and holds none")
+            raise UsageError(f"--from {text}: no Hudi table at or below this path")
     found = walk.found
     found.tables.sort()
     found.is_one = len(places) == 1 and found.tables == [normalise_location(places[0])]
@@ -75,21 +76,21 @@ class _FolderTree(Protocol):
     """The folders of one store, by location."""
 
     def children(self, folder: str) -> list[str]:
-        """The names of the folders in a folder, sorted."""
+        """Return the names of the folders in a folder, sorted."""
 
     def is_table(self, folder: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _DiskFolders:
-    """Links between folders are followed; what lies in a table is its reader's to judge."""
+    """Folders on the disk. Links between folders are followed."""
 
     def children(self, folder: str) -> list[str]:
         try:
             with os.scandir(folder) as found:
                 return sorted(entry.name for entry in found if _is_folder(entry))
         except FileNotFoundError:
-            raise NotFoundError(folder, "is not there") from None
+            raise NotFoundError(folder, "does not exist") from None
         except OSError as error:
             raise StorageError(folder, error.strerror or str(error)) from None
 
@@ -106,7 +107,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _StoreFolders:
-    """``storage`` is of the location that is searched."""
+    """Folders of a store; ``storage`` is that of the location to search."""
 
     storage: Storage
 
@@ -127,7 +128,7 @@ class _StoreFolders:
 
 @dataclass(frozen=True, slots=True)
 class _FolderContents:
-    """What one folder is: a table, or more folders to look at, or out of reach."""
+    """The contents of a folder: a table, more folders to search, or a problem."""
 
     is_table: bool = False
     subfolders: tuple[str, ...] = ()
@@ -136,7 +137,7 @@ class _FolderContents:
 
 @dataclass(slots=True)
 class _SearchRun:
-    """One search over all places."""
+    """A search over all paths."""
 
     workers: Executor
     depth: int | None
@@ -148,19 +149,17 @@ class _SearchRun:
     def search_folders(
         self, folders: _FolderTree, starts: Sequence[str], *, is_named: bool
     ) -> bool:
-        """Search, a level at a time; whether it led to a table or to where one search has been.
+        """Search level by level; return whether a table or an already searched folder was found.
 
-        ``has_named_keys``: people named the start itself, so that it must be there.
+        ``has_named_keys``: the start was named, so it must exist.
         """
         level, is_known = list(starts), False
         before = len(self.found.tables) + len(self.found.problems)
         for distance in count():
             entered = [at for at in level if self._is_new_folder(at)]
             is_known |= len(entered) < len(level)
-            is_last = distance == self.depth
-            looks = self.workers.map(
-                lambda at: _inspect_folder(folders, at, is_last=is_last), entered
-            )
+            inspect = partial(_inspect_folder, folders, is_last=distance == self.depth)
+            looks = self.workers.map(inspect, entered)
             level = []
             for at, look in zip(entered, looks, strict=True):
                 if look.problem is not None and is_named and not distance:
@@ -199,7 +198,7 @@ def _inspect_folder(folders: _FolderTree, at: str, *, is_last: bool) -> _FolderC
 
 
 def _resolve_start(place: str, open_storage: OpenStorage) -> tuple[_FolderTree, list[str]]:
-    """The store of a place, and the place itself or what it matches as a glob."""
+    """Return the store of a path, and the path itself or what it matches as a glob."""
     is_local = "://" not in place
     head, wild = (place, []) if is_local and os.path.exists(place) else _split_at_wildcard(place)  # noqa: PTH110
     folders: _FolderTree = _DiskFolders() if is_local else _StoreFolders(open_storage(head))
@@ -214,7 +213,7 @@ def _resolve_start(place: str, open_storage: OpenStorage) -> tuple[_FolderTree, 
 
 
 def _split_at_wildcard(place: str) -> tuple[str, list[str]]:
-    """What comes before the first folder with a wildcard, and the folders from there on.
+    """Split a path before its first folder with a wildcard.
 
     >>> _split_at_wildcard("s3://lake/*/orders"), _split_at_wildcard("/lake/a")
     (('s3://lake', ['*', 'orders']), ('/lake/a', []))
@@ -223,9 +222,9 @@ def _split_at_wildcard(place: str) -> tuple[str, list[str]]:
     parts = rest.split("/")
     at = next((n for n, part in enumerate(parts) if _WILDCARDS.search(part)), len(parts))
     if any("**" in part for part in parts):
-        raise UsageError(f"--from {place}: ** is not known; a folder is searched to any depth")
+        raise UsageError(f"--from {place}: ** is not supported; folders are searched to any depth")
     if not at:
-        raise UsageError(f"--from {place}: name the bucket; wildcards are for the folders in it")
+        raise UsageError(f"--from {place}: wildcards are not possible in the bucket; name it")
     return f"{scheme}{separator}{'/'.join(parts[:at]) or '/'}", parts[at:]
 
 

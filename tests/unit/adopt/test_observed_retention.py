@@ -180,8 +180,7 @@ def test_only_the_newest_policy_counts():
 
     assert [3] == kept(state)
     assert found.findings[1] == (
-        "The clean 20240101023000000 followed KEEP_LATEST_FILE_VERSIONS, so what they kept is left "
-        "out."
+        "The clean 20240101023000000 followed KEEP_LATEST_FILE_VERSIONS, so they are ignored."
     )
 
 
@@ -190,7 +189,7 @@ def test_an_unknown_policy_is_named_inertly():
 
     assert found.field is None
     assert found.findings == (
-        "The clean 20240101013000000 followed KEEP ALL\\x1b[31m, which is not known here.",
+        "The clean 20240101013000000 followed KEEP ALL\\x1b[31m, an unknown policy.",
     )
 
 
@@ -240,14 +239,14 @@ def test_hours_that_cannot_be_told_stay_a_bracket():
     found = seen(by_hours(30, 5, (100,)))
 
     assert found.candidates == ()
-    assert "kept at least 25 and less than 30.1 hours; which number" in found.findings[0]
+    assert "kept at least 25 and less than 30.1 hours; the number" in found.findings[0]
 
 
 def test_hours_have_no_upper_bound_when_the_commit_before_is_archived():
     found = seen(by_hours(24, 24, (20,)))
 
     assert found.candidates == ()
-    assert "kept at least 20 hours; how many cannot be told." in found.findings[0]
+    assert "kept at least 20 hours; the number is unknown." in found.findings[0]
 
 
 def test_cleans_of_different_hours_do_not_agree():
@@ -260,7 +259,7 @@ def test_cleans_of_different_hours_do_not_agree():
     found = seen(state)
 
     assert found.candidates == ()
-    assert found.findings[0].endswith("do not agree on the hours: between 24.1 and 71.")
+    assert found.findings[0].endswith("differ in the hours: between 24.1 and 71.")
 
 
 def test_a_change_of_the_clock_within_the_window_is_no_hour_more():

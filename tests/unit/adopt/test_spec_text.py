@@ -59,17 +59,17 @@ kind: HudiTable
 metadata: {name: "sales.orders"}
 spec:
   path: "/lake/orders"
-  # the timeline's zone is UTC, as the table itself says
-  # No completed clean on the active timeline tells what is to be kept, so nothing is declared. Give
-  # one of commits, hours, fileVersions:
+  # the timeline's zone is UTC, recorded by the table
+  # No completed clean on the active timeline shows the retention, so none is declared. Declare one
+  # of commits, hours, fileVersions:
   # retention:
   #   commits: ...
   #   hours: ...
   #   fileVersions: ...
-  # concurrency:              # required by apply: how it keeps out of other writers' way
+  # concurrency:              # required by apply: how writers are kept apart
   #   lock: {provider: filesystem, path: .hoodie, expire: 0}
-  #   # as the writers' hoodie.write.lock.filesystem.* say; or {provider: none} where nothing
-  #   # else writes the table while apply runs
+  #   # equal to the writers' hoodie.write.lock.filesystem.*; or {provider: none} if nothing
+  #   # else writes to the table while apply runs
 """
     )
 
@@ -93,7 +93,7 @@ def test_a_retention_in_doubt_is_a_comment_that_becomes_one_by_uncommenting(tmp_
     assert loaded(written, tmp_path).retention is None
     assert "The widest is declared" not in written
     assert (
-        "  # Declared as it stands, the next plan would remove 1 file. So it is left to" in written
+        "  # If this was declared, the next plan would remove 1 file. So decide" in written
     )
     assert loaded(decided, tmp_path).retention == Retention(policy=Policy.COMMITS, keep=3)
 

@@ -184,7 +184,7 @@ def test_in_a_store_globs_choose_folders(workers):
 
 
 def test_a_bucket_cannot_be_a_glob(workers):
-    with pytest.raises(UsageError, match="name the bucket"):
+    with pytest.raises(UsageError, match="wildcards are not possible in the bucket"):
         find_tables(["memory://b*/lake"], open_storage, workers=workers)
 
 
