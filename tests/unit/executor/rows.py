@@ -9,15 +9,15 @@ from reconciler.hudi.files.table_files import TableFiles, build_files
 from reconciler.plans.model import KEEP_RULES, CleanStep, KeptFiles, RemovedFiles
 
 
-def base(group: str, instant: int | str) -> str:
+def make_base_name(group: str, instant: int | str) -> str:
     return f"{group}-0_0-0-0_{instant}.parquet"
 
 
-def log(group: str, instant: int | str, version: int = 1) -> str:
+def make_log_name(group: str, instant: int | str, version: int = 1) -> str:
     return f".{group}-0_{instant}.log.{version}_0-0-0"
 
 
-def removed(*paths: str) -> RemovedFiles:
+def make_removed_files(*paths: str) -> RemovedFiles:
     """Files to remove, a byte each; paths are ``partition/name``."""
     pairs = sorted(path.rpartition("/")[::2] for path in paths)
     count = len(pairs)
@@ -31,7 +31,7 @@ def removed(*paths: str) -> RemovedFiles:
     )
 
 
-def kept(rule: str, *paths: str, because: str = "kept") -> KeptFiles:
+def make_kept_files(rule: str, *paths: str, because: str = "kept") -> KeptFiles:
     pairs = sorted(path.rpartition("/")[::2] for path in paths)
     return KeptFiles(
         partition=to_string_array([partition for partition, _ in pairs]).dictionary_encode(),
@@ -41,16 +41,18 @@ def kept(rule: str, *paths: str, because: str = "kept") -> KeptFiles:
     )
 
 
-def step(*paths: str, earliest: str | None = "5", partitions: tuple[str, ...] = ()) -> CleanStep:
+def make_clean_step(
+    *paths: str, earliest: str | None = "5", partitions: tuple[str, ...] = ()
+) -> CleanStep:
     return CleanStep(
         policy="KEEP_LATEST_COMMITS",
         earliest_instant_to_retain=earliest,
-        files=removed(*paths),
+        files=make_removed_files(*paths),
         delete_partitions=partitions,
     )
 
 
-def present(*paths: str) -> TableFiles:
+def make_present_files(*paths: str) -> TableFiles:
     folders: dict[str, list[str]] = {}
     for path in paths:
         partition, _, name = path.rpartition("/")

@@ -33,7 +33,7 @@ class Clock:
         raise AssertionError(seconds)
 
 
-def audit(lines: list[bytes], **origin: Any) -> AuditLog:
+def make_audit_log(lines: list[bytes], **origin: Any) -> AuditLog:
     who = Process(
         who="root",
         host="ci-7/4f2a/pid:[1]",
@@ -52,7 +52,7 @@ def audit(lines: list[bytes], **origin: Any) -> AuditLog:
     )
 
 
-def planned(name: str = "sales.orders", path: str = "s3://lake/orders") -> TablePlan:
+def make_planned_table(name: str = "sales.orders", path: str = "s3://lake/orders") -> TablePlan:
     return TablePlan(
         name=name,
         path=path,
@@ -62,11 +62,11 @@ def planned(name: str = "sales.orders", path: str = "s3://lake/orders") -> Table
     )
 
 
-def result(**fields) -> TableResult:
+def make_result(**fields) -> TableResult:
     return TableResult(name="sales.orders", path="s3://lake/orders", **fields)
 
 
-def read(lines: list[bytes]) -> list[dict[str, Any]]:
+def read_lines(lines: list[bytes]) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in lines]
     for document in found:
         VALIDATOR.validate(document)
@@ -108,10 +108,10 @@ def test_the_schema_is_closed_and_described():
 
 def test_a_table_takes_two_lines():
     lines: list[bytes] = []
-    journal = audit(lines, actor="ann", spec_commit="abcdef1-dirty", environment="prod")
-    journal.started(planned())
-    journal.finished(planned(), result(outcomes=(DONE,), seconds=72.00049))
-    started, finished = read(lines)
+    journal = make_audit_log(lines, actor="ann", spec_commit="abcdef1-dirty", environment="prod")
+    journal.started(make_planned_table())
+    journal.finished(make_planned_table(), make_result(outcomes=(DONE,), seconds=72.00049))
+    started, finished = read_lines(lines)
 
     assert {**COMMON, **TABLE, "event": "started"} == started
     assert {
@@ -160,8 +160,8 @@ def test_every_file_that_stayed_is_listed_by_its_reason():
         differences=(Note("metadataListing", "a ghost"),),
     )
     lines: list[bytes] = []
-    audit(lines).finished(planned(), result(outcomes=(step,)))
-    (found,) = read(lines)[0]["steps"]
+    make_audit_log(lines).finished(make_planned_table(), make_result(outcomes=(step,)))
+    (found,) = read_lines(lines)[0]["steps"]
 
     assert [
         {"because": "a reader", "files": ["p=1/f1"]},
@@ -169,7 +169,7 @@ def test_every_file_that_stayed_is_listed_by_its_reason():
     ] == found["leftOut"]
     assert [{"because": "denied", "files": ["p=1/f0"]}] == found["failed"]
     assert [{"path": "p=2", "because": "it holds others"}] == found["partitionsLeft"]
-    assert ("partial", 5) == (read(lines)[0]["status"], read(lines)[0]["exitCode"])
+    assert ("partial", 5) == (read_lines(lines)[0]["status"], read_lines(lines)[0]["exitCode"])
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_every_file_that_stayed_is_listed_by_its_reason():
 )
 def test_every_end_is_told(fields, status, code):
     lines: list[bytes] = []
-    audit(lines).finished(planned(), result(**fields))
-    (found,) = read(lines)
+    make_audit_log(lines).finished(make_planned_table(), make_result(**fields))
+    (found,) = read_lines(lines)
 
     assert (status, code) == (found["status"], found["exitCode"])
     assert fields.get("error") == found["error"]
@@ -193,8 +193,8 @@ def test_every_end_is_told(fields, status, code):
 
 def test_what_was_interrupted_says_what_was_done():
     lines: list[bytes] = []
-    audit(lines).interrupted(planned(), result(outcomes=(DONE,)))
-    (found,) = read(lines)
+    make_audit_log(lines).interrupted(make_planned_table(), make_result(outcomes=(DONE,)))
+    (found,) = read_lines(lines)
 
     assert ("finished", "interrupted", None) == (
         found["event"],
@@ -206,8 +206,8 @@ def test_what_was_interrupted_says_what_was_done():
 
 def test_a_plan_that_is_refused_as_a_whole_takes_one_line():
     lines: list[bytes] = []
-    audit(lines).refused(StaleError("the plan's digest is another"))
-    (found,) = read(lines)
+    make_audit_log(lines).refused(StaleError("the plan's digest is another"))
+    (found,) = read_lines(lines)
 
     assert ("refused", 4, "the plan's digest is another") == (
         found["event"],
@@ -236,10 +236,10 @@ HOSTILE = [
 def test_no_name_of_others_breaks_a_line_or_moves_a_cursor(texts):
     name, path, actor, rule, because, error = texts
     lines: list[bytes] = []
-    journal = audit(lines, actor=actor, environment=rule)
-    table = planned(name, path)
+    journal = make_audit_log(lines, actor=actor, environment=rule)
+    table = make_planned_table(name, path)
     journal.started(table)
-    said = result(error=error, code=1, refusals=(Note(rule, because),))
+    said = make_result(error=error, code=1, refusals=(Note(rule, because),))
     journal.finished(table, said)
 
     assert 2 == len(lines)

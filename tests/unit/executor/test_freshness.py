@@ -17,27 +17,52 @@ from reconciler.hudi.files.view import FileView, build_view
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.plans.model import TablePlan
-from tests.unit.executor.rows import base, kept, log, present, removed, step
+from tests.unit.executor.rows import (
+    make_base_name,
+    make_clean_step,
+    make_kept_files,
+    make_log_name,
+    make_present_files,
+    make_removed_files,
+)
 
-A1, A2, B1 = f"p/{base('a', 1)}", f"p/{base('a', 2)}", f"q/{base('b', 1)}"
+A1, A2, B1 = (
+    f"p/{make_base_name('a', 1)}",
+    f"p/{make_base_name('a', 2)}",
+    f"q/{make_base_name('b', 1)}",
+)
 
 
 def test_what_both_plans_name_runs():
-    found = select_fresh(step(A1, A2), step(A2, B1), None, present(A1, A2, B1), ("p", "q"), "5")
+    found = select_fresh(
+        make_clean_step(A1, A2),
+        make_clean_step(A2, B1),
+        None,
+        make_present_files(A1, A2, B1),
+        ("p", "q"),
+        "5",
+    )
 
     assert make_keys(found.files).to_pylist() == [A2]
 
 
 def test_a_reviewed_file_that_the_fresh_plan_keeps_is_left_out_with_its_reason():
-    fresh_keeps = kept("savepoint", A1, because="savepoint 3 pins it")
-    found = select_fresh(step(A1, A2), step(A2), fresh_keeps, present(A1, A2), ("p", "q"), "5")
+    fresh_keeps = make_kept_files("savepoint", A1, because="savepoint 3 pins it")
+    found = select_fresh(
+        make_clean_step(A1, A2),
+        make_clean_step(A2),
+        fresh_keeps,
+        make_present_files(A1, A2),
+        ("p", "q"),
+        "5",
+    )
 
-    assert found.left_out.name.to_pylist() == [base("a", 1)]
+    assert found.left_out.name.to_pylist() == [make_base_name("a", 1)]
     assert found.left_out.count_reasons() == (("savepoint 3 pins it", 1),)
 
 
 def test_a_reviewed_file_without_a_reason_of_its_own_says_that_the_table_moved():
-    found = select_fresh(step(A1), None, None, present(A1), ("p", "q"), "5")
+    found = select_fresh(make_clean_step(A1), None, None, make_present_files(A1), ("p", "q"), "5")
 
     assert [why for why, _ in found.left_out.count_reasons()] == [
         "a plan made now keeps it: the table has moved since the review"
@@ -46,21 +71,35 @@ def test_a_reviewed_file_without_a_reason_of_its_own_says_that_the_table_moved()
 
 
 def test_a_fresh_plan_that_keeps_nothing_gives_no_reasons():
-    found = select_fresh(step(A1), None, kept("readers"), present(A1), ("p", "q"), "5")
+    found = select_fresh(
+        make_clean_step(A1),
+        None,
+        make_kept_files("readers"),
+        make_present_files(A1),
+        ("p", "q"),
+        "5",
+    )
 
     assert [len(found.left_out), found.left_out.count_reasons()[0][1]] == [1, 1]
 
 
 def test_a_file_that_is_gone_is_counted_and_not_left_out():
-    found = select_fresh(step(A1, A2), step(A2), None, present(A2), ("p", "q"), "5")
+    found = select_fresh(
+        make_clean_step(A1, A2), make_clean_step(A2), None, make_present_files(A2), ("p", "q"), "5"
+    )
 
     assert (found.gone, len(found.left_out)) == (1, 0)
 
 
 def test_names_of_two_partitions_are_told_apart():
-    here, there = f"p/{base('a', 1)}", f"q/{base('a', 1)}"
+    here, there = f"p/{make_base_name('a', 1)}", f"q/{make_base_name('a', 1)}"
     found = select_fresh(
-        step(here, there), step(there), None, present(here, there), ("p", "q"), "5"
+        make_clean_step(here, there),
+        make_clean_step(there),
+        None,
+        make_present_files(here, there),
+        ("p", "q"),
+        "5",
     )
 
     assert make_keys(found.files).to_pylist() == [there]
@@ -68,10 +107,10 @@ def test_names_of_two_partitions_are_told_apart():
 
 def test_a_partition_goes_only_when_both_plans_say_so():
     found = select_fresh(
-        step(A1, partitions=("p", "q")),
-        step(A1, partitions=("q", "r")),
+        make_clean_step(A1, partitions=("p", "q")),
+        make_clean_step(A1, partitions=("q", "r")),
         None,
-        present(A1),
+        make_present_files(A1),
         ("p", "q"),
         "5",
     )
@@ -81,16 +120,28 @@ def test_a_partition_goes_only_when_both_plans_say_so():
 
 
 def test_expired_files_that_stay_are_those_left_out_those_unreviewed_and_those_kept():
-    a3, a4 = f"p/{base('a', 3)}", f"p/{base('a', 4)}"
-    keeps = kept("readers", a3)
-    found = select_fresh(step(A1), step(A2), keeps, present(A1, A2, a3, a4), ("p", "q"), "5")
+    a3, a4 = f"p/{make_base_name('a', 3)}", f"p/{make_base_name('a', 4)}"
+    keeps = make_kept_files("readers", a3)
+    found = select_fresh(
+        make_clean_step(A1),
+        make_clean_step(A2),
+        keeps,
+        make_present_files(A1, A2, a3, a4),
+        ("p", "q"),
+        "5",
+    )
 
     assert sorted(found.staying.to_pylist()) == [A1, A2, a3]
 
 
 def test_files_that_a_savepoint_keeps_do_not_hold_the_boundary_back():
     found = select_fresh(
-        step(A2), step(A2), kept("savepoint", A1), present(A1, A2), ("p", "q"), "5"
+        make_clean_step(A2),
+        make_clean_step(A2),
+        make_kept_files("savepoint", A1),
+        make_present_files(A1, A2),
+        ("p", "q"),
+        "5",
     )
 
     assert found.staying.to_pylist() == []
@@ -112,10 +163,10 @@ def test_the_boundary_claimed_is_the_smallest(planned, staying, replaced, expect
     assert choose_published_earliest(planned, staying, replaced) == expected
 
 
-def view(*paths: str, version: int = 8, completions: dict[str, str] | None = None) -> FileView:
+def make_view(*paths: str, version: int = 8, completions: dict[str, str] | None = None) -> FileView:
     commits = [Instant.parse(f"{n}.commit") for n in (1, 4, 9)]
     return build_view(
-        present(*paths),
+        make_present_files(*paths),
         Timeline.from_files(TimelineFile(instant, instant.file_name, 1, 0) for instant in commits),
         table_version=version,
         completions=completions or {},
@@ -125,10 +176,12 @@ def view(*paths: str, version: int = 8, completions: dict[str, str] | None = Non
 
 
 def test_the_base_of_a_log_file_named_by_its_base_is_in_its_name():
-    it = f"p/{log('a', 4)}"
+    it = f"p/{make_log_name('a', 4)}"
 
     assert (
-        find_earliest_base(view(A1, f"p/{base('a', 4)}", it, version=6), to_string_array([it]))
+        find_earliest_base(
+            make_view(A1, f"p/{make_base_name('a', 4)}", it, version=6), to_string_array([it])
+        )
         == "4"
     )
 
@@ -137,29 +190,32 @@ def test_the_base_of_a_log_file_named_by_its_base_is_in_its_name():
 def test_the_base_of_a_log_file_named_by_its_deltacommit_is_found_by_completion(
     completed, expected
 ):
-    it = f"p/{log('a', 2)}"
-    seen = view(A1, f"p/{base('a', 4)}", it, completions={"2": completed})
+    it = f"p/{make_log_name('a', 2)}"
+    seen = make_view(A1, f"p/{make_base_name('a', 4)}", it, completions={"2": completed})
 
     assert find_earliest_base(seen, to_string_array([it])) == expected
 
 
 def test_the_smallest_base_of_several_files_counts():
-    seen = view(A1, f"p/{base('a', 4)}", B1, f"q/{base('b', 9)}")
+    seen = make_view(A1, f"p/{make_base_name('a', 4)}", B1, f"q/{make_base_name('b', 9)}")
 
     assert (
-        find_earliest_base(seen, to_string_array([f"p/{base('a', 4)}", f"q/{base('b', 9)}"])) == "4"
+        find_earliest_base(
+            seen, to_string_array([f"p/{make_base_name('a', 4)}", f"q/{make_base_name('b', 9)}"])
+        )
+        == "4"
     )
     assert find_earliest_base(seen, to_string_array([])) is None
 
 
 def test_a_replaced_group_with_files_left_holds_its_replacing_instant():
-    files = present(A1, A2, B1)
+    files = make_present_files(A1, A2, B1)
     replaced = {("p", "a-0"): "8", ("q", "b-0"): "6", ("r", "c-0"): "1"}
 
-    assert find_replacing_instants(files, replaced, removed(A1)) == ("6", "8")
-    assert find_replacing_instants(files, replaced, removed(A1, A2)) == ("6",)
-    assert find_replacing_instants(files, replaced, removed(A1, A2, B1)) == ()
-    assert find_replacing_instants(files, {}, removed()) == ()
+    assert find_replacing_instants(files, replaced, make_removed_files(A1)) == ("6", "8")
+    assert find_replacing_instants(files, replaced, make_removed_files(A1, A2)) == ("6",)
+    assert find_replacing_instants(files, replaced, make_removed_files(A1, A2, B1)) == ()
+    assert find_replacing_instants(files, {}, make_removed_files()) == ()
 
 
 def test_pending_replacements_are_still_replacing_and_completed_ones_are_not():
@@ -175,11 +231,13 @@ def test_pending_replacements_are_still_replacing_and_completed_ones_are_not():
     assert find_pending_replacements(Timeline.from_files(files)) == ("2", "3")
 
 
-def table(path: str = "/t", digest: str = "d") -> TablePlan:
+def make_table(path: str = "/t", digest: str = "d") -> TablePlan:
     return TablePlan(name="t", path=path, spec={}, spec_digest=digest)
 
 
 def test_a_partition_that_is_gone_is_not_left_out():
-    found = select_fresh(step(A1, partitions=("p",)), None, None, present(B1), ("q",), "5")
+    found = select_fresh(
+        make_clean_step(A1, partitions=("p",)), None, None, make_present_files(B1), ("q",), "5"
+    )
 
     assert (found.delete_partitions, found.partitions_left) == ((), ())

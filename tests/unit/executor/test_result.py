@@ -15,7 +15,7 @@ from reconciler.executor.result import (
 from reconciler.plans.model import Note
 
 
-def rows(*because: str) -> FileReasons:
+def make_reasons(*because: str) -> FileReasons:
     return FileReasons(
         partition=to_string_array(["p"] * len(because)).dictionary_encode(),
         name=to_string_array([str(n) for n in range(len(because))]),
@@ -23,7 +23,7 @@ def rows(*because: str) -> FileReasons:
     )
 
 
-def table(code: int = 0, *outcomes: StepOutcome) -> TableResult:
+def make_table(code: int = 0, *outcomes: StepOutcome) -> TableResult:
     return TableResult(name="t", path="/t", code=code, outcomes=outcomes)
 
 
@@ -40,9 +40,9 @@ def test_the_worst_code_wins(codes, expected):
     [
         (StepOutcome(kind="clean", how="completed"), 0),
         (StepOutcome(kind="clean", how="nothing", gone=3), 0),
-        (StepOutcome(kind="clean", how="completed", left_out=rows("why")), 4),
+        (StepOutcome(kind="clean", how="completed", left_out=make_reasons("why")), 4),
         (StepOutcome(kind="clean", how="completed", partitions_left=(Note("p", "why"),)), 4),
-        (StepOutcome(kind="clean", how="inflight", failed=rows("why")), 5),
+        (StepOutcome(kind="clean", how="inflight", failed=make_reasons("why")), 5),
         (StepOutcome(kind="clean", how="completed", differences=(Note("x", "why"),)), 5),
     ],
 )
@@ -51,12 +51,14 @@ def test_an_outcome_has_a_code(outcome, expected):
 
 
 def test_a_result_is_as_bad_as_its_worst_table():
-    stale = StepOutcome(kind="clean", how="completed", left_out=rows("why"))
-    result = ApplyResult(plan_digest="d", tables=(table(), table(0, stale), table(3)))
+    stale = StepOutcome(kind="clean", how="completed", left_out=make_reasons("why"))
+    result = ApplyResult(
+        plan_digest="d", tables=(make_table(), make_table(0, stale), make_table(3))
+    )
 
     assert result.exit_code == 3
     assert [one.status for one in result.tables] == ["done", "stale", "blocked"]
 
 
 def test_reasons_come_most_frequent_first():
-    assert rows("b", "a", "b").count_reasons() == (("b", 2), ("a", 1))
+    assert make_reasons("b", "a", "b").count_reasons() == (("b", 2), ("a", 1))

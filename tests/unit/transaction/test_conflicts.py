@@ -13,11 +13,11 @@ from reconciler.transaction.conflicts import (
 )
 
 
-def claim(*ids, partition="p", is_open=False):
+def make_claim(*ids, partition="p", is_open=False):
     return GroupClaim(partition=partition, ids=frozenset(ids), is_open=is_open)
 
 
-def write(groups=None, *, done=False, inserts=(), is_known=True):
+def make_footprint(groups=None, *, done=False, inserts=(), is_known=True):
     return Footprint(
         instant="7",
         action="commit",
@@ -32,47 +32,47 @@ def write(groups=None, *, done=False, inserts=(), is_known=True):
     ("footprint", "says"),
     [
         (
-            write({"p": {"b"}}, done=True),
+            make_footprint({"p": {"b"}}, done=True),
             "commit 7 has written to its file group b meanwhile",
         ),
-        (write({"p": {"c", "b"}}), "commit 7 is pending and writes to its file group b"),
+        (make_footprint({"p": {"c", "b"}}), "commit 7 is pending and writes to its file group b"),
         (
-            write(is_known=False),
+            make_footprint(is_known=False),
             "commit 7 is pending, and which file groups it writes to is not known",
         ),
         (
-            write(is_known=False, done=True),
+            make_footprint(is_known=False, done=True),
             "commit 7 has changed the table meanwhile, nobody knows where",
         ),
-        (write({"p": {"x"}}), None),
-        (write({"q": {"b"}}, done=True), None),
-        (write(inserts={"p"}), None),
+        (make_footprint({"p": {"x"}}), None),
+        (make_footprint({"q": {"b"}}, done=True), None),
+        (make_footprint(inserts={"p"}), None),
     ],
 )
-def test_a_group_is_let_go_when_a_write_may_go_to_one_of_its_file_groups(footprint, says):
+def test_a_group_conflicts_with_a_write_that_may_touch_its_file_groups(footprint, says):
 
-    assert says == explain_conflict(claim("a", "b"), footprint)
+    assert says == explain_conflict(make_claim("a", "b"), footprint)
 
 
 @pytest.mark.parametrize(
     ("footprint", "is_hit"),
     [
-        (write(inserts={"p"}), True),
-        (write(inserts={"q"}), False),
-        (write({"p": {"new"}}, inserts={"p"}, done=True), False),
+        (make_footprint(inserts={"p"}), True),
+        (make_footprint(inserts={"q"}), False),
+        (make_footprint({"p": {"new"}}, inserts={"p"}, done=True), False),
     ],
     ids=["into its partition", "into another", "completed: it said where"],
 )
 def test_new_records_may_go_into_small_file_groups_of_their_partition(footprint, is_hit):
-    found = explain_conflict(claim("a", is_open=True), footprint)
+    found = explain_conflict(make_claim("a", is_open=True), footprint)
 
     assert is_hit == (found is not None)
     assert found is None or "which may go into its small file groups" in found
 
 
-def test_every_group_that_is_hit_is_named_once_with_the_first_reason():
-    claims = [claim("a"), claim("b"), claim("c"), claim("a", partition="q")]
-    writes = [write({"p": {"a"}}, done=True), write({"p": {"a", "c"}})]
+def test_every_group_with_conflicts_has_the_first_reason():
+    claims = [make_claim("a"), make_claim("b"), make_claim("c"), make_claim("a", partition="q")]
+    writes = [make_footprint({"p": {"a"}}, done=True), make_footprint({"p": {"a", "c"}})]
 
     assert {
         0: "commit 7 has written to its file group a meanwhile",
@@ -80,13 +80,17 @@ def test_every_group_that_is_hit_is_named_once_with_the_first_reason():
     } == find_conflicts(claims, writes)
 
 
-def test_a_group_waits_for_a_write_that_has_not_said_where_it_goes_and_for_no_other_reason():
-    claims = [claim("a"), claim("b"), claim("c", partition="q", is_open=True)]
-    says_nothing = write(is_known=False)
+def test_a_group_is_undecided_only_because_of_writes_without_known_groups():
+    claims = [make_claim("a"), make_claim("b"), make_claim("c", partition="q", is_open=True)]
+    says_nothing = make_footprint(is_known=False)
 
     assert {0, 1, 2} == find_undecided_claims(claims, [says_nothing])
-    assert {1} == find_undecided_claims(claims, [write({"p": {"a"}}, inserts={"q"}), says_nothing])
-    assert set() == find_undecided_claims(
-        claims, [write({"p": {"a"}}), write({"q": {"c"}}, done=True)]
+    assert {1} == find_undecided_claims(
+        claims, [make_footprint({"p": {"a"}}, inserts={"q"}), says_nothing]
     )
-    assert set() == find_undecided_claims(claims, [write(is_known=False, done=True), says_nothing])
+    assert set() == find_undecided_claims(
+        claims, [make_footprint({"p": {"a"}}), make_footprint({"q": {"c"}}, done=True)]
+    )
+    assert set() == find_undecided_claims(
+        claims, [make_footprint(is_known=False, done=True), says_nothing]
+    )

@@ -19,7 +19,7 @@ def shelf() -> Shelf:
     return Shelf(FakeClock())
 
 
-def judged(shelf, requested_by=None, me=None, fast_s=0):
+def find_owner(shelf, requested_by=None, me=None, fast_s=0):
     return find_living_owner(
         shelf,
         INSTANT,
@@ -30,27 +30,27 @@ def judged(shelf, requested_by=None, me=None, fast_s=0):
     )
 
 
-def test_a_heart_that_beats_on_another_host_is_alive_for_five_minutes(shelf):
+def test_a_run_on_another_host_is_alive_for_five_minutes_after_its_heartbeat(shelf):
     owner = process(host="there").make_owner("t")
     Heartbeat(shelf, INSTANT, owner, shelf.clock).beat()
     shelf.clock.pass_seconds(300)
 
-    assert judged(shelf).token == "t"
+    assert find_owner(shelf).token == "t"
     shelf.clock.pass_seconds(1)
-    assert judged(shelf) is None
+    assert find_owner(shelf) is None
 
 
-def test_a_heart_that_beat_just_now_by_the_stores_time_is_alive_whatever_our_clock_says(shelf):
+def test_a_recent_heartbeat_by_the_store_clock_counts_whatever_our_clock_is(shelf):
     owner = process(host="there").make_owner("t")
     Heartbeat(shelf, INSTANT, owner, shelf.clock).beat()
 
-    assert judged(shelf, fast_s=3600).token == "t"
+    assert find_owner(shelf, fast_s=3600).token == "t"
     shelf.clock.pass_seconds(301)
-    assert judged(shelf, fast_s=3600) is None
+    assert find_owner(shelf, fast_s=3600) is None
     assert [heartbeat_path(INSTANT)] == list(shelf.files)
 
 
-def test_the_first_beat_takes_no_heart_of_another(shelf):
+def test_the_first_heartbeat_overwrites_no_other(shelf):
     shelf.create(heartbeat_path(INSTANT), b"")
 
     with pytest.raises(AlreadyExistsError):
@@ -58,27 +58,29 @@ def test_the_first_beat_takes_no_heart_of_another(shelf):
     assert b"" == shelf.read(heartbeat_path(INSTANT))
 
 
-def test_a_run_that_said_it_ended_is_dead_at_once(shelf):
+def test_a_run_that_ended_is_dead_at_once(shelf):
     owner = process(host="there").make_owner("t")
     Heartbeat(shelf, INSTANT, owner, shelf.clock).end()
 
-    assert judged(shelf, requested_by=owner) is None
+    assert find_owner(shelf, requested_by=owner) is None
 
 
-def test_without_a_heartbeat_the_requested_file_tells(shelf):
+def test_without_a_heartbeat_the_requested_file_names_the_owner(shelf):
     there, here_dead = process(host="there").make_owner("t"), process(pid=9).make_owner("u")
 
-    assert judged(shelf, requested_by=there) == there
-    assert judged(shelf, requested_by=here_dead) is None
+    assert find_owner(shelf, requested_by=there) == there
+    assert find_owner(shelf, requested_by=here_dead) is None
     shelf.clock.pass_seconds(301)
-    assert judged(shelf, requested_by=there) is None
+    assert find_owner(shelf, requested_by=there) is None
 
 
-def test_who_resumed_last_is_the_owner_not_who_requested(shelf):
+def test_the_owner_is_the_last_run_that_resumed(shelf):
     me = process(living=frozenset({2}))
     Heartbeat(shelf, INSTANT, process(pid=2).make_owner("resumer"), shelf.clock).beat()
 
-    assert judged(shelf, requested_by=process(pid=9).make_owner("dead"), me=me).token == "resumer"
+    assert (
+        find_owner(shelf, requested_by=process(pid=9).make_owner("dead"), me=me).token == "resumer"
+    )
 
 
 def test_a_heartbeat_that_is_removed_is_gone(shelf):

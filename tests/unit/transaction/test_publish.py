@@ -15,7 +15,7 @@ from tests.unit.transaction.fakes import FakeClock, Shelf
 OLD = "20251231000000000_20251231000001000.commit"
 
 
-def publisher(shelf: Shelf, layout: int, **more) -> Publisher:
+def make_publisher(shelf: Shelf, layout: int, **more) -> Publisher:
     folder = ".hoodie/timeline" if layout == 2 else ".hoodie"
 
     def reread() -> Timeline:
@@ -48,7 +48,7 @@ def run_clean(it: Publisher) -> str:
 
 def test_layout_2_completes_under_a_later_completion_time(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    run_clean(publisher(shelf, 2))
+    run_clean(make_publisher(shelf, 2))
 
     assert sorted(shelf.files) == [
         f".hoodie/timeline/{OLD}",
@@ -60,7 +60,7 @@ def test_layout_2_completes_under_a_later_completion_time(shelf):
 
 def test_layout_1_completes_under_the_requested_time(shelf):
     shelf.create(".hoodie/20251231000000000.commit", b"")
-    run_clean(publisher(shelf, 1))
+    run_clean(make_publisher(shelf, 1))
 
     assert shelf.read(".hoodie/20260101000000000.clean") == b"done"
     assert shelf.read(".hoodie/20260101000000000.clean.requested") == b"plan"
@@ -68,16 +68,16 @@ def test_layout_1_completes_under_the_requested_time(shelf):
 
 def test_a_time_is_greater_than_completion_times_and_archived_ones_too(shelf):
     shelf.create(".hoodie/timeline/20251231000000000_20260101000000100.commit", b"")
-    it = publisher(shelf, 2)
+    it = make_publisher(shelf, 2)
 
     assert it.choose_time(it.reload_timeline()) == "20260101000000101"
-    it = publisher(shelf, 2, archived_newest="20260101000000500")
+    it = make_publisher(shelf, 2, archived_newest="20260101000000500")
     assert it.choose_time(it.reload_timeline()) == "20260101000000501"
 
 
 def test_an_instant_is_never_completed_twice(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2)
+    it = make_publisher(shelf, 2)
     time = run_clean(it)
 
     with pytest.raises(StaleError, match="completed by another"):
@@ -89,7 +89,7 @@ def test_an_instant_is_never_completed_twice(shelf):
 
 def test_an_instant_that_was_removed_is_not_completed(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2)
+    it = make_publisher(shelf, 2)
     time = it.request(Action.CLEAN, it.reload_timeline(), b"plan")
     it.withdraw(time, Action.CLEAN)
 
@@ -100,7 +100,7 @@ def test_an_instant_that_was_removed_is_not_completed(shelf):
 
 def test_a_requested_file_that_exists_is_not_overwritten(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2)
+    it = make_publisher(shelf, 2)
     before = it.reload_timeline()
     it.request(Action.CLEAN, before, b"first")
 
@@ -110,7 +110,7 @@ def test_a_requested_file_that_exists_is_not_overwritten(shelf):
 
 def test_a_clustering_completes_as_a_replacecommit(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2)
+    it = make_publisher(shelf, 2)
     time = it.request(Action.CLUSTERING, it.reload_timeline(), b"plan")
     it.begin(time, Action.CLUSTERING, b"")
 
@@ -119,11 +119,9 @@ def test_a_clustering_completes_as_a_replacecommit(shelf):
 
 
 @pytest.mark.parametrize("action", [Action.REPLACECOMMIT, Action.CLUSTERING])
-def test_what_rewrites_files_takes_a_time_from_before_writes_that_are_not_announced_yet(
-    shelf, action
-):
+def test_a_rewrite_takes_a_time_before_writes_that_are_not_announced_yet(shelf, action):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2, backdating_ms=3_600_000)
+    it = make_publisher(shelf, 2, backdating_ms=3_600_000)
 
     assert it.request(action, it.reload_timeline(), b"plan") == "20251231230000000"
     assert it.request(action, it.reload_timeline(), b"plan") == "20251231230000001"
@@ -134,6 +132,6 @@ def test_what_rewrites_files_takes_a_time_from_before_writes_that_are_not_announ
 
 def test_a_clean_writes_no_files_so_its_time_is_now(shelf):
     shelf.create(f".hoodie/timeline/{OLD}", b"")
-    it = publisher(shelf, 2, backdating_ms=3_600_000)
+    it = make_publisher(shelf, 2, backdating_ms=3_600_000)
 
     assert it.request(Action.CLEAN, it.reload_timeline(), b"plan") == "20260101000000000"

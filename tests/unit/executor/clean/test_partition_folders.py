@@ -13,13 +13,13 @@ from reconciler.hudi.timeline.instant import Instant
 from tests.unit.transaction.fakes import FakeClock, Shelf
 
 
-def timeline(*names: str) -> Timeline:
+def make_timeline(*names: str) -> Timeline:
     parsed = [(Instant.parse(name), name) for name in names]
     return Timeline.from_files(TimelineFile(i, name, 0, 0) for i, name in parsed if i)
 
 
 def quiet() -> Timeline:
-    return timeline("1.commit")
+    return make_timeline("1.commit")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def shelf() -> Shelf:
     return found
 
 
-def reasons(removals) -> dict[str, str]:
+def list_reasons(removals) -> dict[str, str]:
     return {note.rule: note.because for note in removals.left}
 
 
@@ -45,29 +45,29 @@ def test_an_empty_folder_goes_with_its_metafile(shelf):
 def test_a_folder_that_holds_anything_else_stays_whole(shelf):
     removals = remove_partition_folders(shelf, ["p=2"], quiet)
 
-    assert "for example f.parquet" in reasons(removals)["p=2"]
+    assert "for example f.parquet" in list_reasons(removals)["p=2"]
     assert {"p=2/f.parquet", "p=2/" + METAFILE} <= shelf.files.keys()
 
 
 def test_a_folder_with_a_folder_in_it_stays(shelf):
     shelf.create("p=1/q=1/f", b"")
 
-    assert "example q=1" in reasons(remove_partition_folders(shelf, ["p=1"], quiet))["p=1"]
+    assert "example q=1" in list_reasons(remove_partition_folders(shelf, ["p=1"], quiet))["p=1"]
 
 
 @pytest.mark.parametrize("pending", ["2.commit.requested", "2.deltacommit.inflight", "2.inflight"])
 def test_nothing_goes_while_a_write_is_pending(shelf, pending):
-    removals = remove_partition_folders(shelf, ["p=1"], lambda: timeline("1.commit", pending))
+    removals = remove_partition_folders(shelf, ["p=1"], lambda: make_timeline("1.commit", pending))
 
-    assert "pending" in reasons(removals)["p=1"]
+    assert "pending" in list_reasons(removals)["p=1"]
     assert "p=1/" + METAFILE in shelf.files
 
 
 def test_a_write_that_begins_meanwhile_gets_its_metafile_back(shelf):
-    answers = iter([quiet(), timeline("1.commit", "2.commit.requested")])
+    answers = iter([quiet(), make_timeline("1.commit", "2.commit.requested")])
     removals = remove_partition_folders(shelf, ["p=1"], lambda: next(answers))
 
-    assert (removals.gone, set(reasons(removals))) == ((), {"p=1"})
+    assert (removals.gone, set(list_reasons(removals))) == ((), {"p=1"})
     assert shelf.read("p=1/" + METAFILE) == b"meta"
 
 
@@ -92,6 +92,6 @@ def test_a_folder_that_is_gone_already_counts_as_removed(shelf):
 
 
 def test_the_table_itself_is_never_removed(shelf):
-    assert "not partitioned" in reasons(remove_partition_folders(shelf, [""], quiet))[""]
+    assert "not partitioned" in list_reasons(remove_partition_folders(shelf, [""], quiet))[""]
     with pytest.raises(PlanError):
         remove_partition_folders(shelf, [".."], quiet)

@@ -21,27 +21,27 @@ from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.state.model import PendingClean
-from tests.unit.executor.rows import removed
+from tests.unit.executor.rows import make_removed_files
 
 PLAN = CleanerPlan(policy="KEEP_LATEST_COMMITS", earliest_instant="5", last_completed_commit="9")
 
 
 def test_files_come_by_partition_in_order():
-    files = removed("q/b", "p/2", "p/1")
+    files = make_removed_files("q/b", "p/2", "p/1")
 
     assert group_names(files) == {"p": ("1", "2"), "q": ("b",)}
-    assert group_names(removed()) == {}
+    assert group_names(make_removed_files()) == {}
 
 
 def test_batches_never_cross_a_partition_or_their_limit():
-    files = removed("p/1", "p/2", "p/3", "q/1")
+    files = make_removed_files("p/1", "p/2", "p/3", "q/1")
 
     assert split_batches(files, 2) == [
         DeletionBatch("p", ("1", "2")),
         DeletionBatch("p", ("3",)),
         DeletionBatch("q", ("1",)),
     ]
-    assert split_batches(removed(), 2) == []
+    assert split_batches(make_removed_files(), 2) == []
 
 
 def test_a_completed_clean_lists_what_is_absent_and_which_folders_went():
@@ -99,17 +99,17 @@ def test_an_instant_says_who_had_it_made_and_from_which_specs(origin, keys):
     }
 
 
-def pending(**more) -> PendingClean:
+def make_pending_clean(**more) -> PendingClean:
     return PendingClean(instant="1", state="INFLIGHT", started_ms=0, **more)
 
 
 def test_folders_of_a_pending_clean_come_from_hudis_field_and_from_ours():
     key = "reconciler.delete.partitions"
 
-    assert list_planned_partitions(pending(delete_partitions=("p", ""))) == {"p"}
-    assert list_planned_partitions(pending(extra={key: json.dumps(["q", 1])})) == {"q"}
-    assert list_planned_partitions(pending(extra={key: "not json"})) == set()
-    assert list_planned_partitions(pending(extra={key: "7"})) == set()
+    assert list_planned_partitions(make_pending_clean(delete_partitions=("p", ""))) == {"p"}
+    assert list_planned_partitions(make_pending_clean(extra={key: json.dumps(["q", 1])})) == {"q"}
+    assert list_planned_partitions(make_pending_clean(extra={key: "not json"})) == set()
+    assert list_planned_partitions(make_pending_clean(extra={key: "7"})) == set()
 
 
 def test_the_placeholder_is_a_base_file_name_of_no_table():

@@ -11,7 +11,7 @@ from reconciler.state.model import PendingClusteringSlice
 from tests.unit.planners.cow import base, commit, stamp, table
 
 
-def group(*ids, partition="a", at=0, logs=()):
+def make_group(*ids, partition="a", at=0, logs=()):
     return {
         "partition": partition,
         "outputs": 1,
@@ -21,11 +21,13 @@ def group(*ids, partition="a", at=0, logs=()):
     }
 
 
-REVIEWED = rewrites_from_json([group("f", "g"), group("h"), group("f", partition="b")])
+REVIEWED = rewrites_from_json(
+    [make_group("f", "g"), make_group("h"), make_group("f", partition="b")]
+)
 FILES = {"a": [base("f", 0), base("g", 0), base("h", 0)], "b": [base("f", 0)]}
 
 
-def state(files=None, **more):
+def make_state(files=None, **more):
     return table(files or FILES, [commit(0), commit(1)], **more)
 
 
@@ -34,7 +36,7 @@ def partitions_and_ids(found):
 
 
 def test_what_is_as_it_was_reviewed_runs():
-    found = select_groups(REVIEWED, state())
+    found = select_groups(REVIEWED, make_state())
 
     assert (["a", "a", "b"], ["f", "g", "h", "f"]) == partitions_and_ids(found)
     assert ((), 0) == (found.left, found.gone)
@@ -54,7 +56,7 @@ def test_what_is_as_it_was_reviewed_runs():
     ],
 )
 def test_one_slice_that_moved_leaves_its_whole_group(files, says):
-    found = select_groups(REVIEWED, state(files))
+    found = select_groups(REVIEWED, make_state(files))
     (left,) = found.left
 
     assert (["a", "b"], ["h", "f"]) == partitions_and_ids(found)
@@ -64,7 +66,7 @@ def test_one_slice_that_moved_leaves_its_whole_group(files, says):
 def test_log_files_that_came_since_leave_it():
     log = f".h_{stamp(1)}.log.1_0-0-0"
     found = select_groups(
-        REVIEWED, state({**FILES, "a": [*FILES["a"], log]}, table_type="MERGE_ON_READ")
+        REVIEWED, make_state({**FILES, "a": [*FILES["a"], log]}, table_type="MERGE_ON_READ")
     )
 
     assert ["its file group h has other log files than were reviewed"] == [
@@ -76,7 +78,7 @@ def test_what_another_has_in_hand_stays_and_what_is_ours_does_not():
     given = PendingClusteringSlice(
         instant=stamp(9), partition="a", file_id="h", base_file=base("h", 0), log_files=()
     )
-    held = state(clusterings=(given,))
+    held = make_state(clusterings=(given,))
 
     assert [f"pending clustering {stamp(9)} is going to rewrite its file group h"] == [
         left.because for left in select_groups(REVIEWED, held).left
@@ -86,14 +88,14 @@ def test_what_another_has_in_hand_stays_and_what_is_ours_does_not():
 
 def test_groups_that_were_replaced_are_done_already():
     replaced = {("a", "f"): stamp(1), ("a", "g"): stamp(1)}
-    found = select_groups(REVIEWED, state(replaced=replaced), done={stamp(1)})
+    found = select_groups(REVIEWED, make_state(replaced=replaced), done={stamp(1)})
 
     assert (1, (), ["a", "b"]) == (found.gone, found.left, found.groups.partition.to_pylist())
 
 
 def test_groups_that_another_write_has_replaced_have_fallen_out():
     replaced = {("a", "f"): stamp(1), ("a", "g"): stamp(1)}
-    found = select_groups(REVIEWED, state(replaced=replaced), done={stamp(2)})
+    found = select_groups(REVIEWED, make_state(replaced=replaced), done={stamp(2)})
 
     assert (0, [f"its file group f was replaced by {stamp(1)} meanwhile"]) == (
         found.gone,
@@ -102,7 +104,7 @@ def test_groups_that_another_write_has_replaced_have_fallen_out():
 
 
 def test_a_group_that_was_replaced_in_part_is_left():
-    found = select_groups(REVIEWED, state(replaced={("a", "f"): stamp(1)}))
+    found = select_groups(REVIEWED, make_state(replaced={("a", "f"): stamp(1)}))
 
     assert (0, [f"its file group f was replaced by {stamp(1)} meanwhile"]) == (
         found.gone,
@@ -112,15 +114,17 @@ def test_a_group_that_was_replaced_in_part_is_left():
 
 def test_log_files_that_cannot_be_merged_are_not_read():
     log = f".h_{stamp(1)}.log.1_0-0-0"
-    reviewed = rewrites_from_json([group("h", logs=[log])])
+    reviewed = rewrites_from_json([make_group("h", logs=[log])])
     files = {**FILES, "a": [*FILES["a"], log]}
-    found = select_groups(reviewed, state(files, table_type="MERGE_ON_READ"), refusal="table t: no")
+    found = select_groups(
+        reviewed, make_state(files, table_type="MERGE_ON_READ"), refusal="table t: no"
+    )
 
     assert ["table t: no; its log files cannot be read"] == [left.because for left in found.left]
 
 
 def test_a_table_without_files_has_nothing_to_rewrite():
-    found = select_groups(REVIEWED, state({"a": []}))
+    found = select_groups(REVIEWED, make_state({"a": []}))
 
     assert [f"file group {one} is no longer there" for one in "fh"] == [
         left.because for left in found.left[:2]
@@ -129,7 +133,7 @@ def test_a_table_without_files_has_nothing_to_rewrite():
 
 
 def test_what_an_earlier_apply_replaced_may_be_cleaned_away():
-    found = select_groups(REVIEWED, state({"a": []}), done={stamp(1)})
+    found = select_groups(REVIEWED, make_state({"a": []}), done={stamp(1)})
 
     assert (3, ()) == (found.gone, found.left)
 

@@ -6,7 +6,7 @@ from reconciler.executor.cluster.query_measurement import QueryMeasurement
 from reconciler.state.measured_queries import MeasuredQuery, encode_measurements, parse_measurements
 
 
-def measure(**more):
+def make_measurement(**more):
     """Two groups: their old slices, a slice that stays, a new file each."""
     given = {
         "queries": (("one", "a = 1"), ("all", "f(a)")),
@@ -26,27 +26,27 @@ def test_files_of_published_groups_are_new_and_those_of_dropped_groups_old():
     assert (
         MeasuredQuery(**one, files=1, bytes=50000, of_files=3, of_bytes=54300),
         MeasuredQuery(**every, files=3, bytes=54300, of_files=3, of_bytes=54300),
-    ) == measure().select_groups([0, 1])
+    ) == make_measurement().select_groups([0, 1])
     assert (
         MeasuredQuery(**one, files=1, bytes=20, of_files=3, of_bytes=4320),
         MeasuredQuery(**every, files=3, bytes=4320, of_files=3, of_bytes=4320),
-    ) == measure().select_groups([0])
+    ) == make_measurement().select_groups([0])
 
 
 def test_a_query_of_the_same_name_and_another_text_was_not_predicted():
-    renamed = measure(queries=(("1", "a = 1"), ("one", "a = 2"))).select_groups([0, 1])
+    renamed = make_measurement(queries=(("1", "a = 1"), ("one", "a = 2"))).select_groups([0, 1])
 
     assert [("1", 7), ("one", None)] == [(one.query, one.predicted_files) for one in renamed]
 
 
 def test_what_was_not_looked_at_does_not_count():
-    found = measure(unread=9).select_groups([0, 1])
+    found = make_measurement(unread=9).select_groups([0, 1])
 
     assert [(1, 2, 9), (2, 2, 9)] == [(one.files, one.of_files, one.unread) for one in found]
 
 
 def test_an_instant_says_what_was_measured():
-    found = measure(unread=9).select_groups([0, 1])
+    found = make_measurement(unread=9).select_groups([0, 1])
 
     assert found == parse_measurements({"reconciler.queries": encode_measurements(found)})
 

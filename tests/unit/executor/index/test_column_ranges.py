@@ -17,7 +17,7 @@ INF = float("inf")
 NAN = float("nan")
 
 
-def entry(array, *, version=9, **how):
+def make_entry(array, *, version=9, **how):
     """Least, greatest, nulls, values of a file with one column."""
     return entry_of(write_footer(pa.table({"x": array}), **how), array.type, version=version)
 
@@ -48,20 +48,20 @@ def entry_of(footer, kind, *, column="x", version=9):
     ],
 )
 def test_what_is_proven(array, expected):
-    assert expected == entry(array)
+    assert expected == make_entry(array)
 
 
 def test_where_a_float_may_be_nan_there_is_no_greatest():
-    assert (1.0, INF, 0, 2) == entry(pa.array([1.0, NAN]))
-    assert (-INF, INF, 0, 1) == entry(pa.array([NAN]))
+    assert (1.0, INF, 0, 2) == make_entry(pa.array([1.0, NAN]))
+    assert (-INF, INF, 0, 1) == make_entry(pa.array([NAN]))
 
 
 def test_old_days_have_a_year_before_the_first():
-    assert (-719_528, 18_263, 0, 2) == entry(pa.array([date(900, 1, 1), date(2020, 1, 2)]))
+    assert (-719_528, 18_263, 0, 2) == make_entry(pa.array([date(900, 1, 1), date(2020, 1, 2)]))
 
 
 def test_text_without_statistics_lies_between_the_first_and_the_last():
-    least, greatest, nulls, values = entry(pa.array(["q", None]), write_statistics=False)
+    least, greatest, nulls, values = make_entry(pa.array(["q", None]), write_statistics=False)
 
     assert ("", "\U0010ffff" * 16, 1, 2) == (least, greatest, nulls, values)
 

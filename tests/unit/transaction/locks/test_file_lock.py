@@ -56,7 +56,7 @@ def test_a_lock_of_hudi_is_never_stale_without_expiry(shelf):
     assert PATH in shelf.files
 
 
-def test_who_waits_hears_once_for_whom(shelf):
+def test_a_wait_is_reported_once_with_the_lock_holder(shelf):
     shelf.create(PATH, b"")
     heard = []
     me = process()
@@ -116,9 +116,7 @@ def test_a_lock_of_another_host_goes_after_five_minutes_of_silence(shelf, silent
 @pytest.mark.parametrize(
     "theirs", [b"", process(host="there", pid=9).make_owner("theirs").encode()]
 )
-def test_a_lock_that_was_renewed_just_now_by_the_stores_time_stays_whatever_our_clock_says(
-    shelf, theirs
-):
+def test_a_lock_renewed_recently_by_the_store_clock_stays_whatever_our_clock_is(shelf, theirs):
     shelf.create(PATH, theirs)
     ours = FakeClock()
     ours.pass_seconds(3600)
@@ -152,7 +150,7 @@ def test_a_lock_released_while_we_wait_is_taken(shelf):
         assert b"mine" in shelf.read(PATH)
 
 
-def test_another_who_breaks_the_same_stale_lock_last_has_it(shelf):
+def test_the_last_run_to_break_a_stale_lock_has_it(shelf):
     shelf.create(PATH, process(pid=9).make_owner("dead").encode())
     rival = process(pid=2).make_owner("rival").encode()
     shelf.clock.while_sleeping = lambda: shelf.replace(PATH, rival)
@@ -189,7 +187,7 @@ def test_a_lock_that_is_not_held_is_not_renewed(shelf):
     assert shelf.files == {}
 
 
-def test_a_lock_changed_since_it_was_looked_at_is_not_broken(shelf):
+def test_a_lock_that_changed_since_it_was_read_is_not_broken(shelf):
     shelf.create(PATH, b"")
     held = read_lock_holder(shelf, PATH)
     shelf.clock.pass_seconds(1)
