@@ -56,7 +56,7 @@ def test_small_files_are_filled_clustered_indexed_pruned_and_cleaned(shown):
     assert "indexed 2 columns of 9 files" in out
     assert "removed 9 files" in out
     assert "after the index: 3 base files" in out
-    assert "orders are there, each as it was brought last" in out
+    assert "orders are there as last written" in out
 
 
 def test_it_ends_with_nothing_to_do(shown):
