@@ -40,6 +40,12 @@ def dictionary_codes(column: Any) -> NDArray[Any]:
     return to_numpy_numbers(column.indices)
 
 
+def nullable_indices(indices: NDArray[np.int64]) -> Any:
+    """Return indices as Arrow integers, with null for -1."""
+    is_known = to_boolean_array(indices >= 0).buffers()[1]
+    return pa.Array.from_buffers(pa.int64(), len(indices), [is_known, pa.py_buffer(indices)])
+
+
 def rank_values(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     """Return the sorted distinct values of a dictionary array and the rank of every row.
 

@@ -137,7 +137,7 @@ def read_groups(document: bytes, start: int, end: int) -> Rewrites:
         because=found.take_strings(first + 1).dictionary_encode(),
         starts=np.searchsorted(slices, np.append(first, len(found.is_key))),
         file_id=found.take_strings(slices + 1),
-        base=found.take_strings(bases[has_base] + 1).take(_nullable_indices(places)),
+        base=found.take_strings(bases[has_base] + 1).take(columns.nullable_indices(places)),
         logs=pa.ListArray.from_arrays(
             arrays.to_integer_array(ends.astype(np.int32)), found.take_strings(logs)
         ),
@@ -218,12 +218,6 @@ def rewrites_from_json(groups: Iterable[Any]) -> Rewrites | None:
 
 def _encode_dictionary(values: list[str]) -> Any:
     return arrays.to_string_array(values).dictionary_encode()
-
-
-def _nullable_indices(places: NDArray[np.int64]) -> Any:
-    """Return indices as Arrow integers, with null for -1."""
-    known = arrays.to_boolean_array(places >= 0).buffers()[1]
-    return pa.Array.from_buffers(pa.int64(), len(places), [known, pa.py_buffer(places)])
 
 
 # --- slices of groups ----------------------------------------------------------------------------

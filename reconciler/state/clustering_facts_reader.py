@@ -6,15 +6,15 @@ without entries they come from footers, as long as there are few of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import sort_unique, to_boolean_array, to_integer_array
+from reconciler.arrays import to_boolean_array, to_integer_array
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
@@ -26,7 +26,8 @@ from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder
 from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning
-from reconciler.state.footers import Footer, read_footers
+from reconciler.state.current_files import group_by_partition
+from reconciler.state.footers import Footer, choose_by_size, read_footers, sum_footers
 from reconciler.state.write_history import WriteHistory, read_write_history
 
 if TYPE_CHECKING:
@@ -80,16 +81,10 @@ class _FactsReader:
         candidates = self._find_candidates()
         bounds = self._read_bounds(candidates) if self._needs_overlap else None
         if not can_fit_size(self.history.written) and not self.footers:
-            self._read_footers(_choose_by_size(candidates, files.size), ())
+            some = candidates[choose_by_size(files.size[candidates], _SAMPLE)]
+            self._read_footers(np.sort(some), ())
         self._warn_of_footers()
-        found = [footer for footer in self.footers.values() if footer.problem is None]
-        footers = None
-        if found:
-            footers = FooterSizes(
-                rows=np.array([footer.rows for footer in found], np.int64),
-                bytes=np.array([footer.bytes for footer in found], np.int64),
-                data=np.array([footer.row_bytes for footer in found], np.int64),
-            )
+        footers = sum_footers([f for f in self.footers.values() if f.problem is None])
         return ClusteringFacts(
             written=self.history.written,
             clusterings=self.history.clusterings,
@@ -176,21 +171,12 @@ class _FactsReader:
             live_partitions=self.properties.metadata_partitions,
         )
         for stats in read_column_stats(
-            table, self.clustering.columns, self._group_by_folder(candidates)
+            table, self.clustering.columns, group_by_partition(self.state.files, candidates)
         ):
             rows = candidates[np.array(stats.file, np.int64)]
             found[stats.column].add(rows, stats.least, stats.greatest)
             is_told[stats.column, rows] = True
             self.rows[rows] = np.maximum(self.rows[rows], np.array(stats.values, np.int64))
-
-    def _group_by_folder(self, candidates: NDArray[np.int64]) -> Iterator[tuple[str, list[str]]]:
-        """Yield partition paths with the names of their candidates, which are sorted."""
-        files = self.state.files
-        partition = files.partition[candidates]
-        for code in sort_unique(partition).tolist():
-            start, end = np.searchsorted(partition, [code, code + 1])
-            names = files.name.take(to_integer_array(candidates[start:end])).to_pylist()
-            yield files.partitions[code], names
 
     def _find_crowded(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the candidates in partitions with enough files to exceed ``overlapAbove``."""
@@ -211,7 +197,7 @@ class _FactsReader:
         files = self.state.files
         names = files.name.take(to_integer_array(rows)).to_pylist()
         folders = [files.partitions[code] for code in files.partition[rows].tolist()]
-        paths = [f"{p}/{name}" if p else name for p, name in zip(folders, names, strict=True)]
+        paths = map(make_file_path, folders, names)
         sizes = files.size[rows].tolist()
         read = read_footers(self.storage, list(zip(paths, sizes, strict=True)), columns)
         for row, footer in zip(rows.tolist(), read, strict=True):
@@ -270,14 +256,3 @@ def _clear_bounds(pair: tuple[Any, Any], is_out: NDArray[np.bool_]) -> tuple[Any
     low, high = pair
     keep = to_boolean_array(~is_out)
     return pc.if_else(keep, low, None), pc.if_else(keep, high, None)
-
-
-def _choose_by_size(candidates: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a few files of all sizes, ascending."""
-    if len(candidates) <= _SAMPLE:
-        return candidates
-    by_size = candidates[np.argsort(size[candidates], kind="stable")]
-    found: NDArray[np.int64] = np.sort(
-        by_size[np.arange(_SAMPLE) * (len(by_size) - 1) // (_SAMPLE - 1)]
-    )
-    return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.hudi.files.table_files import FileKind
+from reconciler.arrays import sort_unique, to_integer_array
+from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import FileView
 
 
@@ -38,3 +41,16 @@ def _is_current(view: FileView) -> NDArray[np.bool_]:
     is_read[rows[newest]] = True
     is_read[rows[waits - 1]] = True
     return is_read
+
+
+def group_by_partition(
+    files: TableFiles, rows: NDArray[np.int64]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield partition paths with the names of files; ``rows`` are sorted by partition."""
+    partition = files.partition[rows]
+    for code in sort_unique(partition).tolist():
+        start, end = np.searchsorted(partition, [code, code + 1])
+        yield (
+            files.partitions[code],
+            files.name.take(to_integer_array(rows[start:end])).to_pylist(),
+        )

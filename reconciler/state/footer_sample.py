@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from reconciler.arrays import to_numpy_bools
+from reconciler.hudi.files.names import make_file_path
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.write_history import FooterSizes
-from reconciler.state.footers import read_footers
+from reconciler.state.footers import choose_by_size, read_footers, sum_footers
 from reconciler.storage.api import Storage
 
 #: number of footers to read; each has a bloom filter of half a megabyte
@@ -25,19 +26,10 @@ def sample_footers(storage: Storage, groups: FileGroupSizes, bases: Any) -> Foot
     start too many files. Damaged files are skipped. Raises StorageError.
     """
     live = np.flatnonzero(groups.is_live & (groups.base > 0) & to_numpy_bools(pc.is_valid(bases)))
-    by_size = live[np.argsort(groups.base[live], kind="stable")]
-    some = by_size
-    if len(by_size) > _SAMPLE:
-        some = by_size[np.arange(_SAMPLE) * (len(by_size) - 1) // (_SAMPLE - 1)]
+    some = live[choose_by_size(groups.base[live], _SAMPLE)]
     files = []
     for at in some.tolist():
         partition, name = groups.partitions[groups.partition[at]], bases[at].as_py()
-        files.append((f"{partition}/{name}" if partition else name, int(groups.base[at])))
+        files.append((make_file_path(partition, name), int(groups.base[at])))
     found = [one for one in read_footers(storage, files, ()) if one.problem is None and one.rows]
-    if not found:
-        return None
-    return FooterSizes(
-        rows=np.array([one.rows for one in found], np.int64),
-        bytes=np.array([one.bytes for one in found], np.int64),
-        data=np.array([one.row_bytes for one in found], np.int64),
-    )
+    return sum_footers(found)

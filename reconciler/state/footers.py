@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
 from reconciler.hudi.metadata.column_stats import Bound
 from reconciler.index.footer_tails import FooterTails, damaged_file_error
 from reconciler.index.footer_validation import is_valid_footer
+from reconciler.layout.sizing.write_history import FooterSizes
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: files at a time: reading waits for the store
 _AT_ONCE: Final = 16
@@ -44,6 +50,25 @@ def read_footers(
     """
     reading = _FooterReader(FooterTails(storage), tuple(columns))
     return parallel.run_parallel(reading.read, files, parallelism=_AT_ONCE)
+
+
+def choose_by_size(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the positions of at most ``count`` files of all sizes, the smallest first."""
+    by_size = np.argsort(sizes, kind="stable")
+    if len(by_size) <= count:
+        return by_size
+    return by_size[np.arange(count) * (len(by_size) - 1) // (count - 1)]
+
+
+def sum_footers(footers: Sequence[Footer]) -> FooterSizes | None:
+    """Return rows and bytes of footers as columns; None without footers."""
+    if not footers:
+        return None
+    return FooterSizes(
+        rows=np.array([footer.rows for footer in footers], np.int64),
+        bytes=np.array([footer.bytes for footer in footers], np.int64),
+        data=np.array([footer.row_bytes for footer in footers], np.int64),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from reconciler.arrays import to_integer_array, to_string_array
 from reconciler.errors import FormatError, UnsupportedError, did_you_mean
+from reconciler.hudi.files.names import make_file_path
 from reconciler.index.codec import NewerFormatError, Provenance, decode_index
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
@@ -267,7 +268,7 @@ def _read_schema(
     row = files[np.argmax(state.files.instant[files])]
     folder = state.files.partitions[state.files.partition[row]]
     name = state.files.name[int(row)].as_py()
-    path = f"{folder}/{name}" if folder else name
+    path = make_file_path(folder, name)
     return add_table_columns(
         read_file_schema(storage, path, int(state.files.size[row])), properties
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from reconciler.arrays import sort_unique
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.overlap import FileBoxes
+from reconciler.planners.cluster.overlap import (
+    FileBoxes,
+    count_measurable_files,
+    iterate_boxes,
+)
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap, predict_overlap
 from reconciler.planners.column_ranges import ColumnRanges
-from reconciler.plans.columns import build_dictionary
-from reconciler.plans.columns import dictionary_codes as codes_of
+from reconciler.plans.columns import build_dictionary, dictionary_codes
 from reconciler.plans.model import Rewrites
 from reconciler.spec.model import FileSizes
-
-#: files measured at once
-_AT_ONCE: Final = 2**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,7 +102,7 @@ class RewriteTotals:
 
 def sum_by_partition(groups: Rewrites) -> RewriteTotals:
     """Return the sums of a step's groups by partition, in the order of the groups."""
-    codes = codes_of(groups.partition)
+    codes = dictionary_codes(groups.partition)
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     paths = groups.partition.dictionary.to_pylist()
 
@@ -154,16 +154,14 @@ def measure_layout(
     rows = np.zeros(len(candidates), np.int64)
     if ranges is not None:
         rows[has_base] = ranges.rows[candidates.base_row[has_base]]
-    return _build_figures(
-        candidates,
-        codes,
-        files,
+    current = _EqualFiles(
         partition=candidates.partition[has_base],
         size=candidates.base[has_base],
         count=np.ones(int(has_base.sum()), np.int64),
-        rows=_sum_by_partition(candidates.partition, rows, codes),
-        overlap=overlap[codes],
     )
+    rows = _sum_by_partition(candidates.partition, rows, codes)
+    partitions = build_dictionary(codes, candidates.view.files.partitions)
+    return _build_figures(partitions, current, files, rows, overlap[codes])
 
 
 def predict_layout(
@@ -193,16 +191,12 @@ def predict_layout(
     overlap = before.overlap.copy()
     if ranges is not None:
         _predict_overlap(decision, ranges, codes, overlap)
-    after = _build_figures(
-        found,
-        codes,
-        files,
+    new = _EqualFiles(
         partition=np.concatenate([found.partition[stays], of_group]),
         size=np.concatenate([found.base[stays], sizes.fixed + data // groups.outputs]),
         count=np.concatenate([np.ones(len(stays), np.int64), groups.outputs]),
-        rows=before.rows,
-        overlap=overlap,
     )
+    after = _build_figures(before.partition, new, files, before.rows, overlap)
     return LayoutForecast(
         before=before,
         after=after,
@@ -211,32 +205,37 @@ def predict_layout(
     )
 
 
-def _build_figures(  # noqa: PLR0913
-    found: CandidateSlices,
-    codes: NDArray[np.int32],
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _EqualFiles:
+    """Files given as ``count`` files of the same ``size`` in a ``partition``."""
+
+    partition: NDArray[np.int32]
+    size: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+def _build_figures(
+    partitions: Any,
+    found: _EqualFiles,
     files: FileSizes,
-    *,
-    partition: NDArray[np.int32],
-    size: NDArray[np.int64],
-    count: NDArray[np.int64],
     rows: NDArray[np.int64],
     overlap: NDArray[np.float64],
 ) -> PartitionFigures:
-    """Build figures from files given as ``count`` files of the same ``size``."""
-    is_small = size < files.small
+    """Build the figures of files; ``partitions``: pyarrow dictionary of those that have any."""
+    codes, partition, count = dictionary_codes(partitions), found.partition, found.count
     below = size_classes(files)
-    place = np.searchsorted(below, size, side="right")
+    place = np.searchsorted(below, found.size, side="right")
     return PartitionFigures(
-        partition=build_dictionary(codes, found.view.files.partitions),
+        partition=partitions,
         files=_sum_by_partition(partition, count, codes),
-        small=_sum_by_partition(partition, np.where(is_small, count, 0), codes),
-        bytes=_sum_by_partition(partition, count * size, codes),
+        small=_sum_by_partition(partition, np.where(found.size < files.small, count, 0), codes),
+        bytes=_sum_by_partition(partition, count * found.size, codes),
         rows=rows,
         overlap=overlap,
         sizes=SizeHistogram(
             upper_bounds=below,
             files=_sum_by_key(place, count, len(below) + 1),
-            bytes=_sum_by_key(place, count * size, len(below) + 1),
+            bytes=_sum_by_key(place, count * found.size, len(below) + 1),
         ),
     )
 
@@ -258,25 +257,13 @@ def _sum_by_partition(
 def _measure_overlap(
     found: CandidateSlices, ranges: ColumnRanges, overlap: NDArray[np.float64]
 ) -> None:
-    """Fill in the overlap of partitions without one, many partitions of equal size at once.
-
-    ``evaluate_triggers`` measures in the same way, but only where a trigger may fire.
-    """
-    bases = np.flatnonzero(found.has_base)
-    ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
-    is_known = ranges.is_known[found.base_row[bases]]
-    told = np.bincount(found.partition[bases], weights=is_known, minlength=len(overlap))
-    counts = np.where(np.isnan(overlap) & (told > 0), np.diff(ends), 0)
+    """Fill in the overlap of partitions that have none yet."""
+    counts = count_measurable_files(found, ranges, len(overlap))
+    counts = np.where(np.isnan(overlap), counts, 0)
     overlap[counts == 1] = 1.0
-    for count in sort_unique(counts[counts > 1]).tolist():
-        alike = np.flatnonzero(counts == count)
-        step = max(_AT_ONCE // count, 1)
-        for first in range(0, len(alike), step):
-            partitions = alike[first : first + step]
-            here = bases[ends[partitions][:, None] + np.arange(count)]
-            for boxes in FileBoxes.on_scales(ranges, found.base_row[here]):
-                covered = boxes.covered_shares(boxes.sample_points()).sum(axis=1)
-                overlap[partitions] = np.fmax(overlap[partitions], covered)
+    for partitions, _slices, boxes in iterate_boxes(found, ranges, counts, 1):
+        covered = boxes.covered_shares(boxes.sample_points()).sum(axis=1)
+        overlap[partitions] = np.fmax(overlap[partitions], covered)
 
 
 def _predict_overlap(

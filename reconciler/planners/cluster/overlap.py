@@ -8,12 +8,15 @@ magnitudes. Each scale can show too little overlap but rarely too much, so the g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import sort_unique
+from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.column_ranges import ColumnRanges
 
 #: least and greatest number of points per partition, and the limit of points times files
@@ -22,6 +25,8 @@ _MAX_CELLS: Final = 2**25
 _CHUNK: Final = 2**21
 #: points per file in partitions of few files
 _POINTS_PER_FILE: Final = 8
+#: files measured at once
+_AT_ONCE: Final = 2**12
 #: bits of a column in a z-order
 _BITS: Final = 16
 #: measured overlap of adjacent files of uneven width
@@ -99,6 +104,38 @@ class FileBoxes:
                 covered[here] += boxes.covers(points[:, here, start : start + some]).sum(axis=1)
         share: NDArray[np.float64] = covered / width
         return share
+
+
+def count_measurable_files(
+    candidates: CandidateSlices, ranges: ColumnRanges, partitions: int
+) -> NDArray[np.int64]:
+    """Return the base files of each of the partitions, 0 if no range of them is known."""
+    bases = np.flatnonzero(candidates.has_base)
+    partition = candidates.partition[bases]
+    is_known = ranges.is_known[candidates.base_row[bases]]
+    known = np.bincount(partition, weights=is_known, minlength=partitions)
+    counts: NDArray[np.int64] = np.bincount(partition, minlength=partitions)
+    return np.where(known > 0, counts, 0)
+
+
+def iterate_boxes(
+    candidates: CandidateSlices, ranges: ColumnRanges, counts: NDArray[np.int64], more_than: float
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], FileBoxes]]:
+    """Yield the boxes of partitions with ``more_than`` so many files, those of equal size together.
+
+    ``counts``: base files per partition. Yields the partitions, their slices (partitions by files),
+    and the boxes of these on every scale.
+    """
+    bases = np.flatnonzero(candidates.has_base)
+    starts = np.searchsorted(candidates.partition[bases], np.arange(len(counts)))
+    for count in sort_unique(counts[counts > more_than]).tolist():
+        alike = np.flatnonzero(counts == count)
+        step = max(_AT_ONCE // count, 1)
+        for first in range(0, len(alike), step):
+            partitions = alike[first : first + step]
+            slices = bases[starts[partitions][:, None] + np.arange(count)]
+            for boxes in FileBoxes.on_scales(ranges, candidates.base_row[slices]):
+                yield partitions, slices, boxes
 
 
 def z_order_keys(

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array
+from reconciler.arrays import to_integer_array
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
-from reconciler.plans.columns import build_dictionary
+from reconciler.plans.columns import build_dictionary, nullable_indices
 from reconciler.plans.model import Rewrites
 
 
@@ -28,15 +28,9 @@ def build_rewrites(
         because=build_dictionary(np.arange(len(groups), dtype=np.int32), because),
         starts=groups.starts,
         file_id=files.group_id.take(to_integer_array(candidates.group[members])),
-        base=files.name.take(_nullable_indices(rows)),
+        base=files.name.take(nullable_indices(rows)),
         logs=_log_lists(candidates, members),
     )
-
-
-def _nullable_indices(rows: NDArray[np.int64]) -> Any:
-    """Return rows as Arrow integers, with null for -1."""
-    known = to_boolean_array(rows >= 0).buffers()[1]
-    return pa.Array.from_buffers(pa.int64(), len(rows), [known, pa.py_buffer(rows)])
 
 
 def _log_lists(found: CandidateSlices, members: NDArray[np.int64]) -> Any:

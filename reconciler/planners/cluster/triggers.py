@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.arrays import sort_unique
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.overlap import FileBoxes, find_wide_files
+from reconciler.planners.cluster.overlap import (
+    count_measurable_files,
+    find_wide_files,
+    iterate_boxes,
+)
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.reasons import pluralize
 from reconciler.spec.model import ClusteringTrigger
-
-#: files measured at once
-_AT_ONCE: Final = 2**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,21 +122,11 @@ def _measure_overlap(
 
     Slices that are not wide have half of the overlap limit, so the next few files do not fire.
     """
-    bases = np.flatnonzero(found.has_base)
-    ends = np.searchsorted(found.partition[bases], np.arange(len(overlap) + 1))
-    is_known = ranges.is_known[found.base_row[bases]]
-    told = np.bincount(found.partition[bases], weights=is_known, minlength=len(overlap))
-    counts = np.where(told > 0, np.diff(ends), 0)
-    # partitions with no more files than may overlap, or without statistics, need no measurement
-    for count in sort_unique(counts[counts > above]).tolist():
-        alike = np.flatnonzero(counts == count)
-        step = max(_AT_ONCE // count, 1)
-        for first in range(0, len(alike), step):
-            partitions = alike[first : first + step]
-            here = bases[ends[partitions][:, None] + np.arange(count)]
-            for boxes in FileBoxes.on_scales(ranges, found.base_row[here]):
-                shares = boxes.covered_shares(boxes.sample_points())
-                covered = shares.sum(axis=1)
-                overlap[partitions] = np.fmax(overlap[partitions], covered)
-                fires = covered > above
-                is_wide[here[fires]] |= find_wide_files(shares[fires], above)
+    counts = count_measurable_files(found, ranges, len(overlap))
+    # partitions with no more files than may overlap need no measurement
+    for partitions, slices, boxes in iterate_boxes(found, ranges, counts, above):
+        shares = boxes.covered_shares(boxes.sample_points())
+        covered = shares.sum(axis=1)
+        overlap[partitions] = np.fmax(overlap[partitions], covered)
+        fires = covered > above
+        is_wide[slices[fires]] |= find_wide_files(shares[fires], above)

@@ -10,9 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
-from reconciler.layout.curves.pseudo_random import count_sample_rows
 from reconciler.layout.curves.row_layout import needed_sample_rows
 from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.cluster.max_scan import MaxScanDemand
@@ -32,7 +29,6 @@ from reconciler.planners.prediction.predicted_reads import (
     build_groups,
 )
 from reconciler.planners.prediction.query_report import QueryReport, build_predictions
-from reconciler.planners.prediction.sampled_group import SimulatedGroup
 from reconciler.plans.model import Finding, Note, Sampled
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
@@ -80,14 +76,11 @@ def choose_samples(
     picture = TablePicture(spec, state)
     context = ForecastContext(picture, forecast_input, current)
     groups = build_groups(context, decide_clustering(picture, max_scan))
-    return tuple(_build_request(group) for group in groups if len(group.members))
-
-
-def _build_request(group: SimulatedGroup) -> SampleRequest:
-    total = float(group.sizes.sum()) or 1.0
-    rows = needed_sample_rows(group.outputs)
-    wanted = [count_sample_rows(rows, size, total) for size in group.sizes.tolist()]
-    return SampleRequest(files=group.members, fit_rows=np.array(wanted, np.int64))
+    return tuple(
+        group.request_rows(needed_sample_rows(group.outputs))
+        for group in groups
+        if len(group.members)
+    )
 
 
 def forecast_queries(picture: TablePicture) -> Forecast:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from reconciler.layout.curves.pseudo_random import count_sample_rows
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
@@ -106,29 +105,15 @@ class WholeTable:
 
     def build_group(self, number: int) -> SimulatedGroup:
         """Return a group as the simulation needs it."""
-        slices, found = self.groups[number], self.candidates
-        based = slices[found.has_base[slices]]
-        return SimulatedGroup(
-            members=found.base_row[based],
-            sizes=found.base[based],
-            rows=int(self.rows[found.base_row[based]].sum()),
-            row_bytes=int(self._row_bytes[slices].sum()),
-            outputs=int(self.outputs[number]),
-            partition=int(found.partition[slices[0]]),
-            is_whole=bool((found.logs[slices] == 0).all()) and len(based) == len(slices),
-        )
+        outputs = int(self.outputs[number])
+        slices = self.groups[number]
+        return SimulatedGroup.build(self.candidates, slices, self.rows, self.sizes, outputs)
 
     def choose_samples(self, max_rows: int) -> tuple[SampleRequest, ...]:
         """Return what to sample of the simulated groups, for ``max_rows`` rows in all."""
         groups = [self.build_group(number) for number in self.tried_groups.tolist()]
         each = max(max_rows // max(len(groups), 1), 1)
-        return tuple(_build_request(group, each) for group in groups)
-
-
-def _build_request(group: SimulatedGroup, rows: int) -> SampleRequest:
-    total = float(group.sizes.sum()) or 1.0
-    wanted = [count_sample_rows(rows, size, total) for size in group.sizes.tolist()]
-    return SampleRequest(files=group.members, fit_rows=np.array(wanted, np.int64))
+        return tuple(group.request_rows(each) for group in groups)
 
 
 def try_layout(
@@ -150,7 +135,7 @@ def try_layout(
     known = [nth for nth, found in enumerate(counts) if found is not None]
     told = extrapolate_reads(
         [found for found in counts if found is not None],
-        [_planned_output(table, groups[nth]) for nth in known],
+        [groups[nth].plan_output(table.sizes) for nth in known],
     )
     if not told:
         return None
@@ -163,11 +148,6 @@ def try_layout(
         errors=tuple(relative_error(both, none, none, estimate_size_error(ask)).round(3).tolist()),
         table_bytes=table.bytes,
     )
-
-
-def _planned_output(whole: WholeTable, group: SimulatedGroup) -> tuple[int, float]:
-    """Return how many files a group becomes, and their bytes."""
-    return group.outputs, float(group.row_bytes + group.outputs * whole.sizes.fixed)
 
 
 def _extrapolate(

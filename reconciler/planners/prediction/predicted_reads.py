@@ -80,13 +80,13 @@ class PredictedReads:
 
     @classmethod
     def predict(
-        cls, look: ForecastContext, decision: ClusteringDecision, miniatures: SimulationCache
+        cls, context: ForecastContext, decision: ClusteringDecision, miniatures: SimulationCache
     ) -> PredictedReads:
-        found, kept = decision.candidates, look.current.reads.kept
+        found, kept = decision.candidates, context.current.reads.kept
         stays = decision.group_of < 0
-        groups = list(build_groups(look, decision))
+        groups = list(build_groups(context, decision))
         counts = [miniatures.simulate(group) for group in groups]
-        limits = [planned_output(look, *pair) for pair in zip(groups, counts, strict=True)]
+        limits = [planned_output(context, *pair) for pair in zip(groups, counts, strict=True)]
         some = [(c, limit) for c, limit in zip(counts, limits, strict=True) if c is not None]
         told = iter(extrapolate_reads([c for c, _ in some], [limit for _, limit in some]))
         new = tuple(None if c is None else next(told) for c in counts)
@@ -118,41 +118,32 @@ class PredictedReads:
         return relative_error(self.new_files, self.kept_files, self.kept_bytes, self.size_error)
 
 
-def build_groups(look: ForecastContext, decision: ClusteringDecision) -> Iterator[SimulatedGroup]:
+def build_groups(
+    context: ForecastContext, decision: ClusteringDecision
+) -> Iterator[SimulatedGroup]:
     """Yield the groups of a decision, in its order."""
     starts = decision.groups.starts.tolist()
     for outputs, (start, end) in zip(
         decision.groups.outputs.tolist(), pairwise(starts), strict=True
     ):
-        yield build_group(look, decision.candidates, decision.members[start:end], int(outputs))
+        yield build_group(context, decision.candidates, decision.members[start:end], int(outputs))
 
 
 def build_group(
-    look: ForecastContext, found: CandidateSlices, slices: NDArray[np.int64], outputs: int
+    context: ForecastContext, candidates: CandidateSlices, slices: NDArray[np.int64], outputs: int
 ) -> SimulatedGroup:
     """Return the group of slices that are rewritten together into ``outputs`` files."""
-    rows, sizes = look.picture.statistics.facts.rows, look.picture.statistics.sizes
-    based = slices[found.has_base[slices]]
-    return SimulatedGroup(
-        members=found.base_row[based],
-        sizes=found.base[based],
-        rows=int(rows[found.base_row[based]].sum()),
-        row_bytes=int(sizes.data_bytes(found.base[slices], found.logs[slices]).sum()),
-        outputs=outputs,
-        partition=int(found.partition[slices[0]]),
-        is_whole=bool((found.logs[slices] == 0).all()) and len(based) == len(slices),
-    )
+    known = context.picture.statistics
+    return SimulatedGroup.build(candidates, slices, known.facts.rows, known.sizes, outputs)
 
 
 def planned_output(
-    look: ForecastContext, group: SimulatedGroup, count: SimulatedReads | None
+    context: ForecastContext, group: SimulatedGroup, count: SimulatedReads | None
 ) -> tuple[float, float]:
     """Return how many files a group becomes and their bytes; as planned if not sampled."""
     if count is not None and count.output is not None:
         return count.output
-    return group.outputs, float(
-        group.row_bytes + group.outputs * look.picture.statistics.sizes.fixed
-    )
+    return group.plan_output(context.picture.statistics.sizes)
 
 
 def _sum_groups(

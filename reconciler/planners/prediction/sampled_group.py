@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.state.sampling.model import RowSample
+from reconciler.layout.curves.pseudo_random import count_sample_rows
+from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.cluster.candidates import CandidateSlices
+from reconciler.state.sampling.model import RowSample, SampleRequest
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +32,38 @@ class SimulatedGroup:
     outputs: int
     partition: int
     is_whole: bool
+
+    @classmethod
+    def build(
+        cls,
+        candidates: CandidateSlices,
+        slices: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        sizes: RecordSize,
+        outputs: int,
+    ) -> SimulatedGroup:
+        """Build the group of slices that become ``outputs`` files; ``rows``: per file."""
+        based = slices[candidates.has_base[slices]]
+        base_rows, logs = candidates.base_row[based], candidates.logs[slices]
+        return cls(
+            members=base_rows,
+            sizes=candidates.base[based],
+            rows=int(rows[base_rows].sum()),
+            row_bytes=int(sizes.data_bytes(candidates.base[slices], logs).sum()),
+            outputs=outputs,
+            partition=int(candidates.partition[slices[0]]),
+            is_whole=bool((logs == 0).all()) and len(based) == len(slices),
+        )
+
+    def plan_output(self, sizes: RecordSize) -> tuple[float, float]:
+        """Return the planned number of files and their bytes."""
+        return self.outputs, float(self.row_bytes + self.outputs * sizes.fixed)
+
+    def request_rows(self, count: int) -> SampleRequest:
+        """Return the request for a sample with ``count`` rows to fit a layout to."""
+        total = float(self.sizes.sum()) or 1.0
+        wanted = [count_sample_rows(count, size, total) for size in self.sizes.tolist()]
+        return SampleRequest(files=self.members, fit_rows=np.array(wanted, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

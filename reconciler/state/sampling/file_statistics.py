@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import sort_unique, to_boolean_array, to_integer_array
+from reconciler.arrays import to_boolean_array
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.column_stats import read_column_stats
@@ -27,6 +27,7 @@ from reconciler.index.footers import find_index_types
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.state.clustering_facts import ReadWarning
 from reconciler.state.clustering_facts_reader import MAX_FOOTERS
+from reconciler.state.current_files import group_by_partition
 from reconciler.state.index_state_reader import build_file_keys
 
 if TYPE_CHECKING:
@@ -192,18 +193,12 @@ class FileStatisticsReader:
         )
         files = self.state.files
         order = missing[np.argsort(files.partition[self.files[missing]], kind="stable")]
-        for found in read_column_stats(table, tuple(known), self._group_by_folder(order)):
+        for found in read_column_stats(
+            table, tuple(known), group_by_partition(self.state.files, self.files[order])
+        ):
             kind = known[tuple(known)[found.column]].type
             stats = _build_stats(found.least, found.greatest, found.values, kind)
             yield found.column, order[np.array(found.file, np.int64)], stats
-
-    def _group_by_folder(self, order: NDArray[np.int64]) -> Iterator[tuple[str, list[str]]]:
-        files = self.state.files
-        rows = self.files[order]
-        partition = files.partition[rows]
-        for code in sort_unique(partition).tolist():
-            here = rows[partition == code]
-            yield files.partitions[code], files.name.take(to_integer_array(here)).to_pylist()
 
 
 def _fill_stats(

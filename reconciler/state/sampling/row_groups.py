@@ -16,6 +16,7 @@ from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_c
 from reconciler.file_slices.merge.ordering import find_column
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.index.footer_tails import FooterTails, damaged_file_error
 from reconciler.index.footer_validation import is_valid_footer
@@ -109,7 +110,7 @@ class SampleReader:
         row = wanted.row
         folder = self.files.partitions[int(self.files.partition[row])]
         name = self.files.name[row].as_py()
-        path = f"{folder}/{name}" if folder else name
+        path = make_file_path(folder, name)
         size = int(self.files.size[row])
         try:
             with reading_parquet(path):
