@@ -87,8 +87,8 @@ def find_ordering_fields(rules: MergeRules, table: pa.Schema) -> dict[str, pa.Da
 
     A missing field is equal for all records.
     """
-    found = ((name, find_type(table, name)) for name in rules.ordering)
-    return {name: kind for name, kind in found if kind is not None}
+    types = ((name, find_type(table, name)) for name in rules.ordering)
+    return {name: kind for name, kind in types if kind is not None}
 
 
 def merge_log_blocks(
@@ -118,23 +118,23 @@ def read_ordering_values(
     batch: Any, fields: Mapping[str, pa.DataType], where: str
 ) -> tuple[Any, ...]:
     """Return the event times of a batch's rows with the types of the table."""
-    found = []
+    columns = []
     for name, kind in fields.items():
         column = find_column(batch, name)
         column = (
             pa.nulls(len(batch), kind) if column is None else evolve_column(column, kind, where)
         )
-        found.append(column)
-    return tuple(found)
+        columns.append(column)
+    return tuple(columns)
 
 
 def _read_deletions(block: LogBlock, fields: Mapping[str, pa.DataType]) -> _BlockRecords:
-    found = decode_deletions(block, tuple(fields.values()))
+    deletions = decode_deletions(block, tuple(fields.values()))
     return _BlockRecords(
-        keys=found.keys,
-        is_delete=np.ones(len(found.keys), np.bool_),
-        is_final=found.is_final,
-        ordering=_to_comparable(found.ordering, fields),
+        keys=deletions.keys,
+        is_delete=np.ones(len(deletions.keys), np.bool_),
+        is_final=deletions.is_final,
+        ordering=_to_comparable(deletions.ordering, fields),
     )
 
 
@@ -196,13 +196,13 @@ def _read_parquet(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
 def _find_record_offsets(content: bytes) -> tuple[Offsets, Offsets]:
     """Return where the records of an Avro block start and end."""
     version, count = struct.unpack_from(">ii", content)
-    known = version == CONTENT_VERSION and 0 <= count <= len(content) // 4
-    require(known, f"content version {version} with {count} records is not supported")
-    at, found, read = _HEAD_BYTES, [], struct.Struct(">i").unpack_from
+    is_supported = version == CONTENT_VERSION and 0 <= count <= len(content) // 4
+    require(is_supported, f"content version {version} with {count} records is not supported")
+    at, end_offsets, read = _HEAD_BYTES, [], struct.Struct(">i").unpack_from
     for _ in range(count):  # the only loop over records: keep it minimal
         at += read(content, at)[0] + 4
-        found.append(at)
-    ends = np.array(found, np.int64)
+        end_offsets.append(at)
+    ends = np.array(end_offsets, np.int64)
     starts = np.empty(count, np.int64)
     starts[:1], starts[1:] = _HEAD_BYTES, ends[:-1]
     starts += 4
@@ -212,7 +212,7 @@ def _find_record_offsets(content: bytes) -> tuple[Offsets, Offsets]:
 
 
 def _merge_parts(
-    parts: list[_BlockRecords], fields: int, wanted: WantedColumns, *, precombines: bool
+    parts: list[_BlockRecords], field_count: int, wanted: WantedColumns, *, precombines: bool
 ) -> LogRecords:
     parts = [part for part in parts if len(part.keys)]
     if not parts:
@@ -226,41 +226,41 @@ def _merge_parts(
         )
     encoded = pa.concat_arrays([part.keys for part in parts]).dictionary_encode()
     codes = to_numpy_numbers(encoded.indices).astype(np.int64)
-    groups = len(encoded.dictionary)
+    key_count = len(encoded.dictionary)
     is_final = np.concatenate([part.is_final for part in parts])
-    ordering = tuple(pa.concat_arrays([p.ordering[at] for p in parts]) for at in range(fields))
-    if not fields:
-        won, is_final = pick_last(codes, groups), np.ones(len(codes), np.bool_)
+    ordering = tuple(pa.concat_arrays([p.ordering[at] for p in parts]) for at in range(field_count))
+    if not field_count:
+        winners, is_final = pick_last(codes, key_count), np.ones(len(codes), np.bool_)
     else:
         is_listed = np.concatenate([np.full(len(p.keys), p.rows is None) for p in parts])
         merge = pick_precombined if precombines else pick_newest
-        won = merge(codes, groups, ordering, is_final=is_final, is_listed=is_listed)
+        winners = merge(codes, key_count, ordering, is_final=is_final, is_listed=is_listed)
         is_final = is_listed if precombines else is_final
-    row, table = _select_rows(parts, won, wanted)
+    row, table = _select_rows(parts, winners, wanted)
     return LogRecords(
         keys=encoded.dictionary,
         row=row,
-        is_final=is_final[won],
-        ordering=tuple(column.take(to_integer_array(won)) for column in ordering),
+        is_final=is_final[winners],
+        ordering=tuple(column.take(to_integer_array(winners)) for column in ordering),
         table=table,
     )
 
 
 def _select_rows(
-    parts: list[_BlockRecords], won: NDArray[np.int64], wanted: WantedColumns
+    parts: list[_BlockRecords], winners: NDArray[np.int64], wanted: WantedColumns
 ) -> tuple[NDArray[np.int64], Any]:
     """Return for each key its row among the winning rows, and these rows."""
     total = sum(len(part.keys) for part in parts)
-    keeps = np.zeros(total, np.bool_)
-    keeps[won] = True
-    keeps &= ~np.concatenate([part.is_delete for part in parts])
-    row = np.where(keeps, np.cumsum(keeps) - 1, -1)[won]
+    is_kept = np.zeros(total, np.bool_)
+    is_kept[winners] = True
+    is_kept &= ~np.concatenate([part.is_delete for part in parts])
+    row = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[winners]
     batches, start = [], 0
     for part in parts:
         end = start + len(part.keys)
-        chosen = np.flatnonzero(keeps[start:end])
+        chosen = np.flatnonzero(is_kept[start:end])
         if part.rows is not None and len(chosen):
-            whole = len(chosen) == end - start
-            batches.append(part.rows if whole else part.rows.take(to_integer_array(chosen)))
+            is_whole = len(chosen) == end - start
+            batches.append(part.rows if is_whole else part.rows.take(to_integer_array(chosen)))
         start = end
     return row, pa.Table.from_batches(batches, wanted.columns)

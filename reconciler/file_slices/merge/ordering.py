@@ -25,12 +25,12 @@ def find_column(batch: Any, path: str) -> Any:
     first, *inner = path.split(".")
     if first not in batch.schema.names:
         return None
-    found = batch.column(batch.schema.names.index(first))
+    column = batch.column(batch.schema.names.index(first))
     for name in inner:
-        if not pa.types.is_struct(found.type) or found.type.get_field_index(name) < 0:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
             return None
-        found = pc.struct_field(found, name)
-    return found
+        column = pc.struct_field(column, name)
+    return column
 
 
 def find_type(schema: pa.Schema, path: str) -> pa.DataType | None:
@@ -38,12 +38,12 @@ def find_type(schema: pa.Schema, path: str) -> pa.DataType | None:
     first, *inner = path.split(".")
     if first not in schema.names:
         return None
-    found = schema.field(first).type
+    kind = schema.field(first).type
     for name in inner:
-        if not pa.types.is_struct(found) or found.get_field_index(name) < 0:
+        if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
             return None
-        found = found.field(name).type
-    return found
+        kind = kind.field(name).type
+    return kind
 
 
 def to_comparable(column: Any, name: str) -> Any:
@@ -73,20 +73,20 @@ def _to_total_order(column: Any) -> Any:
     bits = bits[values.offset : values.offset + len(values)].copy()
     bits[to_numpy_bools(pc.is_nan(values))] = np.int64(0x7FF8_0000_0000_0000)
     bits = np.where(bits < 0, bits ^ _POSITIVE, bits)
-    found = to_integer_array(bits)
-    return pc.if_else(column.is_null(), None, found) if column.null_count else found
+    ordered = to_integer_array(bits)
+    return pc.if_else(column.is_null(), None, ordered) if column.null_count else ordered
 
 
 def rank_rows(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
     """Return a number per row that compares as the rows do, most significant column first."""
     if len(columns) == 1:
         return _rank_column(columns[0])
-    found = np.zeros(count, np.int64)
+    ranks = np.zeros(count, np.int64)
     for column in columns:
         rank = _rank_densely(column)
         width = int(rank.max()) + 1 if count else 1
-        found = np.unique(found * width + rank, return_inverse=True)[1].astype(np.int64)
-    return found
+        ranks = np.unique(ranks * width + rank, return_inverse=True)[1].astype(np.int64)
+    return ranks
 
 
 def _rank_column(column: Any) -> NDArray[np.int64]:
@@ -103,18 +103,18 @@ def _rank_densely(column: Any) -> NDArray[np.int64]:
     steps = np.zeros(len(order), np.int64)
     if len(order) > 1:
         steps[1:] = compare_rows([ordered[:-1]], [ordered[1:]]) != 0
-    found = np.empty(len(order), np.int64)
-    found[order] = np.cumsum(steps)
-    return found
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(steps)
+    return ranks
 
 
 def compare_rows(left: Sequence[Any], right: Sequence[Any]) -> NDArray[np.int8]:
     """Return -1, 0 or 1 per row: ``left`` is older than ``right``, equal or newer."""
-    found = np.zeros(len(left[0]) if left else 0, np.int8)
+    signs = np.zeros(len(left[0]) if left else 0, np.int8)
     for left_column, right_column in zip(left, right, strict=True):
         sign = _compare_values(left_column, right_column)
-        found = np.where(found == 0, sign, found)
-    return found
+        signs = np.where(signs == 0, sign, signs)
+    return signs
 
 
 def _compare_values(left: Any, right: Any) -> NDArray[np.int8]:
@@ -128,9 +128,9 @@ def _compare_values(left: Any, right: Any) -> NDArray[np.int8]:
 
 def pick_last(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
     """Return the last row of each group: the later write wins."""
-    found = np.zeros(groups, np.int64)
-    found[codes] = np.arange(len(codes))
-    return found
+    last = np.zeros(groups, np.int64)
+    last[codes] = np.arange(len(codes))
+    return last
 
 
 def pick_newest(
@@ -143,24 +143,24 @@ def pick_newest(
 ) -> NDArray[np.int64]:
     """Return the winning row of each group by event time; of equal ones, the later row.
 
+    ``codes``: the group of each row, one group per record key; rows are in written order.
     ``is_final``: deletions without event time. They remove everything before them; afterwards only
     a record counts, whatever its event time, not a deletion of a delete block (``is_listed``).
     Source: BufferedRecordMergerFactory.EventTimeRecordMerger, deltaMergeDeleteRecord.
     """
-    found = pick_last(codes, groups)
-    several = np.flatnonzero(np.bincount(codes, minlength=groups)[codes] > 1)
-    if not len(several):
-        return found
-    codes, is_final, is_listed = codes[several], is_final[several], is_listed[several]
+    winners = pick_last(codes, groups)
+    repeated = np.flatnonzero(np.bincount(codes, minlength=groups)[codes] > 1)
+    if not len(repeated):
+        return winners
+    codes, is_final, is_listed = codes[repeated], is_final[repeated], is_listed[repeated]
     candidates = np.flatnonzero(_find_candidates(codes, groups, is_final, is_listed))
-    picked = to_integer_array(several[candidates])
+    picked = to_integer_array(repeated[candidates])
     rank = rank_rows([column.take(picked) for column in ordering], len(candidates))
-    order = candidates[
-        np.lexsort((rank, codes[candidates]))
-    ]  # stable, so the later of equal rows stays last
-    last = np.append(np.diff(codes[order]) != 0, True)
-    found[codes[order[last]]] = several[order[last]]
-    return found
+    # lexsort is stable, so the later of equal rows stays last
+    order = candidates[np.lexsort((rank, codes[candidates]))]
+    is_last = np.append(np.diff(codes[order]) != 0, True)
+    winners[codes[order[is_last]]] = repeated[order[is_last]]
+    return winners
 
 
 def _find_candidates(
@@ -170,17 +170,17 @@ def _find_candidates(
     is_listed: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Return the rows that no final deletion removes."""
-    finals = np.flatnonzero(is_final)
-    if not len(finals):
+    final_rows = np.flatnonzero(is_final)
+    if not len(final_rows):
         return np.ones(len(codes), np.bool_)
-    rows = np.arange(len(codes))
-    end = np.full(groups, -1, np.int64)
-    end[codes[finals]] = finals
-    ended = end[codes] >= 0
-    begin = np.full(groups, len(codes), np.int64)
-    records = np.flatnonzero(ended & (rows > end[codes]) & ~is_listed)[::-1]
-    begin[codes[records]] = records
-    none_after = begin[codes] == len(codes)
-    alive: NDArray[np.bool_] = ~ended | (rows >= begin[codes])
-    alive |= none_after & (rows == end[codes])
-    return alive
+    row_numbers = np.arange(len(codes))
+    last_final = np.full(groups, -1, np.int64)
+    last_final[codes[final_rows]] = final_rows
+    has_final = last_final[codes] >= 0
+    first_record_after = np.full(groups, len(codes), np.int64)
+    records_after = np.flatnonzero(has_final & (row_numbers > last_final[codes]) & ~is_listed)[::-1]
+    first_record_after[codes[records_after]] = records_after
+    has_no_record_after = first_record_after[codes] == len(codes)
+    is_candidate: NDArray[np.bool_] = ~has_final | (row_numbers >= first_record_after[codes])
+    is_candidate |= has_no_record_after & (row_numbers == last_final[codes])
+    return is_candidate

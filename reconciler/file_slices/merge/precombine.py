@@ -30,15 +30,15 @@ def pick_precombined(
     is_listed: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     """Return the winning row of each group; arguments as in ``pick_newest``."""
-    ends = is_listed & (is_final | any(map(_compares_as_other_class, ordering)))
+    is_absolute = is_listed & (is_final | any(map(_compares_as_other_class, ordering)))
     ordering = [part for column in ordering for part in _to_byte_order(column)]
-    found = pick_newest(codes, groups, ordering, is_final=ends, is_listed=is_listed)
-    timed = is_listed & ~ends
-    if timed.any():
+    winners = pick_newest(codes, groups, ordering, is_final=is_absolute, is_listed=is_listed)
+    has_event_time = is_listed & ~is_absolute
+    if has_event_time.any():
         _merge_timed_deletions(
-            found, codes, rank_rows(ordering, len(codes)), ends, is_listed, timed
+            winners, codes, rank_rows(ordering, len(codes)), is_absolute, is_listed, has_event_time
         )
-    return found
+    return winners
 
 
 def _compares_as_other_class(column: Any) -> bool:
@@ -54,25 +54,25 @@ def _to_byte_order(column: Any) -> list[Any]:
 
 
 def _merge_timed_deletions(
-    found: NDArray[np.int64],
+    winners: NDArray[np.int64],
     codes: NDArray[np.int64],
     rank: NDArray[np.int64],
-    ends: NDArray[np.bool_],
+    is_absolute: NDArray[np.bool_],
     is_listed: NDArray[np.bool_],
-    timed: NDArray[np.bool_],
+    has_event_time: NDArray[np.bool_],
 ) -> None:
     """Merge keys that have a deletion with an event time, row by row.
 
     They are few, and each step depends on the previous one.
     """
-    named = np.zeros(len(found), np.bool_)
-    named[codes[timed]] = True
-    state: dict[int, int] = {}
-    for row in np.flatnonzero(named[codes]).tolist():
+    is_affected = np.zeros(len(winners), np.bool_)
+    is_affected[codes[has_event_time]] = True
+    current: dict[int, int] = {}
+    for row in np.flatnonzero(is_affected[codes]).tolist():
         code = int(codes[row])
-        old = state.get(code)
-        is_older = old is not None and rank[old] > rank[row] and not ends[row]
-        if not is_older or (is_listed[old] and not is_listed[row]):
-            state[code] = row
-    for code, row in state.items():
-        found[code] = row
+        previous = current.get(code)
+        is_older = previous is not None and rank[previous] > rank[row] and not is_absolute[row]
+        if not is_older or (is_listed[previous] and not is_listed[row]):
+            current[code] = row
+    for code, row in current.items():
+        winners[code] = row

@@ -110,8 +110,8 @@ class RowGroupShare:
         ends = _row_group_ends(footer)
         middles = (ends[:-1] + ends[1:]) / 2
         part = np.minimum(middles * self.count, self.count - 1).astype(np.int64)
-        found: list[int] = np.flatnonzero(part == self.index).tolist()
-        return found
+        groups: list[int] = np.flatnonzero(part == self.index).tolist()
+        return groups
 
     def byte_span(self, footer: Any) -> tuple[float, float]:
         """Return the span of its row groups among all bytes, between 0 and 1."""
@@ -122,8 +122,8 @@ class RowGroupShare:
 def _row_group_ends(footer: Any) -> NDArray[np.float64]:
     """Return where row groups end, as shares of all bytes, with 0 in front."""
     sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
-    found: NDArray[np.float64] = np.cumsum([0, *sizes]) / max(sum(sizes), 1)
-    return found
+    ends: NDArray[np.float64] = np.cumsum([0, *sizes]) / max(sum(sizes), 1)
+    return ends
 
 
 _ALL: Final = RowGroupShare()
@@ -223,7 +223,7 @@ class _BaseFileMerge:
                 yield from self._read_group(file, group, path)
 
     def _read_group(self, file: Any, group: int, path: str) -> Iterator[Any]:
-        drops = self._find_dropped_rows(file, group, path)
+        is_dropped = self._find_dropped_rows(file, group, path)
         names = [name for name in file.schema_arrow.names if name in self.wanted.columns.names]
         batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names)
         calendar = Calendar.from_footer(file.metadata.metadata)
@@ -231,9 +231,13 @@ class _BaseFileMerge:
         for batch in batches:
             end = start + len(batch)
             rows = batch
-            if drops is not None:
-                dropped = drops[start:end]
-                rows = batch if not dropped.any() else batch.filter(to_boolean_array(~dropped))
+            if is_dropped is not None:
+                dropped_here = is_dropped[start:end]
+                rows = (
+                    batch
+                    if not dropped_here.any()
+                    else batch.filter(to_boolean_array(~dropped_here))
+                )
             start = end
             if len(rows):
                 if calendar.kind == "hybrid":  # Spark's reader does so with any settings
@@ -245,22 +249,24 @@ class _BaseFileMerge:
         if not len(self.logs):
             return None
         names = [name for name in file.schema_arrow.names if name in self.rules.columns]
-        deciding = file.read_row_group(group, columns=names).combine_chunks()
-        if not len(deciding):
+        rule_columns = file.read_row_group(group, columns=names).combine_chunks()
+        if not len(rule_columns):
             return None
-        (batch,) = deciding.to_batches()
-        found = pc.index_in(read_record_keys(batch, self.rules, path), value_set=self.logs.keys)
-        rows = np.flatnonzero(to_numpy_bools(found.is_valid()))
-        keys = to_numpy_numbers(found.drop_null()).astype(np.int64)
+        (batch,) = rule_columns.to_batches()
+        log_positions = pc.index_in(
+            read_record_keys(batch, self.rules, path), value_set=self.logs.keys
+        )
+        rows = np.flatnonzero(to_numpy_bools(log_positions.is_valid()))
+        keys = to_numpy_numbers(log_positions.drop_null()).astype(np.int64)
         # of equal keys in a base file, Hudi merges only the first
         keys, first = np.unique(keys, return_index=True)
-        rows, new = rows[first], self.outcome[keys] < 0
-        keys, rows = keys[new], rows[new]
-        wins = self._find_winning_logs(batch, rows, keys, path)
-        self.outcome[keys] = wins
-        drops = np.zeros(len(batch), np.bool_)
-        drops[rows[wins]] = True
-        return drops
+        rows, is_first = rows[first], self.outcome[keys] < 0
+        keys, rows = keys[is_first], rows[is_first]
+        is_won = self._find_winning_logs(batch, rows, keys, path)
+        self.outcome[keys] = is_won
+        is_dropped = np.zeros(len(batch), np.bool_)
+        is_dropped[rows[is_won]] = True
+        return is_dropped
 
     def _find_winning_logs(
         self, batch: Any, rows: NDArray[np.int64], keys: NDArray[np.int64], path: str
@@ -280,12 +286,12 @@ class _BaseFileMerge:
         rows = self.logs.row[(self.outcome != 0) & (self.logs.row >= 0)]
         table = self.logs.table
         if len(rows) != len(table):
-            keeps = np.zeros(len(table), np.bool_)
-            keeps[rows] = True
-            table = table.filter(to_boolean_array(keeps))
+            is_kept = np.zeros(len(table), np.bool_)
+            is_kept[rows] = True
+            table = table.filter(to_boolean_array(is_kept))
         yield from (batch for batch in _split_batches(table) if len(batch))
 
 
 def _split_batches(table: Any) -> Iterable[Any]:
-    found: list[Any] = table.to_batches(max_chunksize=_BATCH_ROWS)
-    return found
+    batches: list[Any] = table.to_batches(max_chunksize=_BATCH_ROWS)
+    return batches

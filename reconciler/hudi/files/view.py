@@ -108,44 +108,47 @@ def build_view(
     pending compaction. ``replaced``: (partition, file id) -> replacing instant.
     """
     times = _collect_times(files, timeline, completions, (compactions, replaced))
-    place = {time: code for code, time in enumerate(times)}
+    time_codes = {time: code for code, time in enumerate(times)}
+    # a slice is encoded as one number, group * width + code of its start, so that slices sort
     width = len(times) + 1
-    stamp = _codes((place[i] for i in files.instants), len(files.instants))[files.instant]
-    own = files.group.astype(np.int64) * width + stamp
-    end = _completion_codes(files, timeline, completions, place)[files.instant]
-    groups, keys = _encode_pairs(files, compactions, place)
+    name_times = _codes((time_codes[i] for i in files.instants), len(files.instants))[files.instant]
+    named = files.group.astype(np.int64) * width + name_times
+    completed = _completion_codes(files, timeline, completions, time_codes)[files.instant]
+    groups, keys = _encode_pairs(files, compactions, time_codes)
     phantoms = sort_unique(groups.astype(np.int64) * width + keys)
     by_name = table_version < LOGS_BY_COMPLETION
     if by_name and not completions:
-        slices, other = own, own
+        slices, slices_1x = named, named
     else:
-        slices, other = _assign_slices(files, own, end, phantoms, width, by_name=by_name)
-    found = sort_unique(np.concatenate([slices, phantoms]))
-    group, key = (found // width).astype(np.int32), (found % width).astype(np.int32)
-    is_visible = _find_visible(timeline, place)[key]
+        slices, slices_1x = _assign_slices(
+            files, named, completed, phantoms, width, by_name=by_name
+        )
+    all_slices = sort_unique(np.concatenate([slices, phantoms]))
+    group, key = (all_slices // width).astype(np.int32), (all_slices % width).astype(np.int32)
+    is_visible = _find_visible(timeline, time_codes)[key]
     newer, rank = _find_newer(group, key, is_visible, len(times))
-    row_slice = np.searchsorted(found, slices).astype(np.int32)
-    row_slice_1x = np.searchsorted(found, other).astype(np.int32)
+    row_slice = np.searchsorted(all_slices, slices).astype(np.int32)
+    row_slice_1x = np.searchsorted(all_slices, slices_1x).astype(np.int32)
     return FileView(
         files=files,
         times=times,
         group=group,
         key=key,
         is_visible=is_visible,
-        is_phantom=np.isin(found, phantoms),
+        is_phantom=np.isin(all_slices, phantoms),
         newer=newer,
         rank=rank,
-        file_counts=np.bincount(row_slice, minlength=len(found)),
+        file_counts=np.bincount(row_slice, minlength=len(all_slices)),
         row_slice=row_slice,
         row_slice_1x=None if (row_slice_1x == row_slice).all() else row_slice_1x,
-        replaced=_replaced_codes(files, replaced, place),
+        replaced=_replaced_codes(files, replaced, time_codes),
     )
 
 
 def _assign_slices(
     files: TableFiles,
-    own: NDArray[np.int64],
-    end: NDArray[np.int32],
+    named: NDArray[np.int64],
+    completed: NDArray[np.int32],
     phantoms: NDArray[np.int64],
     width: int,
     *,
@@ -154,20 +157,22 @@ def _assign_slices(
     """Return the slice of each row by the table's rule and by Hudi 1.x's rule for version 6."""
     is_base = files.kind == FileKind.BASE
     if is_base.all():
-        return own, own
-    keyed = sort_unique(np.concatenate([own if by_name else own[is_base], phantoms]))
-    slices = own.copy()
-    slices[~is_base] = assign_by_completion(keyed, own[~is_base], end[~is_base], width)
-    return (own if by_name else slices), slices
+        return named, named
+    starts = sort_unique(np.concatenate([named if by_name else named[is_base], phantoms]))
+    slices = named.copy()
+    slices[~is_base] = assign_by_completion(starts, named[~is_base], completed[~is_base], width)
+    return (named if by_name else slices), slices
 
 
 def _encode_pairs(
-    files: TableFiles, pairs: Mapping[tuple[str, str], str], place: Mapping[str, int]
+    files: TableFiles, pairs: Mapping[tuple[str, str], str], time_codes: Mapping[str, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return group and time codes of a mapping by (partition, file id), of groups with files."""
     groups = find_group_codes(files, pairs)
-    found = np.flatnonzero(groups >= 0)
-    return groups[found], _codes((place[time] for time in pairs.values()), len(pairs))[found]
+    has_files = np.flatnonzero(groups >= 0)
+    return groups[has_files], _codes((time_codes[time] for time in pairs.values()), len(pairs))[
+        has_files
+    ]
 
 
 def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> NDArray[np.int32]:
@@ -180,81 +185,89 @@ def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> NDA
     partitions = {path: code for code, path in enumerate(files.partitions)}
     in_partition = np.array([partitions.get(path, -1) for path, _ in wanted], np.int64)
     encoded = files.group_id.dictionary_encode()
-    sought = pc.index_in(to_string_array([file_id for _, file_id in wanted]), encoded.dictionary)
-    ids = np.where(to_numpy_bools(pc.is_valid(sought)), to_numpy_numbers(sought), -1).astype(
-        np.int64
-    )
+    id_codes = pc.index_in(to_string_array([file_id for _, file_id in wanted]), encoded.dictionary)
+    wanted_ids = np.where(
+        to_numpy_bools(pc.is_valid(id_codes)), to_numpy_numbers(id_codes), -1
+    ).astype(np.int64)
     width = len(encoded.dictionary)
-    known = files.group_partition.astype(np.int64) * width + to_numpy_numbers(encoded.indices)
-    order = np.argsort(known, kind="stable")
-    wanted_keys = in_partition * width + ids
-    at = np.minimum(np.searchsorted(known[order], wanted_keys), len(known) - 1)
-    is_match = (known[order][at] == wanted_keys) & (in_partition >= 0) & (ids >= 0)
-    return np.where(is_match, order[at], -1).astype(np.int32)
+    group_keys = files.group_partition.astype(np.int64) * width + to_numpy_numbers(encoded.indices)
+    order = np.argsort(group_keys, kind="stable")
+    wanted_keys = in_partition * width + wanted_ids
+    position = np.minimum(np.searchsorted(group_keys[order], wanted_keys), len(group_keys) - 1)
+    is_match = (
+        (group_keys[order][position] == wanted_keys) & (in_partition >= 0) & (wanted_ids >= 0)
+    )
+    return np.where(is_match, order[position], -1).astype(np.int32)
 
 
 def _collect_times(
     files: TableFiles,
     timeline: Timeline,
-    ends: Mapping[str, str],
+    completions: Mapping[str, str],
     more: Iterable[Mapping[tuple[str, str], str]],
 ) -> tuple[str, ...]:
     times = {*files.instants, *(i.requested for i in timeline.instants)}
-    times |= {ends[i] for i in files.instants if i in ends}
+    times |= {completions[i] for i in files.instants if i in completions}
     return tuple(sorted(times.union(*(mapping.values() for mapping in more))))
 
 
 def _completion_codes(
-    files: TableFiles, timeline: Timeline, ends: Mapping[str, str], place: Mapping[str, int]
+    files: TableFiles,
+    timeline: Timeline,
+    completions: Mapping[str, str],
+    time_codes: Mapping[str, int],
 ) -> NDArray[np.int32]:
     """Return per instant of ``files`` the code of its completion, -1 while it is pending.
 
     An instant older than the active timeline without a completion time ended when it began.
     """
     start = timeline.start or ""
-    found = (
-        place[ends[i]] if i in ends else (place[i] if i < start else -1) for i in files.instants
+    codes = (
+        time_codes[completions[i]] if i in completions else (time_codes[i] if i < start else -1)
+        for i in files.instants
     )
-    return _codes(found, len(files.instants))
+    return _codes(codes, len(files.instants))
 
 
 def assign_by_completion(
-    keyed: NDArray[np.int64], own: NDArray[np.int64], end: NDArray[np.int32], width: int
+    starts: NDArray[np.int64], named: NDArray[np.int64], completed: NDArray[np.int32], width: int
 ) -> NDArray[np.int64]:
     """Return the slice of each log file: the newest that began before the log completed.
 
-    ``keyed``: the existing slices, sorted. ``own``: the slice a log would begin by itself. ``end``:
+    ``starts``: the existing slices, sorted. ``named``: the slice in each log's name. ``completed``:
     code of the log's completion, -1 while pending; a pending log goes to the newest slice. A log
-    without a slice before its completion begins one; other such logs of its group join the oldest
-    of them.
+    without a slice before its completion begins the one in its name; other such logs of its group
+    join the oldest of them. Slices are encoded as group * width + code of the start.
     """
-    group = own // width
-    bound = group * width + np.where(end >= 0, end, width - 1)
-    at = np.searchsorted(keyed, bound, side="right") - 1
+    group = named // width
+    bound = group * width + np.where(completed >= 0, completed, width - 1)
+    position = np.searchsorted(starts, bound, side="right") - 1
     is_match = (
-        (at >= 0) & (keyed[at] // width == group) if len(keyed) else np.zeros(len(own), np.bool_)
+        (position >= 0) & (starts[position] // width == group)
+        if len(starts)
+        else np.zeros(len(named), np.bool_)
     )
-    slices = np.where(is_match, keyed[at], own) if len(keyed) else own.copy()
+    slices = np.where(is_match, starts[position], named) if len(starts) else named.copy()
     early = np.flatnonzero(~is_match)
     if len(early):
         groups, which = np.unique(group[early], return_inverse=True)
         oldest = np.full(len(groups), np.iinfo(np.int64).max)
-        np.minimum.at(oldest, which, own[early])
+        np.minimum.at(oldest, which, named[early])
         slices[early] = oldest[which]
     return slices
 
 
-def _find_visible(timeline: Timeline, place: Mapping[str, int]) -> NDArray[np.bool_]:
+def _find_visible(timeline: Timeline, time_codes: Mapping[str, int]) -> NDArray[np.bool_]:
     """Return per time whether a slice of that key is visible (Hudi's isFileSliceCommitted)."""
     visible_times = sorted(
         i.requested
         for i in timeline.instants
         if i.action in WRITES and (i.is_completed or i.action is Action.COMPACTION)
     )
-    visible = np.zeros(len(place), np.bool_)
+    visible = np.zeros(len(time_codes), np.bool_)
     if visible_times:
-        visible[: place[visible_times[0]]] = True
-        visible[[place[time] for time in visible_times]] = True
+        visible[: time_codes[visible_times[0]]] = True
+        visible[[time_codes[time] for time in visible_times]] = True
     return visible
 
 
@@ -268,19 +281,19 @@ def _find_newer(
     last = np.searchsorted(group, group, side="right") - 1
     rank: NDArray[np.int32] = (up_to[last] - up_to).astype(np.int32)
     rows = np.flatnonzero(is_visible)
-    at = np.searchsorted(rows, np.arange(count), side="right")
-    has = rank > 0
-    newer[has] = key[rows[at[has]]]
+    next_visible = np.searchsorted(rows, np.arange(count), side="right")
+    has_newer = rank > 0
+    newer[has_newer] = key[rows[next_visible[has_newer]]]
     return newer, rank
 
 
 def _replaced_codes(
-    files: TableFiles, replaced: Mapping[tuple[str, str], str], place: Mapping[str, int]
+    files: TableFiles, replaced: Mapping[tuple[str, str], str], time_codes: Mapping[str, int]
 ) -> NDArray[np.int32]:
-    found = np.full(len(files.group_partition), len(place), np.int32)
-    groups, times = _encode_pairs(files, replaced, place)
-    found[groups] = times
-    return found
+    codes = np.full(len(files.group_partition), len(time_codes), np.int32)
+    groups, times = _encode_pairs(files, replaced, time_codes)
+    codes[groups] = times
+    return codes
 
 
 def _codes(values: Iterable[int], count: int) -> NDArray[np.int32]:
