@@ -154,12 +154,12 @@ class _FooterReader:
 
     def add_file(self, name: str, footer: Any) -> None:
         """Add the next file."""
-        nth = len(self.rows)
+        number = len(self.rows)
         cut = self._slimmer.slim(footer) if isinstance(footer, bytes) else footer
         if isinstance(cut, SlimFooter):
             self.rows.append(cut.rows)
             file = FooterFile(
-                number=nth, name=name, rows=cut.rows, groups=cut.group_count, pairs=cut.pairs
+                number=number, name=name, rows=cut.rows, groups=cut.group_count, pairs=cut.pairs
             )
             self._by_form.setdefault(cut.form, []).append((file, cut))
             self._waiting_bytes += len(cut.groups)
@@ -171,14 +171,14 @@ class _FooterReader:
         if found is not None:
             groups = range(found.num_row_groups)
             file = FooterFile(
-                number=nth,
+                number=number,
                 name=name,
                 rows=found.num_rows,
                 groups=len(groups),
                 pairs=found.metadata or {},
             )
             if self._read(found, [file], groups, _find_chunks(footer)):
-                self.rows[nth] = file.rows
+                self.rows[number] = file.rows
 
     def add_row_groups(self, name: str, footer: Any) -> None:
         """Add each row group of a file as a file of its own."""
@@ -189,9 +189,13 @@ class _FooterReader:
         groups = range(found.num_row_groups)
         files = [
             FooterFile(
-                number=nth, name=name, rows=found.row_group(nth).num_rows, groups=1, pairs=pairs
+                number=number,
+                name=name,
+                rows=found.row_group(number).num_rows,
+                groups=1,
+                pairs=pairs,
             )
-            for nth in groups
+            for number in groups
         ]
         is_read = self._read(found, files, groups, _find_chunks(footer))
         self.rows = [file.rows if is_read else UNKNOWN for file in files]

@@ -85,8 +85,8 @@ def _nearest_key_starts(
 
 
 def _build_boundaries(keys: Lane, *, needs_ties: bool = False) -> FileBoundaries:
-    seek = build_search(keys[0]) if len(keys) == 1 or not keys.shape[1] else build_trie(keys)
-    return FileBoundaries(search=seek, count=keys.shape[1], needs_ties=needs_ties)
+    search = build_search(keys[0]) if len(keys) == 1 or not keys.shape[1] else build_trie(keys)
+    return FileBoundaries(search=search, count=keys.shape[1], needs_ties=needs_ties)
 
 
 def find_files(

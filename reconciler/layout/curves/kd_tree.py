@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -43,25 +43,17 @@ class KdTree:
 
 def add_leaf_grid(tree: KdTree) -> KdTree:
     """Return the tree with a leaf grid, which is faster, if the tree is small."""
-    shape = [len(ruler.ranks) for ruler in tree.scales]
+    shape = [len(scale.ranks) for scale in tree.scales]
     cells = int(np.prod([float(side) for side in shape]))
     if tree.needs_ties or cells > _MAX_CELLS:
         return tree
     found = _walk_tree(tree, list(np.indices(shape, np.uint32).reshape(len(shape), -1)), None)
-    return KdTree(
-        scales=tree.scales,
-        column=tree.column,
-        cut=tree.cut,
-        below=tree.below,
-        above=tree.above,
-        leaves=tree.leaves,
-        leaf_grid=found,
-    )
+    return replace(tree, leaf_grid=found)
 
 
 def find_leaves(tree: KdTree, columns: Sequence[Any], ties: Lane | None) -> NDArray[np.uint16]:
     """Return the leaf of each row; without ties, rows with equal values stay together."""
-    codes = [rank_values(ruler, column) for ruler, column in zip(tree.scales, columns, strict=True)]
+    codes = [rank_values(scale, column) for scale, column in zip(tree.scales, columns, strict=True)]
     if tree.leaf_grid is not None:
         return tree.leaf_grid.take(_cell_numbers(tree, codes))
     return _walk_tree(tree, codes, ties)
@@ -69,8 +61,8 @@ def find_leaves(tree: KdTree, columns: Sequence[Any], ties: Lane | None) -> NDAr
 
 def _cell_numbers(tree: KdTree, codes: Sequence[Ranks]) -> NDArray[np.int64]:
     cell = np.zeros(len(codes[0]), np.int64)
-    for ruler, code in zip(tree.scales, codes, strict=True):
-        cell *= len(ruler.ranks)
+    for scale, code in zip(tree.scales, codes, strict=True):
+        cell *= len(scale.ranks)
         cell += code
     return cell
 

@@ -216,15 +216,15 @@ def _build_tree(samples: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTr
     cut = np.array(growing.cut, np.uint64)
     runs, tie = (cut >> _TIE_SHIFT).astype(np.int64), cut & np.uint64((1 << TIE_BITS) - 1)
     rank = np.zeros(len(cut), np.uint64)
-    rulers = []
+    scales = []
     for nth, one in enumerate(samples):
         own = column == nth
         stops = np.union1d(runs[own], runs[own & (tie > 0)] + 1)
-        rulers.append(make_step_scale(one, stops))
+        scales.append(make_step_scale(one, stops))
         stops = stops[stops < len(one.first)]
         rank[own] = np.searchsorted(stops, runs[own]) + 1
     tree = KdTree(
-        scales=tuple(rulers),
+        scales=tuple(scales),
         column=column,
         cut=(rank << _TIE_SHIFT | tie).astype(np.uint32),
         below=np.array(growing.below, np.int32),

@@ -78,13 +78,13 @@ def count_marks(search: MarkSearch, values: Lane) -> NDArray[np.int64]:
     return found
 
 
-def _count_block(ready: MarkSearch, values: Lane) -> NDArray[np.int64]:
-    cell = (np.clip(values, ready.low, ready.high) - ready.low) >> np.uint64(ready.shift)
-    at = ready.before[cell.view(np.int64)].astype(np.int64)
-    for step in range(ready.steps - 1, -1, -1):
-        ahead = ready.marks[(1 << step) - 1 :].take(at, mode="clip")
+def _count_block(search: MarkSearch, values: Lane) -> NDArray[np.int64]:
+    cell = (np.clip(values, search.low, search.high) - search.low) >> np.uint64(search.shift)
+    at = search.before[cell.view(np.int64)].astype(np.int64)
+    for step in range(search.steps - 1, -1, -1):
+        ahead = search.marks[(1 << step) - 1 :].take(at, mode="clip")
         at += (ahead <= values).astype(np.int64) << step
-    return np.minimum(at, ready.count)  # the padding is not above the greatest number
+    return np.minimum(at, search.count)  # the padding is not above the greatest number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -129,13 +129,13 @@ def rank_values(scale: RankScale, column: Any) -> Ranks:
     return scale.ranks[_find_ranks(scale, column, is_null(column))]
 
 
-def _find_ranks(ruler: RankScale, column: Any, nulls: Flags) -> NDArray[np.int64]:
-    match ruler.search:
+def _find_ranks(scale: RankScale, column: Any, nulls: Flags) -> NDArray[np.int64]:
+    match scale.search:
         case MarkSearch():
-            found = count_marks(ruler.search, fixed_lanes(column, ruler.name)[0])
+            found = count_marks(scale.search, fixed_lanes(column, scale.name)[0])
         case MarkTrie():
-            lanes = make_lane_reader(column, ruler.name, ruler.lanes)
-            found = count_trie_marks(ruler.search, len(column), lanes)
+            lanes = make_lane_reader(column, scale.name, scale.lanes)
+            found = count_trie_marks(scale.search, len(column), lanes)
     if nulls.any():
-        found[nulls] = len(ruler.ranks) - 1
+        found[nulls] = len(scale.ranks) - 1
     return found

@@ -270,7 +270,7 @@ def compute_keys(
 
 def _rank_columns(path: CurvePath, columns: Sequence[Any]) -> list[Ranks]:
     """Return the ranks of the path's columns, which inside a leaf are only the first ones."""
-    return [rank_values(ruler, column) for ruler, column in zip(path.scales, columns, strict=False)]
+    return [rank_values(scale, column) for scale, column in zip(path.scales, columns, strict=False)]
 
 
 def _curve_keys(path: CurvePath, columns: Sequence[Any]) -> Lane:
