@@ -1,8 +1,8 @@
 """Look for drift every night, and bring tables to their specs on Saturdays, from Airflow.
 
-Put this file into the DAGs folder. Airflow 2.4 or newer. The workers need `reconciler`, git and, for
-apply, a Java on their PATH. Variables of Airflow: `reconciler_repository` (the URL to clone the
-specs from), `reconciler_options` (such as `--env prod`).
+Put this file into the DAGs folder. Airflow 2.4 or newer. The workers need `reconciler`, git and,
+for apply, a Java on their PATH. Variables of Airflow: `reconciler_repository` (the URL to clone
+the specs from), `reconciler_options` (such as `--env prod`).
 
 How an exit code ends a task:
   0             done

@@ -19,7 +19,6 @@ from reconciler.state.measured_queries import MeasuredQuery, parse_measurements
 from reconciler.state.model import PLAN_DIGEST, TableState
 
 if TYPE_CHECKING:
-    from reconciler.hudi.files.view import FileView
     from reconciler.planners.cluster.layout_figures import PartitionFigures
     from reconciler.plans.model import TablePlan
 
@@ -119,7 +118,6 @@ class LayoutStatus:
 def layout_status(
     spec: TableSpec,
     state: TableState,
-    view: FileView,
     plan: TablePlan,
     *,
     age: Callable[[str], int | None],
@@ -132,7 +130,7 @@ def layout_status(
     asked = spec.clustering
     if asked is None:
         return None
-    found = _layout_figures(spec, state, view)
+    found = _layout_figures(spec, state)
     declared = ClusteringLayout()
     if asked.columns:
         declared = ClusteringLayout(columns=asked.columns, curve=asked.curve, mapping=asked.mapping)
@@ -151,7 +149,7 @@ def layout_status(
     )
 
 
-def _layout_figures(spec: TableSpec, state: TableState, view: FileView) -> PartitionFigures:
+def _layout_figures(spec: TableSpec, state: TableState) -> PartitionFigures:
     # few specs have the block
     from reconciler.planners.cluster.candidates import find_candidates  # noqa: PLC0415
     from reconciler.planners.cluster.layout_figures import measure_layout  # noqa: PLC0415

@@ -108,9 +108,9 @@ def table_status(
         last_clean=_find_last_clean(state, also_ours=True),
         last_foreign_clean=_find_last_clean(state, also_ours=False),
         last_apply=_find_last_apply(state, zone),
-        layout=layout_status(spec, state, view, plan, age=age, stale_after=concurrency.stale_after),
+        layout=layout_status(spec, state, plan, age=age, stale_after=concurrency.stale_after),
         index=index,
-        writers=writers_status(spec, state, view, writes, missed_by_hudi=missed),
+        writers=writers_status(spec, state, writes, missed_by_hudi=missed),
     )
 
 

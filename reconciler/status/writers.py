@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.files.view import FileView
 from reconciler.layout.sizing.write_history import PastWrite
 from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
@@ -41,7 +40,6 @@ _HOUR: Final = 3600
 def writers_status(
     spec: TableSpec,
     state: TableState,
-    view: FileView,
     writes: Sequence[PastWrite],
     *,
     missed_by_hudi: Sequence[str] = (),
@@ -54,7 +52,7 @@ def writers_status(
     found: list[Note] = []
     sizes = spec.files or (FileSizes() if spec.clustering is not None else None)
     if sizes is not None:
-        found += _file_notes(sizes, state, view, writes)
+        found += _file_notes(sizes, state, writes)
     if spec.retention is not None:
         found += _clean_notes(spec.retention, state)
     if spec.clustering is not None:
@@ -87,7 +85,7 @@ class _NewestFiles:
         return " and ".join(self.operations[code] for code in codes.tolist())
 
 
-def _newest_files(state: TableState, view: FileView, writes: Sequence[PastWrite]) -> _NewestFiles:
+def _newest_files(state: TableState, writes: Sequence[PastWrite]) -> _NewestFiles:
     files = state.files
     by_instant = {
         one.instant: (one.operation or "a write").lower() for one in writes if not one.is_ours
@@ -97,17 +95,15 @@ def _newest_files(state: TableState, view: FileView, writes: Sequence[PastWrite]
     known = np.array(
         [code[by_instant[i]] if i in by_instant else -1 for i in files.instants], np.int64
     )
-    is_read = (view.is_newest & view.is_live)[view.row_slice]
+    is_read = (state.view.is_newest & state.view.is_live)[state.view.row_slice]
     rows = np.flatnonzero(is_read & (files.kind == FileKind.BASE))
     operation = known[files.instant[rows]] if len(known) else np.zeros(0, np.int64)
     rows, operation = rows[operation >= 0], operation[operation >= 0]
     return _NewestFiles(files.size[rows], files.partition[rows], operation, operations)
 
 
-def _file_notes(
-    sizes: FileSizes, state: TableState, view: FileView, writes: Sequence[PastWrite]
-) -> Iterator[Note]:
-    newest = _newest_files(state, view, writes)
+def _file_notes(sizes: FileSizes, state: TableState, writes: Sequence[PastWrite]) -> Iterator[Note]:
+    newest = _newest_files(state, writes)
     is_big = newest.size > _OVERSIZE_FACTOR * sizes.target
     if is_big.any():
         files, writers = _count_files(is_big), newest.operation_names(is_big)

@@ -64,7 +64,7 @@ def written(instant: str = INSTANT, operation: str | None = "INSERT", *, is_ours
 
 
 def facts(spec: TableSpec, state: TableState, *writes: PastWrite, **more):
-    found = writers_status(spec, state, state.view, writes, **more)
+    found = writers_status(spec, state, writes, **more)
     return [(note.rule, note.because) for note in found]
 
 
