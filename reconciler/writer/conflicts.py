@@ -1,7 +1,7 @@
-"""Whether a write may stand beside what others do to the table: asked when it begins, and again.
+"""Check whether other writers conflict with a write, when it begins and before it completes.
 
-Hudi compares file groups alone (SimpleConcurrentFileWritesConflictResolutionStrategy). A write that
-looks for keys and finds them new has to know of other new keys of their partitions as well.
+Hudi compares only file groups (SimpleConcurrentFileWritesConflictResolutionStrategy). A write that
+looks for keys and finds them new also has to know of other new keys of their partitions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ASIDE: Final = frozenset({"doc", "namespace"})
 
 
 def check_mode(mode: WriteMode, pending: Sequence[Footprint], *, has_groups: bool) -> None:
-    """Raises BusyError for what is pending already when a write begins, and would end it.
+    """Raise BusyError for pending instants that would make this write fail in the end.
 
     ``has_groups``: the table has file groups that the write may follow or replace.
     """
@@ -66,36 +66,36 @@ def check_no_unlocked_write(session: TableSession, timeline: Timeline, own: str 
 def check_conflicts(
     session: TableSession, done: UnpublishedWrite, timeline: Timeline, found: Sequence[Footprint]
 ) -> None:
-    """Raises BusyError where another write that this one did not see went to the same groups.
+    """Raise BusyError where another write that this one did not see touches the same groups.
 
-    A pending write of rows to one of them finds this one when it completes, and gives up; a pending
-    clustering would lose it, and what undoes others may undo what this one has read. Of two writes
-    that look for keys and find them new, one does not see the other's: so no other may have written
-    to a partition into which this one brings new keys, or of which it replaces all there is; nor to
-    any at all where a record index knows every key.
+    A pending write of rows to one of them finds this one when it completes, and gives up. A pending
+    clustering would lose this one, and a pending rollback may undo what it has read. Of two writes
+    that look for keys and find them new, neither sees the other's. So no other may have written to
+    a partition into which this one brings new keys, or which it replaces; nor to any partition
+    where a record index knows every key.
     """
     undoing = [one for one in found if one.action in _ROLLBACK_ACTIONS and not one.is_completed]
     against = [one for one in found if one.is_completed or _is_pending_rewrite(one)]
     claims = [*_list_claims(done)]
-    hit = find_conflicts(claims, against)
+    conflicts = find_conflicts(claims, against)
     if undoing:
         raise _conflict_error(f"{undoing[0]} is pending, and may undo what this write has read")
-    if hit:
-        first = min(hit)
-        raise _conflict_error(f"partition {claims[first].partition!r}: {hit[first]}")
+    if conflicts:
+        first = min(conflicts)
+        raise _conflict_error(f"partition {claims[first].partition!r}: {conflicts[first]}")
     _check_nothing_archived(done, timeline)
     _check_record_index(session, done)
-    came = [one for one in found if one.is_completed]
-    if came and (done.mode.operation.needs_lookup or done.mode.replaces):
-        _check_partitions(done, came)
-    if came:
+    completed = [one for one in found if one.is_completed]
+    if completed and (done.mode.operation.needs_lookup or done.mode.replaces):
+        _check_partitions(done, completed)
+    if completed:
         _check_columns(session, done)
 
 
 def _check_nothing_archived(done: UnpublishedWrite, timeline: Timeline) -> None:
-    """What was pending at the beginning and is gone may be completed, where others were archived.
+    """Raise BusyError where a write that was pending may have completed and been archived.
 
-    The archiver passes no pending write, so it is only those before this one.
+    The archiver passes no pending write, so only writes before this one may have been.
     """
     before, now = done.facts.state.timeline, {one.requested for one in timeline.instants}
     if all(one.requested in now for one in before.commits):
@@ -110,7 +110,7 @@ def _check_nothing_archived(done: UnpublishedWrite, timeline: Timeline) -> None:
 
 
 def _check_record_index(session: TableSession, done: UnpublishedWrite) -> None:
-    """Keys were looked for where they have to be unique: an indexer waits for no write of ours."""
+    """Raise BusyError where a record index was begun: an indexer does not wait for our write."""
     if not done.mode.operation.needs_lookup:
         return
     before, now = done.facts.properties, load_properties(session.storage)
@@ -120,11 +120,11 @@ def _check_record_index(session: TableSession, done: UnpublishedWrite) -> None:
         )
 
 
-def _check_partitions(done: UnpublishedWrite, came: Sequence[Footprint]) -> None:
+def _check_partitions(done: UnpublishedWrite, completed: Sequence[Footprint]) -> None:
     partitions = {file.partition for file in done.files if file.counts.inserts}
     groups = done.facts.table_groups.groups
     partitions |= {groups.partitions[code] for code in groups.partition[done.replaced].tolist()}
-    for one in came:
+    for one in completed:
         if not one.has_new_keys and not done.mode.replaces:
             continue
         if partitions and done.facts.index is not None and done.mode.operation.needs_lookup:
@@ -143,7 +143,7 @@ def _check_partitions(done: UnpublishedWrite, came: Sequence[Footprint]) -> None
 
 
 def _check_columns(session: TableSession, done: UnpublishedWrite) -> None:
-    """Others have completed writes meanwhile: of other columns, or of the same batch."""
+    """Raise BusyError where another write has changed the columns, or written the same batch."""
     state = observe(session.storage, None, observed_ms=session.clock.now_ms(), with_history=False)
     declared = read_declared_schema(session.storage, session.properties, state)
     if declared is not None and not _has_same_columns(declared.text, done.facts.declared):
@@ -152,10 +152,10 @@ def _check_columns(session: TableSession, done: UnpublishedWrite) -> None:
 
 
 def check_stream_batches(session: TableSession, extra: Mapping[str, str]) -> None:
-    """Raises BusyError where another run has brought the batch of a stream that this one brings.
+    """Raise BusyError where another run has written the batch of a stream that this one writes.
 
-    ``extra``: of the instant. Asked when the table has been looked at: what was completed before
-    is none of what comes to a write while it runs.
+    ``extra``: of the instant. It is called when the table has been observed, because the footprints
+    of a write leave out what had completed by then.
     """
     for stream, batch in parse_batches(extra).items():
         if has_batch(session.storage, stream, batch):
@@ -189,17 +189,17 @@ def _conflict_error(what: str) -> BusyError:
 
 
 def _is_pending_rewrite(footprint: Footprint) -> bool:
-    """Whether it is a pending write that takes over file groups."""
+    """Whether it is a pending write that replaces file groups."""
     return not footprint.is_completed and footprint.action in ("replacecommit", "clustering")
 
 
 def _may_rewrite_any_group(footprint: Footprint) -> bool:
-    """Whether it does, and does not say which."""
+    """Whether it is such a write and does not say which groups."""
     return _is_pending_rewrite(footprint) and not footprint.is_known
 
 
 def _list_claims(done: UnpublishedWrite) -> Iterator[GroupClaim]:
-    """The file groups that this write follows or replaces, by partition."""
+    """Yield the file groups that this write follows or replaces, by partition."""
     groups = done.facts.table_groups.groups
     ids: dict[str, set[str]] = {}
     for file in done.files:

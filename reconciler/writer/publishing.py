@@ -62,7 +62,7 @@ def settle_write(session: TableSession, done: UnpublishedWrite) -> Completion[Wr
 def remove_leftovers(
     session: TableSession, done: UnpublishedWrite, outcome: WriteResult
 ) -> WriteResult:
-    """After the commit: what late tasks wrote goes, then the markers; a failure is a warning."""
+    """Remove what late tasks wrote after the commit, then the markers; a failure is a warning."""
     try:
         _remove_strays(session, done)
         remove_markers(session.storage, done.instant)
@@ -73,7 +73,7 @@ def remove_leftovers(
 
 
 def _check_still_pending(session: TableSession, done: UnpublishedWrite) -> None:
-    """Raises BusyError where somebody has rolled the write back, or has begun to."""
+    """Raise BusyError where another writer has rolled the write back, or has begun to."""
     timeline, action = session.reload_timeline(), done.mode.action
     is_there = (
         timeline.find_file(done.instant, action, State.REQUESTED) is not None
@@ -104,7 +104,7 @@ def _remove_strays(session: TableSession, done: UnpublishedWrite) -> None:
 
 
 def _create_metafiles(session: TableSession, done: UnpublishedWrite) -> None:
-    """Every partition with files has its metafile, by which listings know it."""
+    """Create the metafile of every new partition, by which listings know it."""
     known = done.facts.state.metafile_partitions
     for path in sorted({file.partition for file in done.files} - known):
         depth = len(path.split("/")) if path else 0

@@ -153,7 +153,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
 
 
 def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
-    """What is said of a deletion of partitions that are not there."""
+    """Note that the partitions to delete are not there."""
     if done.mode is not WriteMode.DELETE_PARTITION:
         return ()
     paths = ", ".join(done.facts.state.partitions[:5]) or "none"
@@ -228,7 +228,7 @@ def _write_files(
 def _find_replaced_groups(
     request: WriteRequest, facts: WriteFacts, done: WrittenFiles | None
 ) -> NDArray[np.int64]:
-    """The file groups that are gone with the write."""
+    """Return the file groups that the write replaces."""
     groups = facts.table_groups.groups
     live = np.flatnonzero(groups.is_live)
     match request.mode:
@@ -248,7 +248,7 @@ def _find_replaced_groups(
 def _encode_profile(
     session: TableSession, mode: WriteMode, facts: WriteFacts, found: WriteAssignment
 ) -> bytes:
-    """What the write is going to do; nothing for one that replaces, whose plan says it."""
+    """Return what the inflight file announces; nothing for a write that replaces."""
     if mode.replaces:
         return b""
     groups, workload = facts.table_groups.groups, found.workload
