@@ -134,9 +134,9 @@ def encode_sorted_distinct(column: Any) -> tuple[NDArray[np.int32], tuple[str, .
     >>> codes.tolist(), values
     ([1, 0, 1], ('a', 'b'))
     """
-    codes, found = encode_distinct(column)
-    values = found.to_pylist()
+    codes, distinct = encode_distinct(column)
+    values = distinct.to_pylist()
     order = sorted(range(len(values)), key=values.__getitem__)
-    place = np.empty(len(values), np.int32)
-    place[order] = np.arange(len(values), dtype=np.int32)
-    return place[codes], tuple(values[code] for code in order)
+    rank = np.empty(len(values), np.int32)
+    rank[order] = np.arange(len(values), dtype=np.int32)
+    return rank[codes], tuple(values[code] for code in order)

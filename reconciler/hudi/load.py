@@ -69,12 +69,12 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
             "the timeline folder named in hoodie.properties is missing",
             "restore it from a copy, or write to the table once with Hudi if it is new",
         ) from None
-    found = []
+    files = []
     for entry in entries:
         instant = None if entry.is_folder else Instant.parse(entry.name)
         if instant is not None:
-            found.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
-    return Timeline.from_files(found)
+            files.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
+    return Timeline.from_files(files)
 
 
 def _is_blank(storage: Storage) -> bool:
@@ -99,14 +99,14 @@ def instant_file_path(properties: TableProperties, file: TimelineFile) -> str:
 def load_archived_instants(storage: Storage, properties: TableProperties) -> tuple[Instant, ...]:
     """Return completed archived instants, oldest first, with known completion times."""
     if properties.layout == 1:
-        found = {
+        instants = {
             Instant(i.requested, i.action, i.state, archived.completed)
             for archived in read_archive(storage, properties.archive_folder)
             if (i := archived.instant).is_completed
         }
     else:
-        found = set(read_history(storage, properties.archive_folder))
-    return tuple(sorted(found, key=lambda i: (i.requested, i.action)))
+        instants = set(read_history(storage, properties.archive_folder))
+    return tuple(sorted(instants, key=lambda i: (i.requested, i.action)))
 
 
 def read_archived_commits(
@@ -125,8 +125,8 @@ def read_archived_commits(
         return
     for instant, data, path in archive_v2.read_commit_contents(storage, folder):
         if instant.action in COMMITS:
-            found = CommitMetadata.parse(data, path)
-            yield found.operation, found.extra, path
+            commit = CommitMetadata.parse(data, path)
+            yield commit.operation, commit.extra, path
 
 
 def load_archived_completion_times(
@@ -267,8 +267,8 @@ class _PartitionScan:
 def _select_data_files(folder: FolderListing) -> tuple[list[str], list[int], bool]:
     """Return sorted names and sizes without metafiles, and whether there is a metafile."""
     order = sorted(range(len(folder.names)), key=folder.names.__getitem__)
-    names = [folder.names[place] for place in order]
-    sizes = [folder.sizes[place] for place in order]
+    names = [folder.names[index] for index in order]
+    sizes = [folder.sizes[index] for index in order]
     start = end = bisect_left(names, PARTITION_METAFILE)
     while end < len(names) and names[end].startswith(PARTITION_METAFILE):
         end += 1
@@ -281,8 +281,8 @@ def _find_base_files(
 ) -> Iterator[tuple[str, str, int]]:
     """Yield folder, name and size of the base files of some instants."""
     for name, size in zip(names, sizes, strict=True) if instants else ():
-        found = BaseName.parse(name)
-        if found is not None and found.instant in instants:
+        base_name = BaseName.parse(name)
+        if base_name is not None and base_name.instant in instants:
             yield folder, name, size
 
 

@@ -57,8 +57,8 @@ class LocalStorage:
         full = self._resolve(folder)
         with _translate_errors(full):
             entries: list[StorageEntry] = []
-            with os.scandir(full) as found:
-                for item in found:
+            with os.scandir(full) as items:
+                for item in items:
                     with contextlib.suppress(FileNotFoundError):  # gone since the listing
                         if not is_hidden(item.name):
                             entries.append(
@@ -85,8 +85,8 @@ class LocalStorage:
         below: list[str] = []
         prefix = f"{path}/" if path else ""
         full = join_path(self.location, path)
-        with _translate_errors(full), _open_folder(full) as handle, os.scandir(handle) as found:
-            for item in found:  # runs for every file of a table: keep it minimal
+        with _translate_errors(full), _open_folder(full) as handle, os.scandir(handle) as items:
+            for item in items:  # runs for every file of a table: keep it minimal
                 name = item.name
                 if item.is_dir(follow_symlinks=False):
                     below.append(prefix + name)

@@ -43,18 +43,18 @@ def normalise_location(location: str) -> str:
     """
     if not location:
         raise StorageError("''", "is an empty location")
-    found = _SCHEME.match(location)
-    if found is None:
+    match = _SCHEME.match(location)
+    if match is None:
         return os.path.abspath(location)  # noqa: PTH100 (keeps links as written)
-    scheme = found[1].lower()
+    scheme = match[1].lower()
     if scheme in ("file", "local"):
         parts = urlsplit(location)
         if parts.netloc not in ("", "localhost"):
             raise StorageError(location, "names a host; a local location is file:///path")
         return os.path.abspath(unquote(parts.path))  # noqa: PTH100
-    rest = location[found.end() - 1 :].lstrip("/").rstrip("/")
+    rest = location[match.end() - 1 :].lstrip("/").rstrip("/")
     if not rest:
         raise StorageError(location, "names no bucket or folder")
-    if scheme == "hdfs" and location[found.end() - 1 :].startswith("///"):
+    if scheme == "hdfs" and location[match.end() - 1 :].startswith("///"):
         rest = f"/{rest}"
     return f"{_SPELLINGS.get(scheme, scheme)}://{rest}"

@@ -41,20 +41,20 @@ def redact_urls(text: str, url: str = "") -> str:
     >>> redact_urls("hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet")
     'hdfs://host:8020/a@b.csv, abfs://box@account/c?.parquet'
     """
-    found = [
+    credentials = [
         secret
         for match in _URL.finditer(f"{url} {text}")
         for secret in _find_credentials(*match.groups())
     ]
-    for secret in found:  # credentials of URLs are hidden whatever their length
+    for secret in credentials:  # credentials of URLs are hidden whatever their length
         text = text.replace(f"://{secret}@", f"://{_MASK}@").replace(f"?{secret}", f"?{_MASK}")
-    return redact_secrets(text, found)
+    return redact_secrets(text, credentials)
 
 
 def _find_credentials(scheme: str, rest: str) -> Iterator[str]:
     """Yield the credentials of a URL; in some stores the text before the @ is only a name."""
-    place, _, query = rest.partition("?")
-    user_part, at, _ = place.rpartition("@")
+    location, _, query = rest.partition("?")
+    user_part, at, _ = location.rpartition("@")
     named, _, secret = user_part.partition(":")
     if at and (secret and not re.match(r"\d+/", secret)):
         yield from (user_part, secret)

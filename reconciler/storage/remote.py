@@ -80,9 +80,9 @@ class RemoteStorage:
     def list(self, folder: str) -> builtins.list[StorageEntry]:
         full = self._resolve(folder)
         with self._translate_errors(folder):
-            found = self._list_children(full)
-        entries = [_build_entry(info) for info in found if info["name"].rstrip("/") != full]
-        if not found and not folder:
+            children = self._list_children(full)
+        entries = [_build_entry(info) for info in children if info["name"].rstrip("/") != full]
+        if not children and not folder:
             raise NotFoundError(self.location, "does not exist")
         return sorted((e for e in entries if not is_hidden(e.name)), key=lambda entry: entry.name)
 
@@ -92,13 +92,13 @@ class RemoteStorage:
     def _walk_flat(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         with self._translate_errors(""):
             self._fs.invalidate_cache()
-            found = self._fs.find(self._root, detail=True)
-        if not found:
+            objects = self._fs.find(self._root, detail=True)
+        if not objects:
             raise NotFoundError(self.location, "does not exist (no object has this prefix)")
         folders = {"": FolderListing("", [], [])}
         entered = {"": True}
         start = len(self._root) + 1
-        for full, info in found.items():
+        for full, info in objects.items():
             path, _, name = full[start:].rpartition("/")
             if not _is_entered(path, descend, entered, folders) or not name or is_hidden(name):
                 continue
@@ -218,10 +218,10 @@ class RemoteStorage:
         """Return a folder's direct children, uncached; empty where the store has none."""
         self._fs.invalidate_cache()
         try:
-            found: builtins.list[dict[str, Any]] = self._fs.ls(full, detail=True)
+            children: builtins.list[dict[str, Any]] = self._fs.ls(full, detail=True)
         except FileNotFoundError:
             return []
-        return found
+        return children
 
     def _require_writes(self, path: str) -> None:
         if self._family == "other":
@@ -374,14 +374,14 @@ def _is_entered(
     folders: dict[str, FolderListing],
 ) -> bool:
     """Return whether a walk enters this folder; asks about each ancestor once, from the top."""
-    known = entered.get(path)
-    if known is None:
+    is_entered = entered.get(path)
+    if is_entered is None:
         above = path.rpartition("/")[0]
-        known = _is_entered(above, descend, entered, folders) and descend(path)
-        entered[path] = known
-        if known:
+        is_entered = _is_entered(above, descend, entered, folders) and descend(path)
+        entered[path] = is_entered
+        if is_entered:
             folders[path] = FolderListing(path, [], [])
-    return known
+    return is_entered
 
 
 def _build_entry(info: Mapping[str, Any]) -> StorageEntry:

@@ -49,17 +49,17 @@ class RangeCollector:
 
     def build_ranges(self, footer: Any) -> tuple[ColumnRange, ...]:
         """Return the ranges of the finished file, with sizes from its footer (FileMetaData)."""
-        found = dict(self._ranges)
-        for group in range(footer.num_row_groups if found else 0):
+        ranges = dict(self._ranges)
+        for group in range(footer.num_row_groups if ranges else 0):
             row_group = footer.row_group(group)
             for at in range(row_group.num_columns):
                 chunk = row_group.column(at)
                 name = chunk.path_in_schema
-                if name in found:
+                if name in ranges:
                     size, plain_size = chunk.total_compressed_size, chunk.total_uncompressed_size
                     more = ColumnRange(column=name, size=size, plain_size=plain_size)
-                    found[name] = found[name].merge(more)
-        return tuple(found.values())
+                    ranges[name] = ranges[name].merge(more)
+        return tuple(ranges.values())
 
 
 def _find_bounds(column: Any) -> tuple[Bound | None, Bound | None]:
@@ -69,8 +69,8 @@ def _find_bounds(column: Any) -> tuple[Bound | None, Bound | None]:
     if column.null_count == len(column):
         return None, None
     if not pa.types.is_floating(column.type):
-        found = pc.min_max(column)
-        return _read_bound(found["min"]), _read_bound(found["max"])
+        bounds = pc.min_max(column)
+        return _read_bound(bounds["min"]), _read_bound(bounds["max"])
     whole = column.drop_null() if column.null_count else column
     if not pa.types.is_float64(whole.type):
         whole = whole.cast(pa.float64())
@@ -86,6 +86,6 @@ def _read_bound(scalar: Any) -> Bound:
     kind, types = scalar.type, pa.types
     if types.is_date32(kind) or types.is_timestamp(kind) or types.is_time(kind):
         return int(scalar.value)
-    found = scalar.as_py()
-    assert isinstance(found, bool | int | str | bytes | Decimal), "indexes hold no other types"
-    return found
+    value = scalar.as_py()
+    assert isinstance(value, bool | int | str | bytes | Decimal), "indexes hold no other types"
+    return value

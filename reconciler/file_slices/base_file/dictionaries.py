@@ -49,14 +49,14 @@ def _sample_rows(rows: pa.Table) -> pa.Table:
     hashes = np.arange(_SAMPLE_ROWS, dtype=np.uint64) * _ODD
     hashes = (hashes ^ (hashes >> np.uint64(29))) * _ODD  # plain multiples would be evenly spaced
     positions = np.unique((hashes >> np.uint64(33)).astype(np.int64) % max(len(rows), 1))
-    found, start = [], 0
+    batches, start = [], 0
     for batch in rows.to_batches():
         in_batch = (
             positions[slice(*np.searchsorted(positions, [start, start + len(batch)]))] - start
         )
-        found.append(batch.take(to_integer_array(in_batch)))
+        batches.append(batch.take(to_integer_array(in_batch)))
         start += len(batch)
-    return pa.Table.from_batches(found, schema=rows.schema)
+    return pa.Table.from_batches(batches, schema=rows.schema)
 
 
 def list_dictionary_paths(schema: pa.Schema, plain: frozenset[str]) -> list[str]:

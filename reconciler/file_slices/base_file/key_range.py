@@ -29,8 +29,8 @@ class KeyRange:
         """Add the keys of a string array without nulls."""
         if not len(keys):
             return
-        found = pc.min_max(keys)
-        ends = [found["min"].as_py(), found["max"].as_py(), *_find_extremes(keys)]
+        bounds = pc.min_max(keys)
+        ends = [bounds["min"].as_py(), bounds["max"].as_py(), *_find_extremes(keys)]
         for key in ends:
             if self.least is None or java_sort_key(key) < java_sort_key(self.least):
                 self.least = key
@@ -53,8 +53,8 @@ def _find_extremes(keys: Any) -> list[str]:
     ends = get_value_offsets(keys)
     if not (data[ends[0] : ends[-1]] >= _BEYOND).any():
         return []
-    places = np.flatnonzero(data >= _BEYOND)
-    after = np.searchsorted(places, ends)
+    positions = np.flatnonzero(data >= _BEYOND)
+    after = np.searchsorted(positions, ends)
     odd = keys.take(to_integer_array(np.flatnonzero(np.diff(after)))).to_pylist()
     even = pc.min_max(keys.take(to_integer_array(np.flatnonzero(np.diff(after) == 0))))
     rest = [key for end in ("min", "max") if (key := even[end].as_py()) is not None]

@@ -46,11 +46,11 @@ def decode_records(
     names = [name for name, _ in wanted]
     for first in range(0, len(starts), _BATCH_RECORDS):
         at = starts[first : first + _BATCH_RECORDS].copy()
-        found = []
+        columns_read = []
         for name, node in schema.fields:
             if name in columns:
                 column, at = reader.read(node, at)
-                found.append(column)
+                columns_read.append(column)
             else:
                 at = reader.skip(node, at)
         require(
@@ -60,7 +60,7 @@ def decode_records(
         fields = [pa.field(name, node.arrow) for name, node in wanted]
         count = len(at)
         yield (
-            pa.RecordBatch.from_arrays(found, schema=pa.schema(fields))
+            pa.RecordBatch.from_arrays(columns_read, schema=pa.schema(fields))
             if names
             else pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
         )
@@ -84,11 +84,11 @@ class _ColumnReader:
             return self._read_value(node, at)
         column, after = self._read_value(node, at[present])
         at[present] = after
-        place = np.zeros(len(at), np.int64)
-        place[present] = np.arange(len(present))
+        index = np.zeros(len(at), np.int64)
+        index[present] = np.arange(len(present))
         is_null = np.ones(len(at), np.bool_)
         is_null[present] = False
-        return column.take(pc.if_else(to_boolean_array(is_null), None, to_integer_array(place))), at
+        return column.take(pc.if_else(to_boolean_array(is_null), None, to_integer_array(index))), at
 
     def skip(self, node: AvroNode, at: Offsets) -> Offsets:
         """Return the offsets after the values."""
@@ -173,8 +173,8 @@ class _ColumnReader:
     def _read_fixed(self, at: Offsets, width: int) -> NDArray[np.uint8]:
         """Return ``width`` bytes at every offset, one row each."""
         require(not len(at) or int(at.max()) + width <= len(self.data), "the data is truncated")
-        found: NDArray[np.uint8] = self.data[at[:, None] + np.arange(width)]
-        return found
+        rows: NDArray[np.uint8] = self.data[at[:, None] + np.arange(width)]
+        return rows
 
     def _read_span(self, node: AvroNode, at: Offsets) -> tuple[Offsets, Offsets]:
         """Return where bytes of a fixed or stored length start and end."""
@@ -207,14 +207,14 @@ class _ColumnReader:
         require(bool((length > 0).all()), "a decimal has no bytes")
         sign = np.where(self.data[start] >= 0x80, 0xFF, 0).astype(np.uint8)  # noqa: PLR2004
         out = np.empty((len(start), _WORD), np.uint8)
-        for place in range(_WORD):
-            out[:, place] = np.where(
-                place < length, self.data[np.maximum(end - 1 - place, 0)], sign
+        for index in range(_WORD):
+            out[:, index] = np.where(
+                index < length, self.data[np.maximum(end - 1 - index, 0)], sign
             )
         extra = int(length.max()) if len(length) else 0
-        for place in range(_WORD, extra):
-            is_longer = place < length
-            same = self.data[np.maximum(end - 1 - place, 0)] == sign
+        for index in range(_WORD, extra):
+            is_longer = index < length
+            same = self.data[np.maximum(end - 1 - index, 0)] == sign
             require(bool((~is_longer | same).all()), "a decimal is too large")
         raw = pa.py_buffer(out)
         return pa.Array.from_buffers(node.arrow, len(start), [None, raw])

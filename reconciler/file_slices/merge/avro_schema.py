@@ -174,10 +174,10 @@ def _build_node(schema: Any, known: dict[str, AvroNode], space: str, where: str)
 def _find_named_type(name: str, known: dict[str, AvroNode], space: str) -> AvroNode:
     if name in PRIMITIVES:
         return AvroNode(kind=AvroKind(name))
-    found = known.get(name) or known.get(f"{space}.{name}")
-    if found is None:
+    node = known.get(name) or known.get(f"{space}.{name}")
+    if node is None:
         raise ValueError(f"type {name} is not defined")
-    return found
+    return node
 
 
 #: the types that are given by name alone

@@ -76,8 +76,8 @@ def choose_common_calendar(calendars: Iterable[Calendar]) -> Calendar:
     >>> choose_common_calendar([UNSPECIFIED, PROLEPTIC]).kind
     'proleptic'
     """
-    found = {*calendars}
-    return found.pop() if len(found) == 1 else PROLEPTIC if found else UNSPECIFIED
+    distinct = {*calendars}
+    return distinct.pop() if len(distinct) == 1 else PROLEPTIC if distinct else UNSPECIFIED
 
 
 def convert_calendar(batch: Any, have: Calendar, wanted: Calendar, path: str) -> Any:

@@ -70,14 +70,14 @@ def read_committed_blocks(
 
     Raises FormatError for damage, UnsupportedError for a block of an unsupported kind.
     """
-    found: dict[str, list[LogBlock]] = {}
+    by_instant: dict[str, list[LogBlock]] = {}
     for path in logs:
         for block in read_blocks(read(path), path):
             match block.type:
                 case BlockType.CORRUPT | BlockType.CDC_DATA:
                     continue
                 case BlockType.COMMAND:
-                    _apply_rollback(block, found)
+                    _apply_rollback(block, by_instant)
                 case (
                     BlockType.AVRO_DATA
                     | BlockType.PARQUET_DATA
@@ -87,20 +87,20 @@ def read_committed_blocks(
                     instant = block.require_instant()
                     if instant in committed:
                         _check_mergeable(block)
-                        found.setdefault(instant, []).append(block)
+                        by_instant.setdefault(instant, []).append(block)
                 case _:
                     assert_never(block.type)
-    return _order_blocks(found)
+    return _order_blocks(by_instant)
 
 
-def _apply_rollback(block: LogBlock, found: dict[str, list[LogBlock]]) -> None:
+def _apply_rollback(block: LogBlock, by_instant: dict[str, list[LogBlock]]) -> None:
     command = block.header.get(HeaderKey.COMMAND_BLOCK_TYPE)
     if command != _ROLLBACK:
         raise UnsupportedError(
             f"{block.path}: unknown command {command!r} in the log block at byte {block.start}, so "
             "its slice cannot be read"
         )
-    found.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
+    by_instant.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
 
 
 def _check_mergeable(block: LogBlock) -> None:
@@ -116,18 +116,18 @@ def _check_mergeable(block: LogBlock) -> None:
         )
 
 
-def _order_blocks(found: dict[str, list[LogBlock]]) -> list[LogBlock]:
+def _order_blocks(by_instant: dict[str, list[LogBlock]]) -> list[LogBlock]:
     """Return the blocks by instant, a compacted one in place of the newest that it replaces."""
     stands_for: dict[str, str] = {}
     order: list[str] = []
-    for instant in reversed(found):
-        times = found[instant][0].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+    for instant in reversed(by_instant):
+        times = by_instant[instant][0].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
         final = stands_for.get(instant, instant)
         if times is not None:
             replaced = [time.strip() for time in times.split(",")]
             stands_for.update(dict.fromkeys(replaced, final))
-            if not found.keys().isdisjoint(replaced):
+            if not by_instant.keys().isdisjoint(replaced):
                 continue
         if final not in order:
             order.append(final)
-    return [block for instant in reversed(order) for block in found[instant]]
+    return [block for instant in reversed(order) for block in by_instant[instant]]

@@ -69,12 +69,12 @@ def _read_records(block: LogBlock) -> list[tuple[str, _Wrapped | None]]:
         stream = io.BytesIO(content[8:])
         listed: Any = fastavro.schemaless_reader(stream, _load_schema(), None)
         require(stream.tell() == length, f"{length - stream.tell()} extra bytes follow")
-        found = []
+        records = []
         for record in listed["deleteRecordList"]:
             key = record["recordKey"]
             require(isinstance(key, str), "a deletion has no key")
-            found.append((key, record["orderingVal"]))
-        return found
+            records.append((key, record["orderingVal"]))
+        return records
 
 
 @cache

@@ -19,13 +19,13 @@ def find_deletions(batch: Any, marker: tuple[str, str] | None) -> NDArray[np.boo
 
     ``marker``: a column and the text in it that marks a deletion, or None.
     """
-    found = np.zeros(len(batch), np.bool_)
+    is_deletion = np.zeros(len(batch), np.bool_)
     flag = find_column(batch, IS_DELETED)
     if flag is not None and pa.types.is_boolean(flag.type):
-        found |= to_numpy_bools(flag.fill_null(False))
+        is_deletion |= to_numpy_bools(flag.fill_null(False))
     operation = find_column(batch, OPERATION)
     if operation is not None and len(batch):
-        found |= to_numpy_bools(
+        is_deletion |= to_numpy_bools(
             pc.is_in(operation.cast(pa.string()), value_set=to_string_array(["D", "-U"]))
         )
     if marker:
@@ -33,5 +33,5 @@ def find_deletions(batch: Any, marker: tuple[str, str] | None) -> NDArray[np.boo
         column = find_column(batch, name)
         if column is not None:
             is_marked = pc.equal(column.cast(pa.string()), text)
-            found |= to_numpy_bools(is_marked.fill_null(False))
-    return found
+            is_deletion |= to_numpy_bools(is_marked.fill_null(False))
+    return is_deletion

@@ -124,10 +124,10 @@ def _find_merge_mode(raw: Mapping[str, str], properties: TableProperties) -> tup
         source = f"record merge mode {mode}"
     elif payload or strategy:
         source = f"payload class {payload}" if payload else f"record merge strategy {strategy}"
-        found = _MODES.get(payload or strategy, "")
-        if mode and found and mode != found:
+        payload_mode = _MODES.get(payload or strategy, "")
+        if mode and payload_mode and mode != payload_mode:
             return "", f"{source} contradicts record merge mode {mode}"
-        mode = found
+        mode = payload_mode
     else:
         mode, source = _EVENT if properties.ordering_fields else _COMMIT, ""
     if mode in (_EVENT, _COMMIT):

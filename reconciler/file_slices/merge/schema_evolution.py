@@ -33,10 +33,10 @@ def evolve_batch(
 
     Raises UnsupportedError naming ``path`` and the column when a type cannot be converted.
     """
-    found = {field.name: at for at, field in enumerate(batch.schema)}
+    positions = {field.name: at for at, field in enumerate(batch.schema)}
     columns = []
     for field in schema:
-        at = found.get(field.name)
+        at = positions.get(field.name)
         if at is None:
             value = (missing or {}).get(field.name)
             columns.append(pa.repeat(pa.scalar(value, field.type), len(batch)))
@@ -75,11 +75,11 @@ def evolve_column(column: Any, wanted: pa.DataType, where: str) -> Any:  # noqa:
 
 
 def _evolve_struct(column: Any, wanted: pa.DataType, where: str) -> Any:
-    found = {field.name: at for at, field in enumerate(column.type)}
+    positions = {field.name: at for at, field in enumerate(column.type)}
     children = column.flatten()  # a child is null where its struct is
     columns = [
-        evolve_column(children[found[field.name]], field.type, f"{where}.{field.name}")
-        if field.name in found
+        evolve_column(children[positions[field.name]], field.type, f"{where}.{field.name}")
+        if field.name in positions
         else pa.nulls(len(column), field.type)
         for field in wanted
     ]

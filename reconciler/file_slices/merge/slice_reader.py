@@ -62,13 +62,13 @@ class SliceFiles:
     logs: tuple[str, ...] = ()
 
     @classmethod
-    def from_slice(cls, partition: str, found: FileSlice, base_size: int) -> Self:
+    def from_slice(cls, partition: str, file_slice: FileSlice, base_size: int) -> Self:
         """Return the files of a ``FileSlice`` in a partition, "" where the table has none."""
         folder = f"{partition}/" if partition else ""
         return cls(
-            base=found.base and folder + found.base,
+            base=file_slice.base and folder + file_slice.base,
             base_size=base_size,
-            logs=tuple(folder + log for log in found.logs),
+            logs=tuple(folder + log for log in file_slice.logs),
         )
 
 

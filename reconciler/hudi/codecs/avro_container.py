@@ -113,8 +113,8 @@ def decode_with_schema(
     require(
         stream.tell() == len(body), f"{len(body) - stream.tell()} extra bytes follow the record"
     )
-    found: dict[str, Any] = record
-    return found
+    values: dict[str, Any] = record
+    return values
 
 
 def _find_names(schema: str) -> set[str]:
@@ -143,16 +143,16 @@ def _split_container(data: bytes) -> tuple[str, bytes]:
 
 def _read_header(data: bytes) -> tuple[dict[bytes, bytes], int]:
     """Return the metadata map that follows the magic, and the offset after it."""
-    found: dict[bytes, bytes] = {}
+    metadata: dict[bytes, bytes] = {}
     count, at = _read_long(data, len(_MAGIC))
     while count != 0:
         if count < 0:  # a negative count is followed by the size in bytes
             count, (_size, at) = -count, _read_long(data, at)
         for _ in range(count):
             key, at = _read_bytes(data, at)
-            found[key], at = _read_bytes(data, at)
+            metadata[key], at = _read_bytes(data, at)
         count, at = _read_long(data, at)
-    return found, at
+    return metadata, at
 
 
 def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:

@@ -142,16 +142,16 @@ class BloomFilter:
 
     def contains(self, keys: Any) -> NDArray[np.bool_]:
         """Return for each key of a string array without nulls whether the filter may hold it."""
-        found = np.zeros(len(keys), np.bool_)
+        result = np.zeros(len(keys), np.bool_)
         for start in range(0, len(keys), _BATCH_KEYS):
             batch = _HashedKeys.from_array(keys.slice(start, _BATCH_KEYS))
             may_hold = [np.ones(len(batch.order), np.bool_) for _ in self.rows]
-            for places in batch.positions(self.shape):
+            for positions in batch.positions(self.shape):
                 for has, row in zip(may_hold, self.rows, strict=True):
-                    bit = row[places >> 3] >> (places & 7).astype(np.uint8) & 1
+                    bit = row[positions >> 3] >> (positions & 7).astype(np.uint8) & 1
                     np.logical_and(has, bit, out=has)
-            found[start + batch.order] = np.logical_or.reduce(may_hold)
-        return found
+            result[start + batch.order] = np.logical_or.reduce(may_hold)
+        return result
 
 
 def infer_type_code(text: str, path: str) -> BloomCode:
@@ -221,13 +221,13 @@ class BloomBuilder:
         self._count += len(keys)
         starts = row_numbers * self._width
         at = np.empty(len(keys), np.int64)  # the index array, allocated once
-        for places in batch.positions(self._shape):
+        for positions in batch.positions(self._shape):
             if self._is_wide:
-                np.add(starts, places, out=at)
+                np.add(starts, positions, out=at)
                 self._flags[at] = 1
             else:
-                bit = np.uint8(1) << (places & 7).astype(np.uint8)
-                np.bitwise_or.at(self._flags, starts + (places >> 3), bit)
+                bit = np.uint8(1) << (positions & 7).astype(np.uint8)
+                np.bitwise_or.at(self._flags, starts + (positions >> 3), bit)
 
     def _grow(self, rows: int) -> None:
         """Make room for this many rows, at least doubling the current room."""

@@ -79,11 +79,11 @@ class HFile:
         Raises FormatError, UnsupportedError.
         """
         wanted = sorted(set(keys))
-        found: dict[bytes, bytes] = {}
+        values: dict[bytes, bytes] = {}
         for start, end, cells in self.scan_blocks_with_keys(wanted):
             block_keys = set(wanted[start:end])
-            found.update((key, value) for key, value in cells if key in block_keys)
-        return found
+            values.update((key, value) for key, value in cells if key in block_keys)
+        return values
 
     def scan_blocks_with_keys(self, keys: Sequence[bytes]) -> Iterator[KeyBlock]:
         """Yield each block that may hold some of the ascending keys, with its entries.
@@ -92,11 +92,11 @@ class HFile:
         Blocks close to each other are read in one request. Raises FormatError, UnsupportedError.
         """
         batch: list[tuple[_BlockPointer, int, int]] = []
-        for found in self._find_blocks(self._root, self._levels, keys, (0, len(keys))):
-            if batch and not _is_near(batch[0][0], batch[-1][0], found[0]):
+        for block in self._find_blocks(self._root, self._levels, keys, (0, len(keys))):
+            if batch and not _is_near(batch[0][0], batch[-1][0], block[0]):
                 yield from self._read_blocks(batch)
                 batch = []
-            batch.append(found)
+            batch.append(block)
         yield from self._read_blocks(batch)
 
     def scan_prefix(self, prefix: bytes) -> Iterator[Cell]:
@@ -176,11 +176,11 @@ class HFile:
     def _read_index_block(self, pointer: _BlockPointer) -> tuple[_BlockPointer, ...]:
         (frame,) = self._read_frames([pointer])
         with decoding(self.path, f"the index block at byte {pointer.offset}"):
-            known = frame.magic in (blocks.LEAF_INDEX, blocks.INTERMEDIATE_INDEX)
-            require(known, f"it is a {frame.magic!r} block")
-            found = _parse_deep_index(blocks.decompress(frame, self._codec))
-            _check_order(found, self._index_end)
-            return found
+            is_index = frame.magic in (blocks.LEAF_INDEX, blocks.INTERMEDIATE_INDEX)
+            require(is_index, f"it is a {frame.magic!r} block")
+            pointers = _parse_deep_index(blocks.decompress(frame, self._codec))
+            _check_order(pointers, self._index_end)
+            return pointers
 
     def _read_cells(self, pointers: Sequence[_BlockPointer]) -> Iterator[Cell]:
         return (cell for cells in self._decode_blocks(pointers) for cell in cells)
@@ -272,10 +272,10 @@ def open_hfile(fetch: Fetch, size: int, path: str) -> HFile:
     )
 
 
-def _is_near(first: _BlockPointer, last: _BlockPointer, found: _BlockPointer) -> bool:
+def _is_near(first: _BlockPointer, last: _BlockPointer, pointer: _BlockPointer) -> bool:
     """Return whether a block can join the read that covers the blocks from first to last."""
-    is_small = found.offset + found.size - first.offset <= _BATCH
-    return is_small and found.offset - last.offset - last.size <= _MAX_GAP
+    is_small = pointer.offset + pointer.size - first.offset <= _BATCH
+    return is_small and pointer.offset - last.offset - last.size <= _MAX_GAP
 
 
 def _parse_trailer(data: bytes, path: str) -> dict[int, int]:
@@ -286,10 +286,10 @@ def _parse_trailer(data: bytes, path: str) -> dict[int, int]:
         raise UnsupportedError(f"{path}: HFile version {major} cannot be read, only {_MAJOR}")
     length, at = blocks.decode_varint(data, len(blocks.TRAILER))
     require(length <= len(data) - at - 4, "the trailer is longer than the file")
-    found = dict(blocks.read_fields(data[at : at + length]))
-    if 13 in found:  # noqa: PLR2004
+    fields = dict(blocks.read_fields(data[at : at + length]))
+    if 13 in fields:  # noqa: PLR2004
         raise UnsupportedError(f"{path}: encrypted HFiles cannot be read")
-    return {number: value for number, value in found.items() if isinstance(value, int)}
+    return {number: value for number, value in fields.items() if isinstance(value, int)}
 
 
 def _parse_file_info(data: bytes) -> dict[bytes, bytes]:
@@ -306,32 +306,32 @@ def _parse_file_info(data: bytes) -> dict[bytes, bytes]:
 
 def _parse_root_index(data: bytes, count: int) -> tuple[_BlockPointer, ...]:
     """Return the first ``count`` entries of the root index; raises ValueError, LookupError."""
-    at, found = 0, []
+    at, pointers = 0, []
     require(0 <= count <= len(data) // 13, f"the index claims {count} entries")
     for _ in range(count):
         offset, size = struct.unpack_from(">qi", data, at)
         length, at = blocks.decode_hadoop_vint(data, at + 12)
-        found.append(_BlockPointer(offset, size, _extract_record_key(data[at : at + length])))
+        pointers.append(_BlockPointer(offset, size, _extract_record_key(data[at : at + length])))
         at += length
-    return tuple(found)
+    return tuple(pointers)
 
 
 def _parse_deep_index(data: bytes) -> tuple[_BlockPointer, ...]:
     """Return the entries of a leaf or intermediate index; raises ValueError, struct.error."""
     (count,) = struct.unpack_from(">i", data)
     require(0 < count <= len(data) // 4, f"the index claims {count} entries")
-    places = struct.unpack_from(f">{count + 1}i", data, 4)
+    offsets = struct.unpack_from(f">{count + 1}i", data, 4)
     base = 8 + 4 * count
-    found = []
-    for start, end in pairwise(places):
+    pointers = []
+    for start, end in pairwise(offsets):
         require(
             0 <= start <= end - 12 <= len(data) - base - 12, "an index entry extends past the end"
         )
         offset, size = struct.unpack_from(">qi", data, base + start)
-        found.append(
+        pointers.append(
             _BlockPointer(offset, size, _extract_record_key(data[base + start + 12 : base + end]))
         )
-    return tuple(found)
+    return tuple(pointers)
 
 
 def _check_order(pointers: Sequence[_BlockPointer], limit: int) -> None:

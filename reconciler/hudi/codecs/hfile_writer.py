@@ -162,7 +162,7 @@ class _BlockWriter:
 
 def _split_blocks(cells: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return (first cell key, plain bytes) of each data block; a block ends after 64 KiB."""
-    found: list[tuple[bytes, bytes]] = []
+    finished: list[tuple[bytes, bytes]] = []
     block, first = bytearray(), b""
     for key, value in cells:
         cell_key = _encode_cell_key(key)
@@ -170,11 +170,11 @@ def _split_blocks(cells: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, byt
         # the zero at the end is the cell's version (mvcc)
         block += struct.pack(">ii", len(cell_key), len(value)) + cell_key + value + b"\0"
         if len(block) >= _BLOCK:
-            found.append((first, bytes(block)))
+            finished.append((first, bytes(block)))
             block, first = bytearray(), b""
     if block:
-        found.append((first, bytes(block)))
-    return found
+        finished.append((first, bytes(block)))
+    return finished
 
 
 def _split_array_blocks(keys: Any, values: Any, rows: Any) -> Iterator[tuple[bytes, bytes]]:

@@ -36,17 +36,17 @@ def compute_java_hashes(texts: Any) -> NDArray[np.int32]:
     for at in range(int(lengths.max(initial=0))):
         has = int(np.searchsorted(-lengths, -at, "left"))
         hashes[:has] = hashes[:has] * np.uint32(31) + data[starts[:has] + at]
-    found = np.empty_like(hashes)
-    found[order] = hashes
+    result = np.empty_like(hashes)
+    result[order] = hashes
     for at in np.flatnonzero(_has_non_ascii(data, ends)).tolist():
         units = np.frombuffer(texts[at].as_py().encode("utf-16-le"), "<u2")
-        found[at] = _hash_units(units.tolist())
-    return found.view(np.int32)
+        result[at] = _hash_units(units.tolist())
+    return result.view(np.int32)
 
 
 def _has_non_ascii(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    places = np.flatnonzero(data > _ASCII)
-    return np.diff(np.searchsorted(places, ends)) > 0
+    positions = np.flatnonzero(data > _ASCII)
+    return np.diff(np.searchsorted(positions, ends)) > 0
 
 
 def _hash_units(units: Iterable[int]) -> int:

@@ -103,8 +103,8 @@ def read_blocks(data: bytes, path: str) -> Iterator[LogBlock]:
             raise FormatError(path, f"no log block starts at byte {at}", _REMEDY)
         end = _find_block_end(data, at)
         if end is None:
-            found = data.find(MAGIC, at + len(MAGIC))
-            end = len(data) if found < 0 else found
+            next_magic = data.find(MAGIC, at + len(MAGIC))
+            end = len(data) if next_magic < 0 else next_magic
             yield LogBlock(
                 type=BlockType.CORRUPT, header={}, content=data[at:end], path=path, start=at
             )
@@ -208,8 +208,8 @@ def read_avro_records(block: LogBlock) -> list[Any]:
     content, records, at = block.content, [], 8
     with decoding(block.path, f"the Avro block at byte {block.start}"):
         version, count = struct.unpack_from(">ii", content)
-        known = version == CONTENT_VERSION and count >= 0
-        require(known, f"content version {version} with {count} records is not supported")
+        is_supported = version == CONTENT_VERSION and count >= 0
+        require(is_supported, f"content version {version} with {count} records is not supported")
         for _ in range(count):
             (length,) = struct.unpack_from(">i", content, at)
             records.append(decode_record(_slice(content, at + 4, length), schema, block.path))

@@ -48,10 +48,10 @@ class BaseName:
     @classmethod
     def parse(cls, text: str) -> Self | None:
         """Return the parts of a base file's name, None for any other name."""
-        found = _BASE.fullmatch(text)
-        if found is None:
+        match = _BASE.fullmatch(text)
+        if match is None:
             return None
-        file_id, token, instant, extension = found.groups()
+        file_id, token, instant, extension = match.groups()
         return cls(file_id=file_id, token=token, instant=instant, extension=extension)
 
     @property
@@ -81,10 +81,10 @@ class LogName:
     @classmethod
     def parse(cls, text: str) -> Self | None:
         """Return the parts of a log file's name, None for any other name."""
-        found = _LOG.fullmatch(text)
-        if found is None:
+        match = _LOG.fullmatch(text)
+        if match is None:
             return None
-        file_id, instant, version, token, cdc = found.groups()
+        file_id, instant, version, token, cdc = match.groups()
         return cls(
             file_id=file_id,
             instant=instant,

@@ -45,12 +45,12 @@ def list_slices(view: FileView, partition: str) -> tuple[FileSlice, ...]:
     rows = rows[np.argsort(view.row_slice[rows], kind="stable")]
     start = np.searchsorted(view.row_slice[rows], slices)
     end = np.searchsorted(view.row_slice[rows], slices, side="right")
-    found = [
+    listed = [
         _build_slice(view, int(index), rows[first:last].tolist())
         for index, first, last in zip(slices, start, end, strict=True)
     ]
-    found.sort(key=lambda s: s.key, reverse=True)
-    return tuple(sorted(found, key=lambda s: s.file_id))
+    listed.sort(key=lambda s: s.key, reverse=True)
+    return tuple(sorted(listed, key=lambda s: s.file_id))
 
 
 def keep_completed_slices(
@@ -73,18 +73,18 @@ def keep_completed_slices(
     by_name = table_version < LOGS_BY_COMPLETION
     return tuple(
         replace(
-            found,
-            base=found.base if is_completed(found.key) else None,
-            logs=tuple(log for log in found.logs if by_name or is_readable(log)),
+            file_slice,
+            base=file_slice.base if is_completed(file_slice.key) else None,
+            logs=tuple(log for log in file_slice.logs if by_name or is_readable(log)),
         )
-        for found in slices
+        for file_slice in slices
     )
 
 
 def select_latest_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
     """Return the newest slice of each group, of slices from ``keep_completed_slices``."""
     newest = (next(group) for _, group in groupby(slices, key=lambda s: s.file_id))
-    return tuple(found for found in newest if not found.is_empty)
+    return tuple(file_slice for file_slice in newest if not file_slice.is_empty)
 
 
 def select_merged_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
@@ -92,7 +92,7 @@ def select_merged_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]
 
     Log files of a pending compaction's slice join the slice before it.
     """
-    found = []
+    merged = []
     for _, group in groupby(slices, key=lambda s: s.file_id):
         newest, *older = group
         if newest.is_phantom and older:
@@ -104,8 +104,8 @@ def select_merged_slices(slices: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]
                 logs=before.logs + newest.logs,
             )
         if not newest.is_empty:
-            found.append(newest)
-    return tuple(found)
+            merged.append(newest)
+    return tuple(merged)
 
 
 def _build_slice(view: FileView, index: int, rows: list[int]) -> FileSlice:

@@ -121,12 +121,12 @@ def build_files(
         )
     order = sorted(range(len(partitions)), key=partitions.__getitem__)
     return build_files_from_columns(
-        tuple(partitions[place] for place in order),
+        tuple(partitions[index] for index in order),
         np.repeat(
-            np.arange(len(order), dtype=np.int32), [len(names[place]) for place in order]
+            np.arange(len(order), dtype=np.int32), [len(names[index]) for index in order]
         ).astype(np.int32),
-        pa.concat_arrays([to_string_array([]), *(names[place] for place in order)]),
-        np.concatenate([np.zeros(0, np.int64), *(sizes[place] for place in order)]),
+        pa.concat_arrays([to_string_array([]), *(names[index] for index in order)]),
+        np.concatenate([np.zeros(0, np.int64), *(sizes[index] for index in order)]),
         base_extension,
     )
 
@@ -148,7 +148,7 @@ def build_files_from_columns(
     file_id, file_ids = encode_distinct(ids)
     stamp, instants = encode_sorted_distinct(stamps)
     group_keys = partition[rows].astype(np.int64) * max(len(file_ids), 1) + file_id
-    found, group = np.unique(group_keys, return_inverse=True)
+    distinct_groups, group = np.unique(group_keys, return_inverse=True)
     return TableFiles(
         partitions=partitions,
         partition=partition[rows],
@@ -159,8 +159,8 @@ def build_files_from_columns(
         instant=stamp,
         version=version,
         instants=instants,
-        group_partition=(found // max(len(file_ids), 1)).astype(np.int32),
-        group_id=file_ids.take(to_integer_array(found % max(len(file_ids), 1))),
+        group_partition=(distinct_groups // max(len(file_ids), 1)).astype(np.int32),
+        group_id=file_ids.take(to_integer_array(distinct_groups % max(len(file_ids), 1))),
     )
 
 
@@ -223,11 +223,11 @@ def make_present_keys(files: TableFiles) -> Any:
 def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
     """Return the rows whose names match, and the pattern's groups of each."""
     names = name if len(rows) == len(name) else name.take(to_integer_array(rows))
-    found = pc.extract_regex(names, pattern)
-    if not found.null_count:
-        return rows, found
-    is_match = to_numpy_bools(pc.is_valid(found))
-    return rows[is_match], found.filter(to_boolean_array(is_match))
+    groups = pc.extract_regex(names, pattern)
+    if not groups.null_count:
+        return rows, groups
+    is_match = to_numpy_bools(pc.is_valid(groups))
+    return rows[is_match], groups.filter(to_boolean_array(is_match))
 
 
 def _is_utf8(name: str) -> bool:

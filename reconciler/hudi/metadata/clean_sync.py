@@ -150,7 +150,7 @@ def _find_stale_entries(
     """
     if table.version < VERSION_8:
         return []
-    found: list[tuple[MetadataSlice, list[str]]] = []
+    stale: list[tuple[MetadataSlice, list[str]]] = []
     columns = read_defined_columns(table.source) if COLUMN_STATS in table.live_partitions else ()
     if 0 < len(columns) * sum(map(len, removed_files.values())) <= _MOST_KEYS:
         keys = [
@@ -158,15 +158,15 @@ def _find_stale_entries(
             for path, names in removed_files.items()
             for key in build_column_stats_keys(columns, path or UNPARTITIONED, names)
         ]
-        found += _group_by_slice(table, COLUMN_STATS, keys)
+        stale += _group_by_slice(table, COLUMN_STATS, keys)
     if BLOOM_FILTERS in table.live_partitions:
         keys = [
             key
             for path, names in removed_files.items()
             for key in build_bloom_filter_keys(path or UNPARTITIONED, filter(_is_base, names))
         ]
-        found += _group_by_slice(table, BLOOM_FILTERS, keys)
-    return found
+        stale += _group_by_slice(table, BLOOM_FILTERS, keys)
+    return stale
 
 
 def _is_base(name: str) -> bool:

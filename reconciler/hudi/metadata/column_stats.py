@@ -72,7 +72,7 @@ def read_column_stats(
         for number, column in enumerate(wanted):
             column_keys = keys[number * len(names) : (number + 1) * len(names)]
             column.update(
-                (key.encode(), place) for place, key in enumerate(column_keys, start=start)
+                (key.encode(), index) for index, key in enumerate(column_keys, start=start)
             )
         start += len(names)
     for file_slice in table.list_slices(COLUMN_STATS):
@@ -109,11 +109,13 @@ def count_files_without_stats(
                         is_open[number, tails[key[_WIDTH:]]] = False
                 if source is None:
                     continue
-                found = (tails.get(key[_WIDTH:], -1) for key, _value in source.scan_prefix(prefix))
-                places = np.fromiter(found, np.int64)
-                places = places[places >= 0]
-                has[number, places] |= is_open[number, places]
-                is_open[number, places] = False
+                file_indexes = (
+                    tails.get(key[_WIDTH:], -1) for key, _value in source.scan_prefix(prefix)
+                )
+                indexes = np.fromiter(file_indexes, np.int64)
+                indexes = indexes[indexes >= 0]
+                has[number, indexes] |= is_open[number, indexes]
+                is_open[number, indexes] = False
     return len(tails) - int(np.count_nonzero(has.all(axis=0)))
 
 
@@ -157,38 +159,38 @@ def _read_column(
     source: HFile, schema: str, prefix: bytes, column: int, wanted: dict[bytes, int]
 ) -> Iterator[IndexedColumnStats]:
     """Yield the wanted entries of one column, and remove them from ``wanted``."""
-    places: list[int] = []
+    indexes: list[int] = []
     values: list[bytes] = []
     for key, value in source.scan_prefix(prefix):
-        place = wanted.pop(key, None)
-        if place is not None:
-            places.append(place)
+        index = wanted.pop(key, None)
+        if index is not None:
+            indexes.append(index)
             values.append(value)
             if len(values) == _BATCH_ENTRIES:
-                yield _decode_entries(source.path, schema, column, places, values)
-                places, values = [], []
+                yield _decode_entries(source.path, schema, column, indexes, values)
+                indexes, values = [], []
     if values:
-        yield _decode_entries(source.path, schema, column, places, values)
+        yield _decode_entries(source.path, schema, column, indexes, values)
 
 
 def _decode_entries(
-    path: str, schema: str, column: int, places: list[int], values: list[bytes]
+    path: str, schema: str, column: int, indexes: list[int], values: list[bytes]
 ) -> IndexedColumnStats:
     """Decode records in one call, as one Avro array."""
     parsed = parse_schema(f'{{"type":"array","items":{schema}}}', path)
     records = decode_record(encode_long(len(values)) + b"".join(values) + b"\0", parsed, path)
-    found = IndexedColumnStats(column=column, file=[], least=[], greatest=[], values=[])
+    decoded = IndexedColumnStats(column=column, file=[], least=[], greatest=[], values=[])
     with decoding(path, "an entry of column_stats"):
-        for place, record in zip(places, records, strict=True):
+        for index, record in zip(indexes, records, strict=True):
             stats = record["ColumnStatsMetadata"]
             if stats is None or stats["isDeleted"]:
                 continue
             least, greatest = _parse_bounds(stats)
-            found.file.append(place)
-            found.least.append(least)
-            found.greatest.append(greatest)
-            found.values.append(int(stats["valueCount"] or 0))
-    return found
+            decoded.file.append(index)
+            decoded.least.append(least)
+            decoded.greatest.append(greatest)
+            decoded.values.append(int(stats["valueCount"] or 0))
+    return decoded
 
 
 def _parse_bounds(stats: Mapping[str, Any]) -> tuple[Bound | None, Bound | None]:

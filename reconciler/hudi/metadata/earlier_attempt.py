@@ -65,14 +65,14 @@ def _belongs_to(table: MetadataTable, path: str, instant: str) -> bool:
     """Return whether a log file is the instant's: by name, or in version 6 by its blocks."""
     if table.version >= VERSION_8:
         return f"_{instant}.log." in path
-    found = {
+    instants = {
         block.instant
         for block in read_blocks(table.source.read(path), path)
         if block.type not in (BlockType.CORRUPT, BlockType.COMMAND)
     }
-    if instant in found and len(found) > 1:
+    if instant in instants and len(instants) > 1:
         raise UnsupportedError(
             f"{path}: holds blocks of {instant} and of other instants, so the earlier attempt "
             "cannot be removed; let a Hudi writer finish the instant"
         )
-    return instant in found
+    return instant in instants

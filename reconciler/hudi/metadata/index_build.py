@@ -129,8 +129,8 @@ class _CellBuffer:
         keys = pa.Array.from_buffers(
             pa.large_string(), count, [None, ends, pa.py_buffer(self._keys)]
         )
-        found = [None, pa.py_buffer(self._ends), pa.py_buffer(self._values)]
-        return keys, pa.Array.from_buffers(pa.large_binary(), count, found)
+        buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._values)]
+        return keys, pa.Array.from_buffers(pa.large_binary(), count, buffers)
 
 
 def _build_groups(partition: str, cells: _CellBuffer, schema: str) -> Iterator[NewFileGroup]:

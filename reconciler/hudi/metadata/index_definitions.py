@@ -46,12 +46,12 @@ def add_column_stats_definition(data: bytes | None, columns: Sequence[str], vers
 
     ``data``: the current definitions, None without any. Raises FormatError.
     """
-    known: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     if data is not None:
         with decoding(DEFINITIONS, "the index definitions"):
-            known = json.loads(data)
+            document = json.loads(data)
             require(
-                isinstance(known["indexDefinitions"], dict), "it has no indexDefinitions object"
+                isinstance(document["indexDefinitions"], dict), "it has no indexDefinitions object"
             )
     definition: dict[str, Any] = {
         "indexName": COLUMN_STATS,
@@ -62,5 +62,5 @@ def add_column_stats_definition(data: bytes | None, columns: Sequence[str], vers
     }
     if version >= _VERSIONED:
         definition["version"] = "V2"
-    definitions = {**known.get("indexDefinitions", {}), COLUMN_STATS: definition}
-    return json.dumps({**known, "indexDefinitions": definitions}, indent=2).encode()
+    definitions = {**document.get("indexDefinitions", {}), COLUMN_STATS: definition}
+    return json.dumps({**document, "indexDefinitions": definitions}, indent=2).encode()

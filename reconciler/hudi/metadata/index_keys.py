@@ -64,11 +64,11 @@ def split_by_file_group(keys: Sequence[str], groups: int) -> list[list[str]]:
     hashes = np.zeros(len(keys), np.uint32)
     for column in letters.T:
         hashes = hashes * np.uint32(31) + column
-    chosen = np.abs(hashes.view(np.int32).astype(np.int64)) % groups
-    found: list[list[str]] = [[] for _ in range(groups)]
-    for key, group in zip(keys, chosen.tolist(), strict=True):
-        found[group].append(key)
-    return found
+    group_numbers = np.abs(hashes.view(np.int32).astype(np.int64)) % groups
+    by_group: list[list[str]] = [[] for _ in range(groups)]
+    for key, group in zip(keys, group_numbers.tolist(), strict=True):
+        by_group[group].append(key)
+    return by_group
 
 
 def find_record_groups(keys: Any, groups: int) -> NDArray[np.int64]:

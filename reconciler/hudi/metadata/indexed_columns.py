@@ -45,12 +45,12 @@ def read_indexed_columns(table: MetadataTable) -> tuple[str, ...]:
         return ()
     if table.version >= VERSION_8:
         return read_defined_columns(table.source)
-    found: dict[bytes, str] = {}
+    columns: dict[bytes, str] = {}
     for sample in _read_samples(table):
         for key, value in sample.entries:
-            if key[:_WIDTH] not in found:
-                found[key[:_WIDTH]] = BoundWrapper.read_column(value, sample.schema, sample.path)
-    return tuple(sorted(found.values()))
+            if key[:_WIDTH] not in columns:
+                columns[key[:_WIDTH]] = BoundWrapper.read_column(value, sample.schema, sample.path)
+    return tuple(sorted(columns.values()))
 
 
 def learn_wrappers(table: MetadataTable, columns: Collection[str]) -> dict[str, BoundWrapper]:
@@ -58,16 +58,16 @@ def learn_wrappers(table: MetadataTable, columns: Collection[str]) -> dict[str, 
 
     Columns without an entry are missing in the result. Raises FormatError, UnsupportedError.
     """
-    found: dict[str, BoundWrapper] = {}
+    wrappers: dict[str, BoundWrapper] = {}
     missing = {hash_name(column).encode(): column for column in columns}
     for sample in _read_samples(table):
         values = (value for key, value in sample.entries if key[:_WIDTH] in missing)
         learned = BoundWrapper.learn(values, sample.schema, sample.path, missing.values())
-        found |= learned
+        wrappers |= learned
         missing = {start: column for start, column in missing.items() if column not in learned}
         if not missing:
             break
-    return found
+    return wrappers
 
 
 def _read_samples(table: MetadataTable) -> Iterator[EntrySample]:

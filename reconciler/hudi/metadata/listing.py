@@ -101,8 +101,8 @@ class MetadataListing:
         if self._base is None:
             return {}
         keys = [_partition_key(path).encode() for path in live]
-        found = self._base.scan_all() if everything else self._base.get(keys).items()
-        return {key.decode(): value for key, value in found}
+        records = self._base.scan_all() if everything else self._base.get(keys).items()
+        return {key.decode(): value for key, value in records}
 
 
 def read_metadata_listing(table: MetadataTable) -> MetadataListing:
@@ -181,10 +181,10 @@ def merge_file_sizes(older: FileSizes, newer: FileSizes) -> None:
     A deletion cancels an existing entry and stays only where there was none. Sizes only grow.
     """
     for name, size in newer.items():
-        known = older.get(name)
+        old_size = older.get(name)
         if size is not None:
-            older[name] = size if known is None else max(size, known)
-        elif known is None:
+            older[name] = size if old_size is None else max(size, old_size)
+        elif old_size is None:
             older[name] = None
         else:
             del older[name]

@@ -116,13 +116,13 @@ class MetadataTimelines:
     @cached_property
     def _pending_compactions(self) -> Mapping[tuple[str, str], str]:
         """The newest pending compaction of each (metadata partition, file group)."""
-        found: dict[tuple[str, str], str] = {}
+        compactions: dict[tuple[str, str], str] = {}
         for instant in self.own.pending({Action.COMPACTION}):
             plan = replace(instant, state=State.REQUESTED)
             path = f"{self.folder}/{plan.file_name}"
             for operation in CompactionPlan.parse(self.source.read(path), path).operations:
-                found[operation.partition, operation.file_id] = instant.requested
-        return found
+                compactions[operation.partition, operation.file_id] = instant.requested
+        return compactions
 
 
 def open_metadata_timelines(

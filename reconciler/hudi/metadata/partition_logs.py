@@ -132,12 +132,14 @@ def plan_sync(
         live = table.live_partitions
         return decide_sync(action, live, inflight, replace(facts, obstacles=obstacles))
 
-    wanted = [name for name, found in decide({}).items() if found.decision is SyncDecision.SYNC]
+    wanted = [
+        name for name, decision in decide({}).items() if decision.decision is SyncDecision.SYNC
+    ]
     contents, obstacles = _build_logs(builders, wanted)
     dropped = {
-        name: found.because
-        for name, found in decide(obstacles).items()
-        if found.decision is SyncDecision.DROP
+        name: decision.because
+        for name, decision in decide(obstacles).items()
+        if decision.decision is SyncDecision.DROP
     }
     if dropped:
         _check_no_pending_write(table, instant, dropped)
@@ -276,7 +278,7 @@ class PartitionLogBuilder:
         ``read_keys``: replaces the new files' own.
         """
         records = self.records
-        places = [
+        locations = [
             (
                 f"{path}/{file.name}" if path else file.name,
                 file.size,
@@ -284,15 +286,15 @@ class PartitionLogBuilder:
             )
             for path, file in self.new_files.files
         ]
-        found = []
+        logs = []
         read_keys = read_keys or self.new_files.read_keys
         for group in build_location_blocks(
-            self.table, places, read_keys, self.schema, deleted_keys
+            self.table, locations, read_keys, self.schema, deleted_keys
         ):
             data = self._encode_data_block(group.content) if group.content is not None else b""
             if group.deleted_keys:
                 data += self._encode_delete_block(group.deleted_keys, RECORD_INDEX)
-            found.append(
+            logs.append(
                 NewLogFile(
                     file_slice=group.file_slice,
                     data=data,
@@ -300,7 +302,7 @@ class PartitionLogBuilder:
                     delete_count=len(group.deleted_keys),
                 )
             )
-        return found
+        return logs
 
     def build_log_files(self, partition: str, cells: Sequence[Cell]) -> list[NewLogFile]:
         """Return a log file for each file group that gets some of the cells."""
@@ -340,7 +342,7 @@ class PartitionLogBuilder:
 
 def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange]:
     """Return the file's ranges of these columns, in order; UnsupportedError if one is missing."""
-    ranges = {found.column: found for found in file.ranges}
+    ranges = {column_range.column: column_range for column_range in file.ranges}
     unknown = [column for column in columns if column not in ranges]
     if unknown:
         raise UnsupportedError(f"{file.name}: the range of {unknown[0]} is unknown")

@@ -35,31 +35,33 @@ def read_partition_ranges(
         for column in columns
     }
     missing = set(wanted)
-    found: dict[tuple[str, str], ColumnRange | None] = {}
+    ranges: dict[tuple[str, str], ColumnRange | None] = {}
     for file_slice in table.list_slices(PARTITION_STATS):
         for source, schema, deleted in read_newest_first(table, file_slice):
             missing.difference_update(deleted)
             if source is None:
                 continue
             for key, value in source.get(missing).items():
-                place = wanted[key]
+                partition_column = wanted[key]
                 stats = decode_stats(value, schema, source.path)
                 with decoding(source.path, "an entry of partition_stats"):
                     is_last = bool(stats["isDeleted"] or stats["isTightBound"])
                     older = None if stats["isDeleted"] else _parse_range(stats)
-                newer = found.get(place)
+                newer = ranges.get(partition_column)
                 if newer is not None and older is not None:
-                    found[place] = merge_ranges(newer, older, place[0])
+                    ranges[partition_column] = merge_ranges(newer, older, partition_column[0])
                 elif newer is None:
-                    found[place] = older
+                    ranges[partition_column] = older
                 if is_last:
                     missing.discard(key)
-    return found
+    return ranges
 
 
 def merge_ranges(one: ColumnRange, other: ColumnRange, where: str) -> ColumnRange:
     """Return the range of both; UnsupportedError where their bounds have different types."""
-    kinds = {type(found.least) for found in (one, other) if found.least is not None}
+    kinds = {
+        type(column_range.least) for column_range in (one, other) if column_range.least is not None
+    }
     if len(kinds) > 1:
         raise UnsupportedError(
             f"{where}, column {one.column}: the new bounds have another type than the existing ones"

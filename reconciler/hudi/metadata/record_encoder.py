@@ -74,11 +74,11 @@ class ColumnRange:
 
     def merge(self, other: Self) -> Self:
         """Return the range of both files together."""
-        known = [found for found in (self, other) if found.least is not None]
+        bounded = [column_range for column_range in (self, other) if column_range.least is not None]
         return type(self)(
             column=self.column,
-            least=min((r.least for r in known), key=_sort_key, default=None),
-            greatest=max((r.greatest for r in known), key=_sort_key, default=None),
+            least=min((r.least for r in bounded), key=_sort_key, default=None),
+            greatest=max((r.greatest for r in bounded), key=_sort_key, default=None),
             values=self.values + other.values,
             nulls=self.nulls + other.nulls,
             size=self.size + other.size,
@@ -112,14 +112,14 @@ class BoundWrapper:
         ``values``: records of column_stats or partition_stats with one schema; only as many are
         read as needed. Raises FormatError naming ``path``.
         """
-        missing, found, remaining = set(columns), {}, iter(values)
+        missing, wrappers, remaining = set(columns), {}, iter(values)
         while missing and (value := next(remaining, None)) is not None:
             stats = decode_stats(value, schema, path)
             column, bound = stats["columnName"], stats.get("minValue")
             if bound is not None and column in missing:
                 missing.remove(column)
-                found[column] = cls(wrapper=bound[0], value_type=stats.get("valueType"))
-        return found
+                wrappers[column] = cls(wrapper=bound[0], value_type=stats.get("valueType"))
+        return wrappers
 
     @staticmethod
     def read_column(value: bytes, schema: str, path: str) -> str:
@@ -242,11 +242,14 @@ class RecordEncoder:
         ``partition`` is "." where the table has none. Raises UnsupportedError for a column without
         a wrapper: without its range, a reader that skips by this column would lose the file's rows.
         """
-        columns = [found.column for found in ranges]
+        columns = [column_range.column for column_range in ranges]
         keys = build_column_stats_keys(columns, partition, [name])
         return [
-            (key.encode(), self._encode_stats(_COLUMN_STATS, name, found, wrappers, is_tight=False))
-            for key, found in zip(keys, ranges, strict=True)
+            (
+                key.encode(),
+                self._encode_stats(_COLUMN_STATS, name, column_range, wrappers, is_tight=False),
+            )
+            for key, column_range in zip(keys, ranges, strict=True)
         ]
 
     def encode_partition_stats(
@@ -256,10 +259,12 @@ class RecordEncoder:
         tail = hash_name(partition)
         return [
             (
-                (hash_name(found.column) + tail).encode(),
-                self._encode_stats(_PARTITION_STATS, partition, found, wrappers, is_tight=True),
+                (hash_name(column_range.column) + tail).encode(),
+                self._encode_stats(
+                    _PARTITION_STATS, partition, column_range, wrappers, is_tight=True
+                ),
             )
-            for found in ranges
+            for column_range in ranges
         ]
 
     def encode_bloom_filter(
@@ -306,28 +311,28 @@ class RecordEncoder:
         self,
         kind: int,
         name: str,
-        found: ColumnRange,
+        column_range: ColumnRange,
         wrappers: Mapping[str, BoundWrapper],
         *,
         is_tight: bool,
     ) -> bytes:
-        where = f"{name}, column {found.column}"
-        wrapper = wrappers.get(found.column)
+        where = f"{name}, column {column_range.column}"
+        wrapper = wrappers.get(column_range.column)
         if wrapper is None:
             raise UnsupportedError(
                 f"{where}: the index has no entry that shows how it stores this column; drop the "
                 "index column_stats"
             )
-        least, greatest = _replace_nan(found)
+        least, greatest = _replace_nan(column_range)
         values = {
             "fileName": name,
-            "columnName": found.column,
+            "columnName": column_range.column,
             "minValue": wrapper.wrap(least, where),
             "maxValue": wrapper.wrap(greatest, where),
-            "valueCount": found.values,
-            "nullCount": found.nulls,
-            "totalSize": found.size,
-            "totalUncompressedSize": found.plain_size,
+            "valueCount": column_range.values,
+            "nullCount": column_range.nulls,
+            "totalSize": column_range.size,
+            "totalUncompressedSize": column_range.plain_size,
             "isDeleted": False,
             "isTightBound": is_tight,
             "valueType": wrapper.value_type,
@@ -367,13 +372,13 @@ def decode_decimal(value: bytes, kind: Mapping[str, Any]) -> Decimal:
     return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{int(scale)}")
 
 
-def _replace_nan(found: ColumnRange) -> tuple[Bound | None, Bound | None]:
+def _replace_nan(column_range: ColumnRange) -> tuple[Bound | None, Bound | None]:
     """Return the bounds with infinity for NaN.
 
     Hudi 1.2 skips a file whose range ends in NaN when a query asks for greater numbers, and loses
     rows. A query for NaN itself finds nothing in an index either way.
     """
-    least, greatest = found.least, found.greatest
+    least, greatest = column_range.least, column_range.greatest
     if isinstance(least, float) and math.isnan(least):
         least = -math.inf
     if isinstance(greatest, float) and math.isnan(greatest):

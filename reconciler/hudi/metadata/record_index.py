@@ -97,15 +97,15 @@ class RecordIndex:
             source, self.version, self.metadata_timeline, self.data_timeline
         )
         table = MetadataTable(timelines, frozenset({RECORD_INDEX}))
-        found = _KeyLookup.from_keys(keys)
+        lookup = _KeyLookup.from_keys(keys)
         for entries, schema, deleted in read_newest_first(table, self.slices[group]):
             if deleted:
-                found.mark_deleted(deleted)
+                lookup.mark_deleted(deleted)
             if entries is not None:
-                found.read_entries(entries, schema)
-            if not found.is_open.any():
+                lookup.read_entries(entries, schema)
+            if not lookup.is_open.any():
                 break
-        return found.to_locations()
+        return lookup.to_locations()
 
 
 def select_keys_in(
@@ -119,10 +119,12 @@ def select_keys_in(
     groups = index.find_groups(keys)
     for group in np.unique(groups).tolist():
         group_keys = keys.filter(to_boolean_array(groups == group))
-        found = index.locate_keys(source, group, group_keys)
-        is_one = np.array([place in locations for place in found.locations], np.bool_)
-        if len(found.key_index):
-            yield group_keys.take(to_integer_array(found.key_index[is_one[found.location_code]]))
+        located = index.locate_keys(source, group, group_keys)
+        is_one = np.array([location in locations for location in located.locations], np.bool_)
+        if len(located.key_index):
+            yield group_keys.take(
+                to_integer_array(located.key_index[is_one[located.location_code]])
+            )
 
 
 class _Sorted(Sequence[bytes]):
@@ -164,8 +166,8 @@ class _KeyLookup:
 
     def mark_deleted(self, deleted: Sequence[bytes]) -> None:
         """Close keys that a newer deletion removed."""
-        known = pa.array(deleted, pa.large_binary())
-        self.is_open &= ~to_numpy_bools(pc.is_in(self.keys, value_set=known))
+        deleted_keys = pa.array(deleted, pa.large_binary())
+        self.is_open &= ~to_numpy_bools(pc.is_in(self.keys, value_set=deleted_keys))
 
     def read_entries(self, entries: HFile, schema: str) -> None:
         """Read the entries of keys that are still open."""
@@ -175,24 +177,26 @@ class _KeyLookup:
                 continue
             names = pa.array([key for key, _value in cells], pa.large_binary())
             key_positions = pc.index_in(names, value_set=self.keys.slice(start, end - start))
-            which = np.flatnonzero(to_numpy_bools(key_positions.is_valid()))
+            cell_numbers = np.flatnonzero(to_numpy_bools(key_positions.is_valid()))
             at = to_numpy_numbers(key_positions.drop_null()).astype(np.int64) + start
             is_new = self.is_open[at]
-            for cell, key in zip(which[is_new].tolist(), at[is_new].tolist(), strict=True):
+            for cell, key in zip(cell_numbers[is_new].tolist(), at[is_new].tolist(), strict=True):
                 value = cells[cell][1]
                 code = codes.get(value)
                 if code is None:
-                    place = _decode_location(value, schema, entries.path)
-                    code = codes[value] = self.locations.setdefault(place, len(self.locations))
+                    location = _decode_location(value, schema, entries.path)
+                    code = codes[value] = self.locations.setdefault(location, len(self.locations))
                 self.location_code[key] = code
             self.is_open[at] = False
 
     def to_locations(self) -> KeyLocations:
         located = np.flatnonzero(self.location_code >= 0)
-        key, place = self.order[located], self.location_code[located]
+        key, location_code = self.order[located], self.location_code[located]
         order = np.argsort(key)
         return KeyLocations(
-            key_index=key[order], location_code=place[order], locations=tuple(self.locations)
+            key_index=key[order],
+            location_code=location_code[order],
+            locations=tuple(self.locations),
         )
 
 

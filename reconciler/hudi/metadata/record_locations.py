@@ -96,8 +96,8 @@ class _GroupKeys:
                 [array.cast(pa.large_string()) for array in written.keys]
             )
             keys = keys.filter(pc.invert(pc.is_in(keys, value_set=written_keys)))
-        found: list[str] = pc.take(keys, pc.sort_indices(keys)).to_pylist()
-        return found
+        remaining: list[str] = pc.take(keys, pc.sort_indices(keys)).to_pylist()
+        return remaining
 
     def encode(self, values: Any, schema: str) -> tuple[int, bytes]:
         """Return the number of distinct keys and their HFile."""

@@ -93,14 +93,14 @@ class MetadataTable:
         Raises FormatError when the folder is missing, has no file group, or has a folder in place
         of a file.
         """
-        found = self._list_slices(partition)
-        if not found:
+        slices = self._list_slices(partition)
+        if not slices:
             raise FormatError(
                 f"{ROOT}/{partition}",
                 "the properties list this metadata partition, but it has no file group",
                 _REBUILD,
             )
-        return found
+        return slices
 
     def is_empty(self, partition: str) -> bool:
         """Return whether a metadata partition has no file group, as after some restores."""
@@ -176,15 +176,15 @@ def _build_slices(
     bases: dict[str, dict[str, tuple[str, int]]] = {}
     logs: dict[str, list[tuple[tuple[str, int, tuple[int, ...]], MetadataLogFile]]] = {}
     for entry in entries:
-        if found := _BASE.fullmatch(entry.name):
+        if match := _BASE.fullmatch(entry.name):
             _require_file(partition, entry)
-            bases.setdefault(found["group"], {})[found["instant"]] = (entry.name, entry.size)
-        elif found := _LOG.fullmatch(entry.name):
+            bases.setdefault(match["group"], {})[match["instant"]] = (entry.name, entry.size)
+        elif match := _LOG.fullmatch(entry.name):
             _require_file(partition, entry)
-            version = int(found["version"])
-            token = tuple(map(int, found["token"].split("-")))
-            log = MetadataLogFile(name=entry.name, instant=found["instant"], version=version)
-            logs.setdefault(found["group"], []).append(((log.instant, version, token), log))
+            version = int(match["version"])
+            token = tuple(map(int, match["token"].split("-")))
+            log = MetadataLogFile(name=entry.name, instant=match["instant"], version=version)
+            logs.setdefault(match["group"], []).append(((log.instant, version, token), log))
     return tuple(
         _build_newest_slice(
             timeline,

@@ -129,17 +129,17 @@ class _WriteSync:
         older -= set(self.new_files.complete_partitions)
         cells: list[Cell] = []
         for path in paths:
-            place = metadata_partition_name(path)
+            name = metadata_partition_name(path)
             ranges = []
-            for found in self._merge_partition_ranges(path):
-                known = before.get((place, found.column))
-                if (place, found.column) not in before and path in older:
+            for new in self._merge_partition_ranges(path):
+                old = before.get((name, new.column))
+                if (name, new.column) not in before and path in older:
                     raise UnsupportedError(
-                        f"the index has no bounds of the column {found.column} for the partition "
+                        f"the index has no bounds of the column {new.column} for the partition "
                         f"{path!r}"
                     )
-                ranges.append(found if known is None else merge_ranges(known, found, place))
-            cells += self.builder.records.encode_partition_stats(place, ranges, self._wrappers)
+                ranges.append(new if old is None else merge_ranges(old, new, name))
+            cells += self.builder.records.encode_partition_stats(name, ranges, self._wrappers)
         return self.builder.build_log_files(PARTITION_STATS, cells)
 
     def build_record_index(self) -> list[NewLogFile]:

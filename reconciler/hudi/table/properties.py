@@ -113,14 +113,14 @@ def parse_java_properties(data: bytes, path: str) -> dict[str, str]:
     >>> parse_java_properties(b"a\\:b = 1\\u00e9\n", "x")
     {'a:b': '1é'}
     """
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     try:
         for line in _logical_lines(data.decode("iso-8859-1")):
             key, value = _split_entry(line)
-            found[key] = value
+            properties[key] = value
     except (IndexError, ValueError):
         raise FormatError(path, "an escape sequence is incomplete or invalid", _REMEDY) from None
-    return found
+    return properties
 
 
 def format_java_properties(raw: Mapping[str, str]) -> bytes:
@@ -172,9 +172,9 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _split_entry(line: str) -> tuple[str, str]:
-    found = _LINE.fullmatch(line)
-    assert found is not None  # the pattern matches every line
-    return _unescape(found[1]), _unescape(found[2])
+    match = _LINE.fullmatch(line)
+    assert match is not None  # the pattern matches every line
+    return _unescape(match[1]), _unescape(match[2])
 
 
 def _unescape(text: str) -> str:
@@ -202,8 +202,8 @@ def _unescape(text: str) -> str:
 
 def _escape(text: str, *, is_key: bool) -> str:
     out: list[str] = []
-    for place, char in enumerate(text):
-        if char == " " and (is_key or place == 0):
+    for index, char in enumerate(text):
+        if char == " " and (is_key or index == 0):
             out.append("\\ ")
         elif char in "\\=:#!":
             out.append(f"\\{char}")
@@ -265,10 +265,10 @@ def _unsupported_error(path: str, what: str, why: str) -> UnsupportedError:
     return UnsupportedError(f"{path}: {what} is not supported; {why}")
 
 
-def _read_choice(raw: Mapping[str, str], key: str, known: tuple[str, ...], path: str) -> str:
+def _read_choice(raw: Mapping[str, str], key: str, choices: tuple[str, ...], path: str) -> str:
     written = raw.get(key, "")
-    if written not in known:
-        raise FormatError(path, f"{key} is {written!r}, not one of {', '.join(known)}", _REMEDY)
+    if written not in choices:
+        raise FormatError(path, f"{key} is {written!r}, not one of {', '.join(choices)}", _REMEDY)
     return written
 
 

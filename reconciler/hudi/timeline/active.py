@@ -45,8 +45,8 @@ class Timeline:
         best: dict[tuple[str, Action], TimelineFile] = {}
         for file in self.files:
             key = (file.instant.requested, file.instant.action.completes_as)
-            known = best.get(key)
-            if known is None or file.instant.state.rank > known.instant.state.rank:
+            other = best.get(key)
+            if other is None or file.instant.state.rank > other.instant.state.rank:
                 best[key] = file
         return tuple(best[key] for key in sorted(best))
 
@@ -90,8 +90,8 @@ class Timeline:
 
     @cached_property
     def _by_state(self) -> Mapping[tuple[str, Action, State], TimelineFile]:
-        found: dict[tuple[str, Action, State], TimelineFile] = {}
+        by_state: dict[tuple[str, Action, State], TimelineFile] = {}
         for file in self.files:
             instant = file.instant
-            found.setdefault((instant.requested, instant.action, instant.state), file)
-        return found
+            by_state.setdefault((instant.requested, instant.action, instant.state), file)
+        return by_state

@@ -49,13 +49,13 @@ def read_commit_contents(
     the damaged file.
     """
     for path in reversed(_list_files(source, folder)):
-        found = []
+        rows = []
         for record in _read_records(source, path):
             instant = _parse_instant(record, path).instant
             content = next((record[key] for key in _CONTENTS if record.get(key)), None)
             if instant.is_completed and content:
-                found.append((instant, content, path))
-        yield from sorted(found, key=lambda row: row[0].requested, reverse=True)
+                rows.append((instant, content, path))
+        yield from sorted(rows, key=lambda row: row[0].requested, reverse=True)
 
 
 def _list_files(source: ByteSource, folder: str) -> list[str]:
@@ -64,11 +64,11 @@ def _list_files(source: ByteSource, folder: str) -> list[str]:
         listed = [entry.name for entry in source.list(folder) if not entry.is_folder]
     except NotFoundError:
         return []
-    found = sorted(
+    archives = sorted(
         (int(match.group(1)), name) for name in listed if (match := _ARCHIVE.fullmatch(name))
     )
     merged = _find_merged_files(source, folder, listed)
-    return [f"{folder}/{name}" for _number, name in found if name not in merged]
+    return [f"{folder}/{name}" for _number, name in archives if name not in merged]
 
 
 def _read_records(source: ByteSource, path: str) -> Iterator[dict[str, Any]]:

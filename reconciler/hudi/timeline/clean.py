@@ -144,8 +144,8 @@ class CleanMetadata:
                 earliest_instant=_require_time(record["earliestCommitToRetain"]),
                 last_completed_commit=_require_text(record["lastCompletedCommitTimestamp"]),
                 partitions={
-                    str(partition): _read_partition(found, path)
-                    for partition, found in record["partitionMetadata"].items()
+                    str(partition): _read_partition(cleaned, path)
+                    for partition, cleaned in record["partitionMetadata"].items()
                 },
                 extra=read_text_map(record["extraMetadata"]),
             )
@@ -161,13 +161,13 @@ class CleanMetadata:
             "partitionMetadata": {
                 path: {
                     "partitionPath": path,
-                    "policy": found.policy,
-                    "deletePathPatterns": list(found.planned),
-                    "successDeleteFiles": list(found.deleted),
-                    "failedDeleteFiles": list(found.failed),
-                    "isPartitionDeleted": found.is_folder_deleted,
+                    "policy": cleaned.policy,
+                    "deletePathPatterns": list(cleaned.planned),
+                    "successDeleteFiles": list(cleaned.deleted),
+                    "failedDeleteFiles": list(cleaned.failed),
+                    "isPartitionDeleted": cleaned.is_folder_deleted,
                 }
-                for path, found in self.partitions.items()
+                for path, cleaned in self.partitions.items()
             },
             "version": _VERSION,
             "bootstrapPartitionMetadata": {},
@@ -189,8 +189,8 @@ def _read_files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
         bootstrap_files = tuple(
             _require_text(i["filePath"]) for i in infos if i["isBootstrapBaseFile"]
         )
-        known = files.get(parse_partition_path(partition, path), ())
-        files[partition] = known + tuple(parse_file_name(name, path) for name in table_files)
+        earlier = files.get(parse_partition_path(partition, path), ())
+        files[partition] = earlier + tuple(parse_file_name(name, path) for name in table_files)
         if bootstrap_files:
             sources[partition] = bootstrap_files
     return files, sources
@@ -202,19 +202,19 @@ def _file_infos(table_files: Iterable[str], bootstrap_files: Iterable[str]) -> l
     ]
 
 
-def _read_partition(found: Mapping[str, Any], path: str) -> CleanedPartition:
+def _read_partition(record: Mapping[str, Any], path: str) -> CleanedPartition:
     return CleanedPartition(
-        policy=_require_text(found["policy"]),
+        policy=_require_text(record["policy"]),
         planned=tuple(
-            parse_file_name(name, path) for name in read_strings(found["deletePathPatterns"])
+            parse_file_name(name, path) for name in read_strings(record["deletePathPatterns"])
         ),
         deleted=tuple(
-            parse_file_name(name, path) for name in read_strings(found["successDeleteFiles"])
+            parse_file_name(name, path) for name in read_strings(record["successDeleteFiles"])
         ),
         failed=tuple(
-            parse_file_name(name, path) for name in read_strings(found["failedDeleteFiles"])
+            parse_file_name(name, path) for name in read_strings(record["failedDeleteFiles"])
         ),
-        is_folder_deleted=bool(found["isPartitionDeleted"]),
+        is_folder_deleted=bool(record["isPartitionDeleted"]),
     )
 
 

@@ -61,7 +61,7 @@ class ClusteringPlan:
             require(plan is not None, "it has no clustering plan")
             strategy, missing = plan["strategy"], plan.get("missingSchedulePartitions")
             return cls(
-                groups=tuple(_parse_group(found, path) for found in plan["inputGroups"] or ()),
+                groups=tuple(_parse_group(group, path) for group in plan["inputGroups"] or ()),
                 strategy=read_text_map(strategy["strategyParams"]) if strategy else {},
                 extra=read_text_map(record["extraMetadata"]),
                 unscheduled_partitions=None if missing is None else tuple(missing),
@@ -120,14 +120,14 @@ def compute_group_metrics(
     }
 
 
-def _parse_group(found: Mapping[str, Any], path: str) -> ClusteringPlanGroup:
-    slices = tuple(parse_input_slice(input_slice, path) for input_slice in found["slices"] or ())
+def _parse_group(group: Mapping[str, Any], path: str) -> ClusteringPlanGroup:
+    slices = tuple(parse_input_slice(input_slice, path) for input_slice in group["slices"] or ())
     for input_slice in slices:
         parse_partition_path(input_slice.partition, path)
     return ClusteringPlanGroup(
         slices=slices,
-        output_count=max(1, int(found["numOutputFileGroups"] or 1)),
-        metrics={str(name): float(value) for name, value in (found["metrics"] or {}).items()},
+        output_count=max(1, int(group["numOutputFileGroups"] or 1)),
+        metrics={str(name): float(value) for name, value in (group["metrics"] or {}).items()},
     )
 
 

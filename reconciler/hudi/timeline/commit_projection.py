@@ -91,5 +91,5 @@ def _parse_json(data: bytes) -> dict[str, Any]:
     record = json.loads(data)
     require(isinstance(record, dict), "it is not a JSON object")
     require("partitionToWriteStats" in record, "partitionToWriteStats is missing")
-    found: dict[str, Any] = record
-    return found
+    values: dict[str, Any] = record
+    return values

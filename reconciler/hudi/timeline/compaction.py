@@ -37,8 +37,12 @@ class CompactionPlan:
             )
 
 
-def _parse_operation(found: dict[str, Any], path: str) -> CompactionOperation:
-    partition, file_id, instant = found["partitionPath"], found["fileId"], found["baseInstantTime"]
+def _parse_operation(record: dict[str, Any], path: str) -> CompactionOperation:
+    partition, file_id, instant = (
+        record["partitionPath"],
+        record["fileId"],
+        record["baseInstantTime"],
+    )
     require(isinstance(file_id, str) and bool(file_id), "an operation has no file id")
     require(isinstance(partition, str), "an operation has no partition")
     require(isinstance(instant, str), "an operation has no base instant")
@@ -46,8 +50,8 @@ def _parse_operation(found: dict[str, Any], path: str) -> CompactionOperation:
         partition=partition,
         file_id=file_id,
         base_instant=instant,
-        base_file=parse_file_name(found["dataFilePath"], path) if found["dataFilePath"] else None,
+        base_file=parse_file_name(record["dataFilePath"], path) if record["dataFilePath"] else None,
         log_files=tuple(
-            parse_file_name(name, path) for name in read_strings(found["deltaFilePaths"])
+            parse_file_name(name, path) for name in read_strings(record["deltaFilePaths"])
         ),
     )

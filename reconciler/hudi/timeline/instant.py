@@ -93,10 +93,10 @@ class Instant:
 
         Raises UnsupportedError for an unknown action, because ignoring it could hide a write.
         """
-        found = _NAME.fullmatch(file_name)
-        if found is None:
+        match = _NAME.fullmatch(file_name)
+        if match is None:
             return None
-        requested, completed, word, suffix = found.groups()
+        requested, completed, word, suffix = match.groups()
         if word == "inflight" and suffix is None and completed is None:
             return cls(requested, Action.COMMIT, State.INFLIGHT)
         if suffix is not None and suffix not in ("requested", "inflight"):

@@ -40,8 +40,8 @@ def parse_marker(text: str) -> str | None:
     >>> parse_marker("p=1/a.parquet.marker.MERGE"), parse_marker("MARKERS.type")
     ('p=1/a.parquet', None)
     """
-    found = _MARKER.fullmatch(text)
-    return found and found[1]
+    match = _MARKER.fullmatch(text)
+    return match and match[1]
 
 
 def is_marker_list(name: str) -> bool:

@@ -49,9 +49,9 @@ class RequestedReplace:
                 operation=operation,
                 is_clustering=operation == "CLUSTER" and plan is not None,
                 slices=tuple(
-                    parse_input_slice(found, path)
+                    parse_input_slice(input_slice, path)
                     for group in groups
-                    for found in group["slices"] or ()
+                    for input_slice in group["slices"] or ()
                 ),
                 strategy=_read_strategy(plan),
                 extra=read_text_map(record.get("extraMetadata")),
@@ -63,16 +63,16 @@ def _read_strategy(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
     return read_text_map(strategy.get("strategyParams")) if strategy else {}
 
 
-def parse_input_slice(found: Mapping[str, Any], path: str) -> InputSlice:
+def parse_input_slice(record: Mapping[str, Any], path: str) -> InputSlice:
     """Decode one slice of a plan; raises errors that ``decoding`` turns into FormatError."""
-    partition, file_id = found["partitionPath"], found["fileId"]
+    partition, file_id = record["partitionPath"], record["fileId"]
     require(isinstance(partition, str), "a slice has no partition")
     require(isinstance(file_id, str) and bool(file_id), "a slice has no file id")
     return InputSlice(
         partition=partition,
         file_id=file_id,
-        base_file=parse_file_name(found["dataFilePath"], path) if found["dataFilePath"] else None,
+        base_file=parse_file_name(record["dataFilePath"], path) if record["dataFilePath"] else None,
         log_files=tuple(
-            parse_file_name(name, path) for name in read_strings(found["deltaFilePaths"])
+            parse_file_name(name, path) for name in read_strings(record["deltaFilePaths"])
         ),
     )

@@ -32,8 +32,8 @@ class SavepointMetadata:
                 files={
                     str(partition): tuple(
                         parse_file_name(name, path)
-                        for name in read_strings(found["savepointDataFile"])
+                        for name in read_strings(saved["savepointDataFile"])
                     )
-                    for partition, found in record["partitionMetadata"].items()
+                    for partition, saved in record["partitionMetadata"].items()
                 },
             )

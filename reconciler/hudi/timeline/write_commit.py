@@ -85,11 +85,11 @@ class WorkloadProfile:
         stats = {}
         for path in sorted({*self.inserts, *self.updates}):
             counts = {"numInserts": self.inserts.get(path, 0)}
-            found = [_planned_stat({"fileId": "", "prevCommit": "null", **counts}, version)]
+            planned = [_planned_stat({"fileId": "", "prevCommit": "null", **counts}, version)]
             for file_id, (instant, count) in sorted(self.updates.get(path, {}).items()):
                 stat = {"fileId": file_id, "prevCommit": instant, "numUpdateWrites": count}
-                found.append(_planned_stat(stat, version))
-            stats[path] = found
+                planned.append(_planned_stat(stat, version))
+            stats[path] = planned
         return _encode_commit(stats, self.operation, None, {}, version)
 
 
@@ -116,8 +116,8 @@ def _encode_commit(
 
 
 def _to_json_stat(stat: WriteStat) -> dict[str, Any]:
-    known = {name: value for name, value in stat.items() if name != _ONLY_AVRO}
-    return {**dict.fromkeys(_NULLS), **known, "runtimeStats": _NO_TIMES}
+    values = {name: value for name, value in stat.items() if name != _ONLY_AVRO}
+    return {**dict.fromkeys(_NULLS), **values, "runtimeStats": _NO_TIMES}
 
 
 def _to_avro_stat(stat: WriteStat) -> dict[str, Any]:

@@ -61,8 +61,8 @@ class WriteStats:
         record = _WANTED.read(data, path)
         with decoding(path, "the write statistics"):
             by_partition = record.get("partitionToWriteStats") or {}
-            lists = [found or () for found in by_partition.values()]
-            stats = [stat for found in lists for stat in found]
+            lists = [partition_stats or () for partition_stats in by_partition.values()]
+            stats = [stat for partition_stats in lists for stat in partition_stats]
             return cls(
                 operation=record.get("operationType"),
                 extra=read_text_map(record.get("extraMetadata")),
@@ -71,7 +71,8 @@ class WriteStats:
                 is_base=np.array([_is_base(stat.get("path")) for stat in stats], np.bool_),
                 partitions=tuple(by_partition),
                 partition=np.repeat(
-                    np.arange(len(lists), dtype=np.int32), [len(found) for found in lists]
+                    np.arange(len(lists), dtype=np.int32),
+                    [len(partition_stats) for partition_stats in lists],
                 ),
                 inserts=_read_counts(stats, "numInserts"),
             )
