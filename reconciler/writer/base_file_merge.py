@@ -1,7 +1,7 @@
-"""New records into the rows of a base file: what an upsert writes of a file group.
+"""Merge new records into the rows of a base file: what an upsert writes of a file group.
 
-A row that is replaced stays where it was, so that a file keeps the order that it was clustered in.
-Source: HoodieMergeHandle.write, HoodieRecordMerger; records that are new come last.
+A replaced row keeps its position, so a file keeps the order that clustering gave it; new records
+come last. Source: HoodieMergeHandle.write, HoodieRecordMerger.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from reconciler.file_slices.merge.ordering import compare_rows, to_comparable
 from reconciler.file_slices.merge.record_keys import read_record_keys
 from reconciler.file_slices.merge.rules import MergeRules
 
-#: rows of a batch
+#: rows per batch
 _BATCH_ROWS: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCounts:
-    """Rows of a new base file that no older one had, that replaced others, and that are gone."""
+    """Rows of a new base file that are new, that replaced others, and that were deleted."""
 
     inserts: int = 0
     updates: int = 0
@@ -39,10 +39,10 @@ class FileCounts:
 
 
 class BaseFileMerge:
-    """New records and the rows that a file group has, as the rows that it is going to have.
+    """Merges new records into the rows of a file group.
 
-    ``records``: one a key, in one chunk; their rows have the columns of ``schema``. ``counts`` is
-    whole once both iterators are at their ends.
+    ``records``: one per key, in one chunk; their rows have the columns of ``schema``. ``counts`` is
+    complete when both iterators have ended.
     """
 
     def __init__(self, records: LogRecords, rules: MergeRules, schema: pa.Schema) -> None:
@@ -53,10 +53,10 @@ class BaseFileMerge:
         self.counts = FileCounts()
 
     def merge(self, batches: Iterable[Any], path: str) -> Iterator[Any]:
-        """The rows of the base file at ``path``, changed; batches in, batches out.
+        """Yield the changed rows of the base file at ``path``, batch by batch.
 
-        Every row of a key is replaced or goes, should there be several. Raises FormatError and
-        UnsupportedError naming ``path`` for rows whose keys or event times cannot be told.
+        Every row of a key is replaced or removed, even if there are several. Raises FormatError and
+        UnsupportedError naming ``path`` for rows whose keys or event times cannot be read.
         """
         for batch in batches:
             changed = self._merge_batch(batch.select(self._schema.names), batch, path)
@@ -64,7 +64,7 @@ class BaseFileMerge:
                 yield changed
 
     def remaining(self) -> Iterator[Any]:
-        """The records whose keys the base file does not have; only after ``merge`` has ended."""
+        """Yield the records whose keys the base file lacks; call it after ``merge`` has ended."""
         is_new = ~self._is_met & (self._records.row >= 0)
         rows = np.sort(self._records.row[is_new])
         self._add_counts(inserts=len(rows))
@@ -75,46 +75,46 @@ class BaseFileMerge:
             yield found.slice(start, _BATCH_ROWS)
 
     def _merge_batch(self, rows: Any, deciding: Any, path: str) -> Any:
-        at, which = self._find_matches(deciding, path)
-        if not len(at):
+        positions, records = self._find_matches(deciding, path)
+        if not len(positions):
             return rows
-        self._is_met[which] = True
-        wins = self._find_winners(deciding, at, which, path)
-        row = self._records.row[which]
+        self._is_met[records] = True
+        wins = self._find_winners(deciding, positions, records, path)
+        row = self._records.row[records]
         is_update, is_delete = wins & (row >= 0), wins & (row < 0)
         self._add_counts(updates=int(is_update.sum()), deletes=int(is_delete.sum()))
         place = np.arange(len(rows))
         if is_update.any():
-            place[at[is_update]] = len(rows) + np.arange(is_update.sum())
+            place[positions[is_update]] = len(rows) + np.arange(is_update.sum())
             new = self._rows.take(to_integer_array(row[is_update]))
             rows = pa.concat_batches([rows, new]).take(to_integer_array(place))
         if is_delete.any():
             stays = np.ones(len(place), np.bool_)
-            stays[at[is_delete]] = False
+            stays[positions[is_delete]] = False
             rows = rows.filter(to_boolean_array(stays))
         return rows
 
     def _find_matches(self, batch: Any, path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of the batch that have a new record, and which."""
+        """Return the rows of the batch that have a new record, and the records."""
         if not len(self._records):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         keys = read_record_keys(batch, self._rules, path)
         found = pc.index_in(keys, value_set=self._records.keys)
-        at = np.flatnonzero(to_numpy_bools(found.is_valid()))
-        return at, to_numpy_numbers(found.drop_null()).astype(np.int64)
+        positions = np.flatnonzero(to_numpy_bools(found.is_valid()))
+        return positions, to_numpy_numbers(found.drop_null()).astype(np.int64)
 
     def _find_winners(
-        self, batch: Any, at: NDArray[np.int64], which: NDArray[np.int64], path: str
+        self, batch: Any, positions: NDArray[np.int64], records: NDArray[np.int64], path: str
     ) -> NDArray[np.bool_]:
-        """Whether the new record is what becomes of a row: always, or by event time."""
+        """Return a mask of matches where the new record wins: always, or by event time."""
         if self._rules.overwrites or not self._fields:
-            return np.ones(len(at), np.bool_)
-        old = read_ordering_values(batch.take(to_integer_array(at)), self._fields, path)
+            return np.ones(len(positions), np.bool_)
+        old = read_ordering_values(batch.take(to_integer_array(positions)), self._fields, path)
         theirs = [
             to_comparable(column, name) for column, name in zip(old, self._fields, strict=True)
         ]
-        ours = [column.take(to_integer_array(which)) for column in self._records.ordering]
-        return (compare_rows(ours, theirs) >= 0) | self._records.is_final[which]
+        ours = [column.take(to_integer_array(records)) for column in self._records.ordering]
+        return (compare_rows(ours, theirs) >= 0) | self._records.is_final[records]
 
     def _add_counts(self, *, inserts: int = 0, updates: int = 0, deletes: int = 0) -> None:
         before = self.counts

@@ -1,8 +1,8 @@
-"""One file group of a write: its rows with what is new, in a new base file, or in several new ones.
+"""Write one file group of a write: its base file with new rows, or several new base files.
 
-Source: HoodieMergeHandle for a group that there is, HoodieCreateHandle for one that begins; a group
-that would grow too big leaves the rest of its new rows to groups of their own, as the writers of
-Hudi roll over.
+Source: HoodieMergeHandle for an existing group, HoodieCreateHandle for a new one. A group that
+would grow too large leaves its remaining new rows to groups of their own, as Hudi's writers roll
+over.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from reconciler.storage.api import Storage
 from reconciler.writer.base_file_merge import BaseFileMerge, FileCounts
 from reconciler.writer.new_rows import FILL_FACTOR, NewRows
 
-#: what a file is filled to is no less of the target than this when an estimate was wrong
+#: the smallest share of the target to which files are filled after wrong estimates
 _MIN_FACTOR: Final = 0.25
 
 
@@ -39,9 +39,9 @@ _MIN_FACTOR: Final = 0.25
 class BucketSettings:
     """What all buckets of one write have in common; picklable.
 
-    ``instant``: of the pending write, whose markers are written. ``reading``: gives every column
+    ``instant``: of the pending write, whose markers are written. ``reading``: reads every column
     that files hold. ``schema``, ``form``: of the new files. ``target``: bytes of a file.
-    ``range_columns``: columns whose ranges are told for every new file.
+    ``range_columns``: columns whose ranges are collected for every new file.
     """
 
     instant: str
@@ -56,8 +56,8 @@ class BucketSettings:
 class Bucket:
     """One file group that one task writes.
 
-    ``number``: of the bucket in its write. ``base``: the newest base file of a group that there is,
-    None where one begins. ``prefix``: a uuid that the ids of groups that begin here start with.
+    ``number``: of the bucket in its write. ``base``: the newest base file of an existing group,
+    None for a new one. ``prefix``: a uuid with which the ids of new groups start.
     """
 
     number: int
@@ -74,7 +74,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenBaseFile:
-    """A base file that a bucket has written. ``previous_name``: the name of the one that it follows."""
+    """A base file that a bucket wrote. ``previous_name``: the file that it follows."""
 
     file: WrittenFile
     partition: str
@@ -83,7 +83,7 @@ class WrittenBaseFile:
 
     @property
     def stat(self) -> dict[str, str | int]:
-        """Its write statistic."""
+        """The file's write statistic."""
         if self.previous_name is None:
             return build_created_stat(self.file, self.partition)
         return build_merged_stat(
@@ -98,11 +98,11 @@ class WrittenBaseFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRows:
-    """What is new in a bucket, with record keys and partition paths among its columns.
+    """The changes of a bucket, with record keys and partition paths among their columns.
 
-    ``records``: what takes the place of rows of the base file, or is added to them where it does
-    not have the key; one a key, none where a group begins. ``inserts``: gives batches of rows that
-    are added as they are, the same ones at every call.
+    ``records``: one per key; they replace rows of the base file, or are added where it lacks the
+    key; none for a new group. ``inserts``: yields batches of rows to add, the same ones at every
+    call.
     """
 
     records: LogRecords | None = None
@@ -111,9 +111,9 @@ class BucketRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketWriter:
-    """How one bucket is written; ``attempt`` differs among all tries at it.
+    """Writes one bucket; ``attempt`` differs among all attempts at it.
 
-    ``folder``: of this machine's disk, for files until they are whole.
+    ``folder``: of the local disk, for files that are not complete.
     """
 
     settings: BucketSettings
@@ -122,46 +122,49 @@ class BucketWriter:
     folder: Path
 
     def write(self, rows: BucketRows, storage: Storage) -> tuple[WrittenBaseFile, ...]:
-        """Write the bucket's files, and bring each to the table after its marker.
+        """Write the bucket's files, and move each into the table after its marker.
 
         Memory: the records, one row group, a batch. Raises FormatError for damage of the base file,
         UnsupportedError as ``BaseFileWriter`` does, and what the storage raises.
         """
         found = self._write_files(rows, storage)
-        for one in found:
+        for written in found:
             publish_local_file(
-                self.folder / one.file.name, storage, self.settings.instant, self.bucket.partition
+                self.folder / written.file.name,
+                storage,
+                self.settings.instant,
+                self.bucket.partition,
             )
         return tuple(found)
 
-    def make_file_name(self, nth: int) -> str:
-        """Of the nth file: another for every attempt, while its file id stays the same."""
+    def make_file_name(self, index: int) -> str:
+        """Return the name of a file: the file id is the same in all attempts, the token is not."""
         bucket = self.bucket
-        own = (
+        previous = (
             BaseName.parse(bucket.previous_name)
-            if bucket.previous_name is not None and nth == 0
+            if bucket.previous_name is not None and index == 0
             else None
         )
-        file_id = own.file_id if own is not None else f"{bucket.prefix}-{nth}"
+        file_id = previous.file_id if previous is not None else f"{bucket.prefix}-{index}"
         return f"{file_id}_{bucket.number}-0-{self.attempt}_{self.settings.instant}.parquet"
 
     def _write_files(self, rows: BucketRows, storage: Storage) -> list[WrittenBaseFile]:
-        """The finished files on the local disk; filled less where one turned out too big."""
+        """Write the local files; again with fewer rows each where one became too large."""
         full = FILL_FACTOR * self.settings.target
         while True:
-            found = [*self._fill_files(rows, storage, full)]
-            rest = [one.file.size for one in found if one.counts.inserts and one.file.rows > 1]
-            too_big = max(rest, default=0) / self.settings.target
+            written = [*self._fill_files(rows, storage, full)]
+            sizes = [one.file.size for one in written if one.counts.inserts and one.file.rows > 1]
+            too_big = max(sizes, default=0) / self.settings.target
             if too_big <= MAX_FACTOR or full < _MIN_FACTOR * self.settings.target:
-                return found
+                return written
             full /= too_big
-            for one in found:
+            for one in written:
                 (self.folder / one.file.name).unlink()
 
     def _fill_files(
         self, rows: BucketRows, storage: Storage, full: float
     ) -> Iterator[WrittenBaseFile]:
-        """Files that take new rows up to about ``full`` bytes, the last one what is left."""
+        """Write files that take new rows up to about ``full`` bytes; the last takes the rest."""
         new = NewRows(
             rows.inserts(),
             stamp=CommitStamp(instant=self.settings.instant, task=self.bucket.number),
@@ -183,9 +186,9 @@ class BucketWriter:
     def _merge_base_file(
         self, records: LogRecords | None, new: NewRows, storage: Storage, full: float
     ) -> WrittenBaseFile:
-        """The next base file of a group that there is."""
-        bucket, work, reading = self.bucket, self.settings, self.settings.reading
-        assert bucket.base is not None, "there is one"
+        """Write the next base file of an existing group."""
+        bucket, settings, reading = self.bucket, self.settings, self.settings.reading
+        assert bucket.base is not None, "an existing group has a base file"
         footers: list[Any] = []
         old = read_slice(bucket.base, reading, storage, on_footer=footers.append)
         counts = FileCounts()
@@ -201,7 +204,7 @@ class BucketWriter:
                 for batch in merging.remaining():
                     file.write(batch)
                 counts = merging.counts
-            if (width := _estimate_row_bytes(footers, work.form)) is not None:
+            if (width := _estimate_row_bytes(footers, settings.form)) is not None:
                 file.expect_encoded(int(width * file.rows))
             added = new.write_into(file, full)
             written = replace(file.close(), footer=None)
@@ -218,7 +221,7 @@ class BucketWriter:
 
 
 def _estimate_row_bytes(footers: Sequence[Any], form: BaseFileSettings) -> float | None:
-    """What a row takes in a file, by a footer; None where it was written in another way."""
+    """Return a row's bytes by a footer; None where the file was written in another way."""
     for footer in footers:
         if not footer.num_rows:
             continue

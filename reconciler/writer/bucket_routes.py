@@ -1,7 +1,7 @@
-"""The third stage: rows to the buckets that take them.
+"""The third stage: send rows to the buckets that take them.
 
-New rows go by the hash of their keys: the tasks count how many lie in each bin of its range, and
-where the bins reach the planned numbers the buckets of a partition part.
+New rows are routed by the hash of their keys. Tasks count how many fall into each bin of the hash
+range; a partition's buckets divide the range where the bins reach the planned numbers.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from reconciler.writer.job import Broadcast
 from reconciler.writer.row_blocks import BlockKind, RowBlock, group_rows, split_by_code
 from reconciler.writer.row_chunks import MatchedRows, RowChunk, build_chunks, match_rows
 
-#: the columns of changes that tell deletions from rows, and those that no event time can stop
+#: columns of changes: whether a row is a deletion, and whether it wins over any event time
 DELETION: Final = "reconciler.deletion"
 FINAL: Final = "reconciler.final"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketRoute:
-    """The buckets that share the new rows of a partition, and how many each is to get.
+    """The buckets that share a partition's new rows, and how many rows each gets.
 
-    ``cuts``: None where one takes all, or where rows go by Hudi's hash.
+    ``cuts``: None where one bucket takes all, or where rows go by Hudi's hash.
     """
 
     buckets: NDArray[np.int64]
@@ -47,7 +47,7 @@ class BucketRoute:
     cuts: RouteBoundaries | None = None
 
     def choose_buckets(self, keys: Any, hashes: Hashes) -> NDArray[np.int64]:
-        """The bucket of each row."""
+        """Return the bucket of each row."""
         if len(self.buckets) == 1:
             return np.full(len(hashes), self.buckets[0])
         if self.cuts is None:
@@ -57,14 +57,14 @@ class BucketRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketRoutes:
-    """``new``: by partition. ``file``: of every group, the bucket of its next file, or -1."""
+    """``new``: routes by partition. ``file``: per group, the bucket of its next file, or -1."""
 
     new: Mapping[str, BucketRoute]
     file: NDArray[np.int64]
 
     @classmethod
     def from_assignment(cls, assignment: BucketAssignment, groups: int) -> BucketRoutes:
-        """Without cuts, for so many file groups."""
+        """Return routes without cuts, for so many file groups."""
         new = {}
         for code, path in enumerate(assignment.partitions):
             taking = assignment.insert_buckets(code)
@@ -77,11 +77,11 @@ class BucketRoutes:
 
     @property
     def split_partitions(self) -> tuple[str, ...]:
-        """The partitions whose new rows several buckets take."""
+        """The partitions whose new rows go to several buckets."""
         return tuple(path for path, route in self.new.items() if len(route.buckets) > 1)
 
     def add_cuts(self, found: Iterable[tuple[str, RouteBoundaries]]) -> BucketRoutes:
-        """With the cuts of partitions."""
+        """Return the routes with the cuts of partitions."""
         known = dict(found)
         new = {
             path: BucketRoute(buckets=one.buckets, inserts=one.inserts, cuts=known.get(path))
@@ -92,7 +92,7 @@ class BucketRoutes:
 
 @dataclass(frozen=True, slots=True)
 class CountBinsTask:
-    """New rows of a place as rows a bin, sent to their partition's place; picklable."""
+    """Counts new rows per bin and sends the counts by partition; picklable."""
 
     row_job: Broadcast
     routes: Broadcast
@@ -122,7 +122,7 @@ class CountBinsTask:
 
 @dataclass(frozen=True, slots=True)
 class CutBinsTask:
-    """The bins of a place's partitions into their cuts; picklable."""
+    """Cuts the bins of partitions into the ranges of their buckets; picklable."""
 
     routes: Broadcast
 
@@ -133,8 +133,8 @@ class CutBinsTask:
         for pack in map(RowBlock.from_bytes, blocks):
             route = routes.new[shared[pack.number]]
             counts = found.setdefault(pack.number, np.zeros(1 << _count_bits(route), np.int64))
-            told = pack.read_batch()
-            counts[to_numpy_numbers(told.column("bin"))] += to_numpy_numbers(told.column("rows"))
+            bins = pack.read_batch()
+            counts[to_numpy_numbers(bins.column("bin"))] += to_numpy_numbers(bins.column("rows"))
         for number, counts in found.items():
             path = shared[number]
             yield path, find_route_boundaries(counts, routes.new[path].inserts)
@@ -146,7 +146,7 @@ def _count_bits(route: BucketRoute) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RouteRowsTask:
-    """The rows of a place, sent to their buckets; picklable."""
+    """Sends rows to their buckets; picklable."""
 
     row_job: Broadcast
     routes: Broadcast
@@ -168,12 +168,15 @@ def _send_new_rows(
     hashes = chunk.hashes[rows]
     keys = chunk.rows.column(RECORD_KEY)
     bucket = np.zeros(len(rows), np.int64)
-    for code, here in group_rows(codes):
-        own = keys.take(to_integer_array(rows[here]))
-        bucket[here] = routes.new[paths[code]].choose_buckets(own, hashes[here])
+    for code, code_rows in group_rows(codes):
+        own = keys.take(to_integer_array(rows[code_rows]))
+        bucket[code_rows] = routes.new[paths[code]].choose_buckets(own, hashes[code_rows])
     batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_integer_array(rows))
-    for to, some in split_by_code(batch, bucket):
-        yield to, RowBlock(kind=BlockKind.ROWS, source=chunk.source, number=chunk.number, data=some)
+    for bucket_number, some in split_by_code(batch, bucket):
+        yield (
+            bucket_number,
+            RowBlock(kind=BlockKind.ROWS, source=chunk.source, number=chunk.number, data=some),
+        )
 
 
 def _send_changes(
@@ -185,8 +188,8 @@ def _send_changes(
     batch = chunk.rows.take(to_integer_array(where.row))
     batch = batch.append_column(DELETION, to_boolean_array(where.removes_old_row(chunk)))
     batch = batch.append_column(FINAL, to_boolean_array(where.is_moved))
-    for to, some in split_by_code(batch, bucket):
+    for bucket_number, some in split_by_code(batch, bucket):
         yield (
-            to,
+            bucket_number,
             RowBlock(kind=BlockKind.CHANGES, source=chunk.source, number=chunk.number, data=some),
         )

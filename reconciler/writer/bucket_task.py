@@ -1,4 +1,4 @@
-"""The last stage: what came to a bucket into its files."""
+"""The last stage: write the rows of a bucket into its files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from reconciler.writer.row_counts import tally_by_code
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenBucket:
-    """What became of a bucket: new rows and changes as they came, and the files."""
+    """The result of a bucket: tallies of its new rows and changes, and its files."""
 
     bucket: int
     inserts: Tally
@@ -43,7 +43,7 @@ class WrittenBucket:
 
 @dataclass(frozen=True, slots=True)
 class WriteBucketTask:
-    """The packs of a bucket into its files; picklable. ``buckets``: shared, by place.
+    """Writes the blocks of a bucket into its files; picklable. ``buckets``: by shuffle partition.
 
     Raises as ``BucketWriter`` does.
     """
@@ -54,21 +54,21 @@ class WriteBucketTask:
     needs_blooms: bool
 
     def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[WrittenBucket]:
-        recipe: RowJob = self.row_job.value
+        row_job: RowJob = self.row_job.value
         bucket: Bucket = self.buckets.value[place]
         with self.context.make_folder() as folder:
             packs = [RowBlock.from_bytes(piece) for piece in map_blocks(blocks, folder)]
             if not packs:
                 return
             new, changes = sort_blocks(packs, BlockKind.ROWS), sort_blocks(packs, BlockKind.CHANGES)
-            made = BucketWriter(
-                settings=recipe.settings,
+            files = BucketWriter(
+                settings=row_job.settings,
                 bucket=bucket,
                 attempt=self.context.get_attempt(),
                 folder=folder,
             ).write(
                 BucketRows(
-                    records=make_log_records(changes, recipe) if changes else None,
+                    records=make_log_records(changes, row_job) if changes else None,
                     inserts=lambda: (pack.read_batch() for pack in new),
                 ),
                 self.context.open_storage(),
@@ -77,12 +77,12 @@ class WriteBucketTask:
                 bucket=bucket.number,
                 inserts=_tally_blocks(new),
                 changes=_tally_blocks(changes),
-                files=made if self.needs_blooms else tuple(map(_drop_bloom, made)),
+                files=files if self.needs_blooms else tuple(map(_drop_bloom, files)),
             )
 
 
 def map_blocks(blocks: Iterable[Any], folder: Path) -> Iterator[Any]:
-    """Pieces as buffers of mapped memory: those that are bytes go to a file of the folder."""
+    """Yield blocks as buffers of mapped memory; blocks that are bytes go to a file first."""
     ends = [0]
     path = folder / "arrived"
     with path.open("wb") as file:
@@ -109,15 +109,15 @@ def _tally_blocks(packs: Iterable[RowBlock]) -> Tally:
     return found
 
 
-def _drop_bloom(made: WrittenBaseFile) -> WrittenBaseFile:
-    return replace(made, file=replace(made.file, bloom=None))
+def _drop_bloom(files: WrittenBaseFile) -> WrittenBaseFile:
+    return replace(files, file=replace(files.file, bloom=None))
 
 
 def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
-    """Rows that take the place of others, and deletions, as ``BaseFileMerge`` takes them; one a key.
+    """Return changes and deletions as records for ``BaseFileMerge``; one per key.
 
-    A deletion without an event time is final, as in log files (``merge.logs``); so is every one
-    of a delete, which has none, and that of a row that moves to another partition.
+    A deletion without event time is final, as in log files. So are all deletions of a delete, which
+    has no event times, and those of rows that move to another partition.
     """
     batch = pa.concat_batches([pack.read_batch() for pack in changes])
     is_gone = to_numpy_bools(batch.column(DELETION))
@@ -125,7 +125,7 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
     rows = batch.filter(to_boolean_array(~is_gone))
     is_delete = row_job.operation is RowOperation.DELETE
     columns = reading.wanted.columns
-    own = columns.empty_table() if is_delete else pa.Table.from_batches([rows])
+    rows_table = columns.empty_table() if is_delete else pa.Table.from_batches([rows])
     fields = find_ordering_fields(reading.rules, reading.schema)
     ordering = read_ordering_values(batch, fields, "the rows")
     return LogRecords(
@@ -136,14 +136,14 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
         else to_numpy_bools(batch.column(FINAL))
         | (is_gone & _has_no_event_time(ordering, reading)),
         ordering=tuple(to_comparable(c, name) for c, name in zip(ordering, fields, strict=True)),
-        table=own,
+        table=rows_table,
     )
 
 
 def _has_no_event_time(
     ordering: tuple[Any, ...], reading: SliceReadOptions
 ) -> NDArray[np.bool_] | bool:
-    """Whether each row has no event time, as Hudi 1.x sees it; 0.x compares it all the same."""
+    """Return whether each row lacks an event time, as Hudi 1.x sees it; 0.x always compares."""
     if not ordering:
         return True
     if len(ordering) > 1 or reading.rules.precombines:

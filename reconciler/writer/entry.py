@@ -1,4 +1,4 @@
-"""A whole write of a declared table: it is opened or made, what dead runs left goes, rows come."""
+"""Write to a declared table: open or create it, recover dead writes, then write the rows."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def write_table(  # noqa: PLR0913 (all of them facts about one write)
     batch: tuple[str, int] | None = None,
     extra: Mapping[str, str] = _NOTHING,
 ) -> WriteResult:
-    """Do what is asked, all of it or nothing.
+    """Write as requested, completely or not at all.
 
     ``writer``: None for a write without rows. ``token``: a text that no other run has; ``extra``:
-    kept with the instant, beside what says whose it is. Raises as ``open_for_writing`` and
-    ``run_write``. ``batch``: of a stream, by its name; one that the table has is not written again.
+    kept with the instant, beside our signature. ``batch``: of a stream, by its name; a batch that
+    the table has is not written again. Raises as ``open_for_writing`` and ``run_write``.
     """
     _check_extra(extra)
     storage = context.open_storage(spec.path, spec.storage_options)
@@ -58,7 +58,7 @@ def write_table(  # noqa: PLR0913 (all of them facts about one write)
 
 
 def _check_extra(extra: Mapping[str, str]) -> None:
-    """Raises UsageError for keys that mean something to readers and to us."""
-    taken = sorted(key for key in extra if key == "schema" or key.startswith("reconciler."))
-    if taken:
-        raise UsageError(f"extra metadata {', '.join(taken)}: these keys are not yours to set")
+    """Raise UsageError for metadata keys that are reserved."""
+    reserved = sorted(key for key in extra if key == "schema" or key.startswith("reconciler."))
+    if reserved:
+        raise UsageError(f"extra metadata {', '.join(reserved)}: these keys are reserved")

@@ -1,4 +1,4 @@
-"""What a write has to know of its table before the first row is looked at: a few small reads."""
+"""Read what a write must know of its table before it reads rows; a few small reads."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ from reconciler.writer.record_keys import KeyRule
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.schema_evolution import SchemaEvolution
 
-#: record keys that show how a table spells them
-_KEYS: Final = 100
-#: file ids that begin with the number of a bucket, as a bucket index makes them
-_BUCKET: Final = r"^0000\d{4}-"
-_ROWS: Final = "the schema of the rows"
-#: what carries rows of older files over into new ones
+#: how many stored record keys are read to see how a table spells them
+_SAMPLED_KEYS: Final = 100
+#: file ids that start with a bucket number, as a bucket index makes them
+_BUCKET_ID: Final = r"^0000\d{4}-"
+_ROWS_SCHEMA: Final = "the schema of the rows"
+#: modes that copy rows of older files into new ones
 _REWRITING_MODES: Final = (WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE)
 
 
@@ -74,9 +74,9 @@ _REWRITING_MODES: Final = (WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE)
 class WriteFacts:
     """A table as a write finds it.
 
-    ``declared``: its schema as it is, Avro's JSON text, None where there is none; ``avro``: once
-    the write is done. ``columns``: of rows, in the table's types; ``incoming``: as they come.
-    ``index``: the live record index, if it makes a key unique in the whole table.
+    ``declared``: its current schema, Avro's JSON text, None where there is none; ``avro``: after
+    the write. ``columns``: of rows, in the table's types; ``incoming``: as they come. ``index``:
+    the live record index, if it makes keys unique in the whole table.
     """
 
     state: TableState
@@ -99,16 +99,16 @@ class WriteFacts:
 
     @property
     def has_commits(self) -> bool:
-        """Whether a write was completed on the table."""
+        """Whether the table has a completed write."""
         return bool(self.state.timeline.commits)
 
     @property
     def needs_blooms(self) -> bool:
-        """Whether the metadata table wants the bloom filters of new files."""
+        """Whether the metadata table needs the bloom filters of new files."""
         return "bloom_filters" in self.properties.metadata_partitions
 
     def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
-        """What is asked under an instant; ``attempt``: a text that no other attempt at it has."""
+        """Return the job of a request; ``attempt``: a text that no other attempt has."""
         recipe = RowJob(
             operation=request.mode.operation,
             settings=BucketSettings(
@@ -145,10 +145,10 @@ def read_write_facts(
     state: TableState,
     request: WriteRequest,
 ) -> WriteFacts:
-    """What there is to know for what is asked.
+    """Read the facts that a request needs.
 
-    Raises UnsupportedError for a table that is not written here, RowsError for rows that do not fit
-    it, FormatError for damage, StorageError.
+    Raises UnsupportedError for a table that cannot be written here, RowsError for rows that do not
+    fit it, FormatError for damage, StorageError.
     """
     _check_supported(storage, properties, state)
     groups, bases = _read_groups(state)
@@ -158,7 +158,7 @@ def read_write_facts(
     evolution = _evolve_schema(properties, declared, request)
     schema = FileSchema.from_avro(evolution.avro, f"the schema of table {properties.table_name}")
     files = spec.files or FileSizes()
-    whole = add_meta_columns(to_arrow_schema(evolution.avro, _ROWS))
+    full_schema = add_meta_columns(to_arrow_schema(evolution.avro, _ROWS_SCHEMA))
     index = open_record_index(storage, properties, state.timeline)
     written = read_newest_writes(storage, properties, state.timeline, newest=20)
     return WriteFacts(
@@ -172,7 +172,7 @@ def read_write_facts(
         form=_choose_form(storage, properties, groups),
         reading=SliceReadOptions(
             rules=MergeRules.from_properties(properties),
-            schema=whole,
+            schema=full_schema,
             columns=tuple(schema.columns.names),
         ),
         range_columns=find_indexed_columns(storage, properties, state.timeline),
@@ -200,11 +200,11 @@ def _check_supported(storage: Storage, properties: TableProperties, state: Table
     name = properties.table_name
     if state.is_merge_on_read:
         raise UnsupportedError(
-            f"table {name} merges on read: only tables that are copied on write are written here; "
+            f"table {name} is MERGE_ON_READ, but only COPY_ON_WRITE tables can be written here; "
             + (
                 "write it with Hudi"
                 if state.timeline.commits
-                else "it is there, without rows; write them with Hudi"
+                else "the table was created without rows; write them with Hudi"
             )
         )
     if drops_partition_columns(properties):
@@ -222,7 +222,9 @@ def _check_supported(storage: Storage, properties: TableProperties, state: Table
             f"table {name} keeps change data (hoodie.table.cdc.enabled), which only Hudi writes; "
             "write it with Hudi"
         )
-    if properties.metadata_partitions:  # what cannot be kept is known before the first row is read
+    if (
+        properties.metadata_partitions
+    ):  # indexes that cannot be kept are refused before the first row is read
         decide_write_sync(
             properties.metadata_partitions,
             table_version=properties.table_version,
@@ -243,7 +245,7 @@ def _has_schema_versions(storage: Storage) -> bool:
 
 
 def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
-    """The file groups and their newest base files; UnsupportedError where keys decide on groups."""
+    """Return the file groups and their newest base files; UnsupportedError for a bucket index."""
     view = state.view
     groups = measure_groups(
         view,
@@ -251,10 +253,10 @@ def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
         clustering=[(one.partition, one.file_id) for one in state.clusterings],
     )
     ids = groups.file_id.filter(pa.array(groups.is_live))
-    if len(ids) and pc.all(pc.match_substring_regex(ids, _BUCKET)).as_py():
+    if len(ids) and pc.all(pc.match_substring_regex(ids, _BUCKET_ID)).as_py():
         raise UnsupportedError(
-            f"table {state.table_name}: its file groups are buckets of record keys (a bucket "
-            "index), into which only Hudi sorts rows; write it with Hudi"
+            f"table {state.table_name} has a bucket index, and only Hudi can assign rows to its "
+            "file groups; write it with Hudi"
         )
     return groups, newest_base_names(view)
 
@@ -262,9 +264,9 @@ def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
 def _check_no_lost_files(
     storage: Storage, properties: TableProperties, state: TableState, groups: FileGroupSizes
 ) -> None:
-    """Raises FormatError naming a file that a completed write made and that is gone.
+    """Raise FormatError naming a file of a completed write that is gone.
 
-    Without it an older one of its file group passes for the newest, and a write would make that so.
+    An older file of its group would pass for the newest, and a write would make that permanent.
     """
     live = np.flatnonzero(groups.is_live)
     ids = groups.file_id.take(to_integer_array(live)).to_pylist()
@@ -278,7 +280,7 @@ def _check_no_lost_files(
 def _evolve_schema(
     properties: TableProperties, declared: DeclaredSchema | None, request: WriteRequest
 ) -> SchemaEvolution:
-    """The table's schema with what the rows bring; a deletion brings nothing but keys."""
+    """Evolve the table's schema by the rows' columns; a deletion only brings keys."""
     name, version = properties.table_name, properties.table_version
     if declared is None:
         text = make_avro_schema(request.schema, name, table_version=version)
@@ -300,37 +302,38 @@ def _evolve_schema(
 
 
 def _check_key_columns(properties: TableProperties, columns: pa.Schema, brought: pa.Schema) -> None:
-    """What decides where a row belongs, and which row counts, is there and spelled as it was.
+    """Raise RowsError where columns of keys, partitions or ordering are missing or retyped.
 
-    A key of another type is another key: 1 and 1.0. Raises RowsError.
+    A key of another type is another key: 1 and 1.0.
     """
-    of = {
+    columns_by_purpose = {
         "record key": properties.record_keys,
         "partition": properties.partition_fields,
         "ordering": MergeRules.from_properties(properties).ordering,
     }
-    for what, paths in of.items():
+    for purpose, paths in columns_by_purpose.items():
         for name in dict.fromkeys(path.partition(".")[0] for path in paths):
             if name not in columns.names:
                 continue
             if name not in brought.names:
                 raise RowsError(
-                    f"the rows have no column {name}, which is of the table's {what}: it cannot be "
-                    "null for all of them"
+                    f"the rows lack column {name}, part of the table's {purpose}; it cannot be "
+                    "null for all rows"
                 )
-            theirs, ours = brought.field(name).type, columns.field(name).type
-            is_whole = pa.types.is_integer(theirs) and pa.types.is_integer(ours)
-            if theirs != ours and not is_whole:
+            row_type, table_type = brought.field(name).type, columns.field(name).type
+            is_whole = pa.types.is_integer(row_type) and pa.types.is_integer(table_type)
+            if row_type != table_type and not is_whole:
                 raise RowsError(
-                    f"column {name} is of the table's {what}, where it is {ours}, and {theirs} in "
-                    "the rows: its values would be spelled or compared in another way; cast it"
+                    f"column {name}, part of the table's {purpose}, is {table_type} in the table "
+                    f"and {row_type} in the rows: values would be spelled or compared "
+                    "differently; cast it"
                 )
 
 
 def _choose_form(
     storage: Storage, properties: TableProperties, groups: FileGroupSizes
 ) -> BaseFileSettings:
-    """As the newest file is; as Hudi's writers have it by default where there is none."""
+    """Return the settings of the newest file; Hudi's defaults where there is none."""
     form = (
         read_file_form(storage, open_scan(storage, ReadRequest()))
         if len(groups)
@@ -342,7 +345,7 @@ def _choose_form(
 def _read_stored_keys(
     storage: Storage, properties: TableProperties, groups: FileGroupSizes, bases: Any
 ) -> Sequence[str]:
-    """Some record keys, where the table does not say how they are spelled."""
+    """Return some record keys, where the table does not declare how they are spelled."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     if (
@@ -355,7 +358,7 @@ def _read_stored_keys(
         path = make_file_path(partition, name)
         with reading_parquet(path):
             file = pq.ParquetFile(open_range_file(storage, path, int(groups.base[group])))
-            for batch in file.iter_batches(_KEYS, columns=[RECORD_KEY]):
+            for batch in file.iter_batches(_SAMPLED_KEYS, columns=[RECORD_KEY]):
                 found: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
                 return found
     return ()

@@ -1,7 +1,7 @@
-"""The second stage where a record index knows every key of the table, whatever its partition.
+"""The second stage with a record index, which knows every key of the table in any partition.
 
-Keys go to tasks that read the index, each some of its file groups, and from there to tasks that
-look into the files where the index says that keys are (``judging``). Source:
+Keys go to tasks that each read some of the index's file groups, and from there to tasks that read
+the files in which the index has the keys (``index_matching``). Source:
 SparkMetadataTableRecordIndex.
 """
 
@@ -33,20 +33,19 @@ from reconciler.writer.row_chunks import RowChunk, build_chunks
 
 INDEX_PATH: Final = f"{ROOT}/record_index"
 REMEDY: Final = (
-    "drop the index with Hudi (DROP INDEX record_index, or a write with it switched off), which "
-    "builds it anew when it is switched on again; without it keys are looked for in the partitions "
-    "of their rows"
+    "drop the index with Hudi (DROP INDEX record_index, or a write with the index off); Hudi "
+    "builds it again when it is on; without it keys are looked up in their rows' partitions"
 )
-#: the columns of keys on their way, before those of event times
+#: the columns of keys that are sent, before those of event times
 _KEY_COLUMNS: Final = ("key", "row", "folder", "deletes")
 TIME_COLUMN: Final = "time{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IndexLookup:
-    """Which tasks look where. ``index``: a record index; ``files``: of the table.
+    """Which tasks read the index and which read files. ``index``: a record index.
 
-    ``index_tasks``: tasks that read the index; ``file_tasks``: those that look into files.
+    ``index_tasks``: tasks that read the index; ``file_tasks``: tasks that read files of the table.
     """
 
     index: RecordIndex
@@ -56,7 +55,7 @@ class IndexLookup:
 
     @classmethod
     def from_index(cls, index: RecordIndex, files: TableGroups, count: int) -> IndexLookup:
-        """With about so many tasks at a time."""
+        """Return the lookup with about ``count`` tasks at a time."""
         return cls(
             index=index,
             files=files,
@@ -65,7 +64,7 @@ class IndexLookup:
         )
 
     def get_path(self, file: int) -> str:
-        """Of the newest base file of a group."""
+        """Return the path of the newest base file of a group."""
         groups = self.files.groups
         folder, name = groups.partitions[groups.partition[file]], self.files.bases[file].as_py()
         return make_file_path(folder, name)
@@ -73,23 +72,23 @@ class IndexLookup:
 
 @dataclass(frozen=True, slots=True)
 class SendKeysToIndexTask:
-    """Rows of a place into their keys, sent where the index is read that knows them; picklable."""
+    """Sends the keys of rows to the tasks that read their part of the index; picklable."""
 
     row_job: Broadcast
     lookup: Broadcast
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
         row_job: RowJob = self.row_job.value
         lookup: IndexLookup = self.lookup.value
-        for chunk in build_chunks(place, map(RowBlock.from_bytes, blocks), row_job):
+        for chunk in build_chunks(partition, map(RowBlock.from_bytes, blocks), row_job):
             batch = _describe_keys(chunk, row_job, lookup.files)
             where = lookup.index.find_groups(batch.column("key")) % lookup.index_tasks
-            for to, some in split_by_code(batch, where):
-                yield to, RowBlock(kind=BlockKind.KEYS, source=place, number=0, data=some)
+            for task, some in split_by_code(batch, where):
+                yield task, RowBlock(kind=BlockKind.KEYS, source=partition, number=0, data=some)
 
 
 def _describe_keys(chunk: RowChunk, row_job: RowJob, files: TableGroups) -> Any:
-    """Key, row, number of the folder (-1: not there yet), whether it removes, event times."""
+    """Return a batch of key, row, folder number (-1: new), deletion flag and event times."""
     rows = np.arange(len(chunk.rows))
     codes, paths = chunk.encode_paths(rows)
     known = {path: code for code, path in enumerate(files.groups.partitions)}
@@ -108,7 +107,7 @@ def _describe_keys(chunk: RowChunk, row_job: RowJob, files: TableGroups) -> Any:
 
 
 def read_event_times(batch: Any, row_job: RowJob, where: str) -> list[Any]:
-    """The event times by which rows win over others, comparable; none where the later one wins."""
+    """Return the comparable event times of rows; none where the later row always wins."""
     reading = row_job.settings.reading
     if reading.rules.overwrites or row_job.operation is RowOperation.DELETE:
         return []
@@ -119,16 +118,16 @@ def read_event_times(batch: Any, row_job: RowJob, where: str) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class LookUpKeysTask:
-    """Keys of a place into the file groups that the index has them in; picklable.
+    """Sends keys on to the file groups in which the index has them; picklable.
 
-    What it does not know is new. Raises FormatError naming the index where it is damaged, or says
-    that a key is where no reader looks; BusyError where its files are gone since.
+    Keys that it lacks are new. Raises FormatError naming the index where it is damaged or names a
+    file group that readers do not see; BusyError where its files were cleaned meanwhile.
     """
 
     lookup: Broadcast
     context: TaskContext
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
         lookup: IndexLookup = self.lookup.value
         storage: Storage | None = None
         for number, packs in enumerate(batch_blocks(blocks)):
@@ -136,12 +135,15 @@ class LookUpKeysTask:
             batch = _combine_keys(packs)
             rows, file = _find_file_groups(lookup, storage, batch.column("key"))
             told = batch.take(to_integer_array(rows)).append_column("file", to_integer_array(file))
-            for to, some in split_by_code(told, file % lookup.file_tasks):
-                yield to, RowBlock(kind=BlockKind.KEYS, source=place, number=number, data=some)
+            for task, some in split_by_code(told, file % lookup.file_tasks):
+                yield (
+                    task,
+                    RowBlock(kind=BlockKind.KEYS, source=partition, number=number, data=some),
+                )
 
 
 def _combine_keys(packs: Sequence[RowBlock]) -> Any:
-    """The keys of packs, each with its source."""
+    """Combine the keys of blocks, each with its source."""
     batches = [pack.read_batch() for pack in packs]
     source = np.repeat([pack.source for pack in packs], [len(batch) for batch in batches])
     whole = pa.concat_batches(batches)
@@ -151,25 +153,27 @@ def _combine_keys(packs: Sequence[RowBlock]) -> Any:
 def _find_file_groups(
     lookup: IndexLookup, storage: Storage, keys: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which of the keys the index knows, and in which file group each is."""
+    """Return which of the keys the index has, and the file group of each."""
     known: dict[FileGroupLocation, int] = {}
     rows, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for group, asked_for in group_rows(lookup.index.find_groups(keys)):
-        places = _read_index(lookup, storage, group, keys.take(to_integer_array(asked_for)))
-        code = np.array([known.setdefault(one, len(known)) for one in places.locations], np.int64)
-        rows.append(asked_for[places.key_index])
+    for group, requested in group_rows(lookup.index.find_groups(keys)):
+        places = _read_index(lookup, storage, group, keys.take(to_integer_array(requested)))
+        code = np.array(
+            [known.setdefault(location, len(known)) for location in places.locations], np.int64
+        )
+        rows.append(requested[places.key_index])
         codes.append(code[places.location_code])
-    row, place = np.concatenate(rows), np.concatenate(codes)
+    row, partition = np.concatenate(rows), np.concatenate(codes)
     files = _match_file_groups(lookup.files, [*known])
-    lost = np.flatnonzero(files[place] < 0)
-    if len(lost):
-        path, file_id = [*known][place[lost[0]]]
+    missing = np.flatnonzero(files[partition] < 0)
+    if len(missing):
+        path, file_id = [*known][partition[missing[0]]]
         raise misplaced_keys_error(
             keys,
-            row[lost],
-            f"in partition {path!r}, file group {file_id}, which readers do not see",
+            row[missing],
+            f"in partition {path!r}, file group {file_id}, which is no current file group",
         )
-    return row, files[place]
+    return row, files[partition]
 
 
 def _read_index(lookup: IndexLookup, storage: Storage, group: int, keys: Any) -> KeyLocations:
@@ -177,29 +181,31 @@ def _read_index(lookup: IndexLookup, storage: Storage, group: int, keys: Any) ->
         return lookup.index.locate_keys(storage, group, keys)
     except NotFoundError as error:
         raise BusyError(
-            f"{INDEX_PATH}: its files were cleaned while they were read ({error}); nothing of this "
+            f"{INDEX_PATH}: its files were cleaned during the read ({error}); nothing of this "
             "write is in the table, run it again"
         ) from None
 
 
 def misplaced_keys_error(keys: Any, rows: NDArray[np.int64], where: str) -> FormatError:
-    """What is said of rows whose keys are not where the index says."""
-    key = keys[int(rows[0])].as_py()
-    said = f"keys are not where it says ({len(rows)} of them, first {key!r}): it says {where}"
-    return FormatError(INDEX_PATH, said, REMEDY)
+    """Return the error for keys that are not where the index has them."""
+    key, keys_ = keys[int(rows[0])].as_py(), "key" if len(rows) == 1 else "keys"
+    message = f"wrong location of {len(rows)} {keys_} (first {key!r}): expected {where}"
+    return FormatError(INDEX_PATH, message, REMEDY)
 
 
 def _match_file_groups(
     files: TableGroups, places: Sequence[FileGroupLocation]
 ) -> NDArray[np.int64]:
-    """The file groups at some places, -1 where there is no base file that readers see."""
+    """Return the file groups at some locations, -1 where no current base file is."""
     groups = files.groups
     live = np.flatnonzero(groups.is_live & (groups.base >= 0))
     folders = pa.array(groups.partitions, pa.string()).take(
         to_integer_array(groups.partition[live])
     )
-    there = pc.binary_join_element_wise(folders, groups.file_id.take(to_integer_array(live)), "/")
-    wanted = pa.array(["/".join(place) for place in places], pa.string())
-    at = pc.index_in(wanted, value_set=there).fill_null(-1)
-    found = to_numpy_numbers(at).astype(np.int64)
+    existing = pc.binary_join_element_wise(
+        folders, groups.file_id.take(to_integer_array(live)), "/"
+    )
+    wanted = pa.array(["/".join(partition) for partition in places], pa.string())
+    position = pc.index_in(wanted, value_set=existing).fill_null(-1)
+    found = to_numpy_numbers(position).astype(np.int64)
     return np.where(found < 0, -1, live[found]) if len(live) else found

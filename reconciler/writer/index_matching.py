@@ -1,9 +1,9 @@
-"""The second stage by a record index, in the files that it names: which rows change, move or stay.
+"""Second stage with a record index, in the files that it names: which rows change, move or stay.
 
-A key is in one place only: a row that is brought for another partition moves, if it is not older
-than the one that is there. Every key has to be where the index says: what it knows wrongly would be
-there twice. Source: HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded, as Hudi does where
-hoodie.record.index.update.partition.path is true.
+A key is in one place only: a row for another partition moves, unless the existing row is newer.
+Every key must be where the index says, because a wrong entry would duplicate it. Source:
+HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded, as with
+hoodie.record.index.update.partition.path.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from reconciler.writer.stored_keys import find_stored_keys
 
 @dataclass(frozen=True, slots=True)
 class MatchKeysTask:
-    """Keys of a place into what becomes of their rows, by the files that have them; picklable.
+    """Decides what becomes of rows by the files that have their keys; picklable.
 
-    Raises FormatError naming the index for a key that is not where it says, and as ``parse_input_slice``.
+    Raises FormatError naming the index for a key that is not where it says, and as ``read_slice``.
     """
 
     row_job: Broadcast
@@ -58,45 +58,45 @@ class MatchKeysTask:
             batch = pa.concat_batches([pack.read_batch() for pack in packs])
             tags = []
             for file, rows in group_rows(to_numpy_numbers(batch.column("file"))):
-                some = batch.take(to_integer_array(rows))
-                fate = _decide_outcomes(some, file, self.row_job.value, lookup, storage)
+                selected = batch.take(to_integer_array(rows))
+                outcome = _decide_outcomes(selected, file, self.row_job.value, lookup, storage)
                 row, source = (
-                    to_numpy_numbers(some.column("row")),
-                    to_numpy_numbers(some.column("source")),
+                    to_numpy_numbers(selected.column("row")),
+                    to_numpy_numbers(selected.column("source")),
                 )
-                tags.append((source, make_tags(file, row, some.column("key"), fate)))
+                tags.append((source, make_tags(file, row, selected.column("key"), outcome)))
             yield from send_tags(place, number, tags)
 
 
 def _decide_outcomes(
     batch: Any, file: int, row_job: RowJob, lookup: IndexLookup, storage: Storage
 ) -> NDArray[np.int8]:
-    """What becomes of rows whose keys are in a file."""
+    """Return what becomes of rows whose keys are in a file."""
     keys, path = batch.column("key"), lookup.get_path(file)
     size = int(lookup.files.groups.base[file])
-    there = find_stored_keys(storage, path, size, keys)
-    if len(there) < len(keys):
-        lost = np.setdiff1d(np.arange(len(keys)), there, assume_unique=True)
-        raise misplaced_keys_error(keys, lost, f"in {path}")
-    own = lookup.files.groups.partition[file]
-    moves = (to_numpy_numbers(batch.column("folder")) != own) & ~to_numpy_bools(
+    found = find_stored_keys(storage, path, size, keys)
+    if len(found) < len(keys):
+        missing = np.setdiff1d(np.arange(len(keys)), found, assume_unique=True)
+        raise misplaced_keys_error(keys, missing, f"in {path}")
+    own_partition = lookup.files.groups.partition[file]
+    moves = (to_numpy_numbers(batch.column("folder")) != own_partition) & ~to_numpy_bools(
         batch.column("deletes")
     )
-    fate = np.where(moves, MatchOutcome.MOVES, MatchOutcome.CHANGES).astype(np.int8)
+    outcome = np.where(moves, MatchOutcome.MOVES, MatchOutcome.CHANGES).astype(np.int8)
     times = [batch.column(name) for name in batch.schema.names if name.startswith("time")]
     if times and moves.any():
         rows = np.flatnonzero(moves)
-        some = [column.take(to_integer_array(rows)) for column in times]
+        selected = [column.take(to_integer_array(rows)) for column in times]
         ref = SliceFiles(base=path, base_size=size)
-        older = _find_older_rows(keys.take(to_integer_array(rows)), some, ref, row_job, storage)
-        fate[rows[older]] = MatchOutcome.STAYS
-    return fate
+        older = _find_older_rows(keys.take(to_integer_array(rows)), selected, ref, row_job, storage)
+        outcome[rows[older]] = MatchOutcome.STAYS
+    return outcome
 
 
 def _find_older_rows(
     keys: Any, times: Sequence[Any], file: SliceFiles, row_job: RowJob, storage: Storage
 ) -> NDArray[np.bool_]:
-    """Whether each key has a row in the file that is newer than its event times say."""
+    """Return a mask of keys whose row in the file is newer than their event times."""
     reading = row_job.settings.reading
     fields = find_ordering_fields(reading.rules, reading.schema)
     columns = dict.fromkeys(
@@ -106,20 +106,20 @@ def _find_older_rows(
     older = np.zeros(len(keys), np.bool_)
     path = file.base or ""
     for batch in read_slice(file, narrow, storage):
-        met = pc.index_in(read_record_keys(batch, reading.rules, path), value_set=keys)
-        at, which = (
-            np.flatnonzero(to_numpy_bools(met.is_valid())),
-            to_numpy_numbers(met.drop_null()),
+        matched = pc.index_in(read_record_keys(batch, reading.rules, path), value_set=keys)
+        positions, key_positions = (
+            np.flatnonzero(to_numpy_bools(matched.is_valid())),
+            to_numpy_numbers(matched.drop_null()),
         )
-        old = read_event_times(batch.take(to_integer_array(at)), row_job, path)
-        ours = [column.take(to_integer_array(which)) for column in times]
-        older[which[compare_rows(ours, old) < 0]] = True
+        old = read_event_times(batch.take(to_integer_array(positions)), row_job, path)
+        ours = [column.take(to_integer_array(key_positions)) for column in times]
+        older[key_positions[compare_rows(ours, old) < 0]] = True
     return older
 
 
 @dataclass(frozen=True, slots=True)
 class SendMovedKeysTask:
-    """Rows that are new in their partition since they leave another: their keys; picklable."""
+    """Sends the keys of rows that move, to be looked up in their new partition; picklable."""
 
     row_job: Broadcast
     search: Broadcast
@@ -134,10 +134,10 @@ class SendMovedKeysTask:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateKeyCheck:
-    """Keys that the index has in one partition, and a file in another; picklable.
+    """Checks that moved keys are not in their new partition already; picklable.
 
-    Such a table has keys that are only told apart by their partitions: to move rows would be to
-    lose some. Raises FormatError naming one.
+    Otherwise keys of the table are unique per partition only, and moving rows would lose some.
+    Raises FormatError naming one.
     """
 
     search: Broadcast
@@ -146,12 +146,12 @@ class DuplicateKeyCheck:
     def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[Never]:
         search: KeySearch = self.search.value
         for packs in batch_blocks(blocks):
-            for one in search_files(search, place, packs, self.context.open_storage()):
+            for match in search_files(search, place, packs, self.context.open_storage()):
                 raise FormatError(
                     INDEX_PATH,
-                    f"says that key {one.keys[0].as_py()!r} is in another partition, and "
-                    f"{search.path[one.file]} has it as well: keys of this table are in several "
-                    "partitions, of which the index knows one",
+                    f"has key {match.keys[0].as_py()!r} in another partition, but "
+                    f"{search.path[match.file]} has it too: keys of this table are in several "
+                    "partitions, and the index knows only one of them",
                     REMEDY,
                 )
         yield from ()

@@ -1,4 +1,4 @@
-"""What a write is asked to do and what it tells: values between the driver and its workers."""
+"""What a write gets and returns: values between the driver and its workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RowOperation(Enum):
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether rows go where their keys are already."""
+        """Whether rows go to the files that hold their keys."""
         return self in (RowOperation.UPSERT, RowOperation.DELETE)
 
 
@@ -45,10 +45,10 @@ class RowOperation(Enum):
 class RowJob:
     """What is done with rows, the same for all of them; picklable.
 
-    ``work``: of the base files that they get into. ``columns``: of the table, in the types that
-    rows have to be of; ``incoming``: those that they are read as before (``SchemaEvolution``; empty for a
-    delete, which looks at no other columns than keys and folders are made of). ``dedupes``: of an
-    insert, whether a key is written once; of rows that are looked up each key is.
+    ``settings``: of the base files to write. ``columns``: of the table, in the types that rows are
+    converted to; ``incoming``: as rows are read before that (``SchemaEvolution``; empty for a
+    delete, which reads the columns of keys and folders only). ``dedupes``: of an insert, whether a
+    key is written once; operations with a lookup always do that.
     """
 
     operation: RowOperation
@@ -62,7 +62,7 @@ class RowJob:
 
     @property
     def keeps_one_per_key(self) -> bool:
-        """Whether of the rows of a key one is written."""
+        """Whether one row per key is written."""
         return self.dedupes or self.operation.needs_lookup
 
 
@@ -81,19 +81,19 @@ class TableGroups:
         compacting: Iterable[tuple[str, str]] = (),
         clustering: Iterable[tuple[str, str]] = (),
     ) -> Self:
-        """Of a view; (partition, file id) pairs are pending in table services."""
+        """Return the groups of a view; (partition, file id) pairs are pending in table services."""
         groups = measure_groups(view, compacting=compacting, clustering=clustering)
         return cls(groups=groups, bases=newest_base_names(view))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteJob:
-    """One write. ``seed``: 32 hex digits that no other attempt has; new file ids are made of it.
+    """One write. ``seed``: 32 hex digits that no other attempt has; file ids are derived from it.
 
-    ``size_rule``: which files take new rows, and how many. ``has_commits``: a write was completed on the
-    table. ``needs_blooms``: whether results carry the bloom filters of new files, half a megabyte each.
-    ``is_stream_batch``: it is the batch of a stream. ``index``: where every key of the table is, in which
-    partition whatsoever; None where keys belong to partitions.
+    ``size_rule``: which files take new rows, and how many. ``has_commits``: the table has a
+    completed write. ``needs_blooms``: results carry the bloom filters of new files, half a megabyte
+    each. ``is_stream_batch``: it is the batch of a stream. ``index``: where each key of the table
+    is, in any partition; None where a key belongs to its partition.
     """
 
     row_job: RowJob
@@ -108,7 +108,7 @@ class WriteJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteAssignment:
-    """What is known before the first file is begun: the ground of an inflight instant's profile."""
+    """How rows are assigned to files, known before the first file; for the inflight profile."""
 
     workload: Workload
     assignment: BucketAssignment
@@ -118,10 +118,10 @@ class WriteAssignment:
 class RowCounts:
     """Rows of a write.
 
-    ``incoming`` by the caller; ``dropped``: others of their key are written instead; ``absent_deletes``:
-    deletions of keys that the table has not. ``inserts``, ``updates`` and ``deletes``: what the new
-    files count; an update that is older than the row that is there counts nowhere, one that moves
-    to another partition as an insert and a deletion.
+    ``incoming``: from the caller; ``dropped``: replaced by another row of the same key;
+    ``absent_deletes``: deletions of keys that the table lacks. ``inserts``, ``updates`` and
+    ``deletes``: as the new files count them. An update older than the existing row counts nowhere;
+    one that moves to another partition counts as an insert and a deletion.
     """
 
     incoming: int
@@ -134,7 +134,7 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenFiles:
-    """The new base files, in the order of buckets. What else has a marker is to be removed."""
+    """The new base files in bucket order. Other files with markers are to be removed."""
 
     files: tuple[WrittenBaseFile, ...]
     counts: RowCounts
@@ -142,20 +142,20 @@ class WrittenFiles:
 
 
 class TaskContext(Protocol):
-    """Where a task works; picklable."""
+    """What a task works with; picklable."""
 
     def open_storage(self) -> Storage:
-        """The table's storage, a task's own."""
+        """Open the table's storage for this task."""
 
     def get_attempt(self) -> int:
-        """A number that no other try at any task has."""
+        """Return a number that no other attempt at any task has."""
 
     def make_folder(self) -> AbstractContextManager[Path]:
-        """An empty one on the local disk, gone after the block."""
+        """Make an empty folder on the local disk; it is gone after the block."""
 
 
 class Broadcast(Protocol):
-    """A value that all tasks can look at."""
+    """A value that all tasks can read."""
 
     @property
     def value(self) -> Any:
@@ -166,8 +166,8 @@ class Broadcast(Protocol):
 class TaskRunner:
     """What runs the tasks of a write.
 
-    ``partitions``: into how many parts rows are spread by their keys; ``search_tasks``: about how many
-    tasks look for keys in files.
+    ``partitions``: shuffle partitions, by which rows are spread by their keys; ``search_tasks``:
+    about how many tasks look for keys in files.
     """
 
     context: TaskContext
@@ -177,13 +177,13 @@ class TaskRunner:
 
 
 class RowWriter(Protocol):
-    """Something that writes rows into base files, here or elsewhere."""
+    """Writes rows into base files, in this process or elsewhere."""
 
     def write(
         self, rows: Any, job: WriteJob, *, assigned: Callable[[WriteAssignment], None]
     ) -> WrittenFiles:
-        """Write the files, each after its marker; ``assignment`` hears before the first of them.
+        """Write the files, each after its marker; calls ``assigned`` before the first of them.
 
-        Raises ReconcilerError, after which no task writes any more; files may stay, each with its
+        Raises ReconcilerError, after which no task writes any more. Files may stay, each with its
         marker.
         """

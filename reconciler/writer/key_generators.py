@@ -1,4 +1,4 @@
-"""Which of Hudi's key generators a table has: those that can be followed, others by name.
+"""Find which of Hudi's key generators a table has; unsupported ones are refused by name.
 
 Source: KeyGeneratorType, HoodieTableConfig, KeyGenUtils.inferKeyGeneratorType.
 """
@@ -17,7 +17,7 @@ _CONSISTENT: Final = "hoodie.datasource.write.keygenerator.consistent.logical.ti
 
 
 class KeyGenerator(Enum):
-    """A key generator that can be followed, as ``hoodie.table.keygenerator.type`` names it."""
+    """A supported key generator, as ``hoodie.table.keygenerator.type`` names it."""
 
     SIMPLE = "SIMPLE"
     COMPLEX = "COMPLEX"
@@ -39,31 +39,33 @@ _TYPES: Final = {
 
 
 def find_key_generator(properties: TableProperties) -> KeyGenerator:
-    """The key generator of a table; where it names none, the one that its fields ask for.
+    """Return the key generator of a table, inferred from its fields where it names none.
 
-    Raises UnsupportedError naming any other, which writes keys or folders in a way of its own.
+    Raises UnsupportedError naming any other generator, which makes keys or folders differently.
     """
     raw = properties.raw
-    named, kind = raw.get(_CLASS, ""), raw.get(_TYPE, "")
-    found = _CLASSES.get(named.rpartition(".")[2]) if named else _TYPES.get(kind.upper())
-    if found is not None:
-        return found
-    if named or kind:
+    class_name, type_name = raw.get(_CLASS, ""), raw.get(_TYPE, "")
+    generator = (
+        _CLASSES.get(class_name.rpartition(".")[2]) if class_name else _TYPES.get(type_name.upper())
+    )
+    if generator is not None:
+        return generator
+    if class_name or type_name:
         raise UnsupportedError(
-            f"table {properties.table_name}: the keys and folders of key generator {named or kind} "
-            f"cannot be made here, only those of {', '.join(list_supported_generators())}; write this table with Hudi"
+            f"table {properties.table_name}: key generator {class_name or type_name} is not "
+            f"supported, only {', '.join(list_supported_generators())}; write it with Hudi"
         )
     if not properties.partition_fields:
         return KeyGenerator.NON_PARTITION
-    several = len(properties.partition_fields) > 1 or len(properties.record_keys) > 1
-    return KeyGenerator.COMPLEX if several else KeyGenerator.SIMPLE
+    has_several = len(properties.partition_fields) > 1 or len(properties.record_keys) > 1
+    return KeyGenerator.COMPLEX if has_several else KeyGenerator.SIMPLE
 
 
 def list_supported_generators() -> tuple[str, ...]:
-    """The generators that can be followed, by the names that a table says."""
+    """Return the supported generators by the names in table properties."""
     return tuple(generator.value for generator in KeyGenerator)
 
 
 def has_logical_timestamps(properties: TableProperties) -> bool:
-    """Whether the table tells its writers to spell moments as logical timestamps."""
+    """Whether the table tells its writers to spell timestamps as logical timestamps."""
     return properties.raw.get(_CONSISTENT, "false").lower() == "true"

@@ -1,7 +1,7 @@
-"""The first stage: rows as the table has them, with keys and folders, sent where their keys belong.
+"""The first stage: convert rows to the table's columns, and send them by their keys.
 
-Rows of which one a key is written meet at a place by the hash of the key; others stay together as
-they came, so that files keep their order.
+Where one row per key is written, rows meet in the shuffle partition of their key's hash. Other rows
+stay together as they came, so that files keep their order.
 """
 
 from __future__ import annotations
@@ -27,29 +27,32 @@ from reconciler.writer.row_blocks import BlockKind, RowBlock, combine_batches, s
 
 @dataclass(frozen=True, slots=True)
 class PrepareTask:
-    """Batches of Arrow into packs of rows for ``partitions``; picklable. ``row_job``: shared.
+    """Converts Arrow batches into blocks of rows for shuffle partitions; picklable.
 
-    Raises RowsError and UnsupportedError where rows are none of the table's.
+    Raises RowsError and UnsupportedError where rows do not fit the table.
     """
 
     row_job: Broadcast
     partitions: int
 
     def __call__(self, index: int, batches: Iterator[Any]) -> Iterator[BlockForPartition]:
-        recipe: RowJob = self.row_job.value
-        made = (prepare_batch(batch, recipe) for batch in batches if len(batch))
-        for number, rows in enumerate(combine_batches(made)):
-            if recipe.keeps_one_per_key:
+        row_job: RowJob = self.row_job.value
+        prepared = (prepare_batch(batch, row_job) for batch in batches if len(batch))
+        for number, rows in enumerate(combine_batches(prepared)):
+            if row_job.keeps_one_per_key:
                 hashes = hash_record_keys(rows.column(RECORD_KEY))
-                where = (hashes % np.uint64(self.partitions)).astype(np.int64)
+                partition_of_row = (hashes % np.uint64(self.partitions)).astype(np.int64)
             else:
-                where = np.full(len(rows), index % self.partitions, np.int64)
-            for place, some in split_by_code(rows, where):
-                yield place, RowBlock(kind=BlockKind.ROWS, source=index, number=number, data=some)
+                partition_of_row = np.full(len(rows), index % self.partitions, np.int64)
+            for partition, selected in split_by_code(rows, partition_of_row):
+                yield (
+                    partition,
+                    RowBlock(kind=BlockKind.ROWS, source=index, number=number, data=selected),
+                )
 
 
 def prepare_batch(batch: Any, row_job: RowJob) -> Any:
-    """Record key, partition path, then the table's own columns; of a delete the first two alone."""
+    """Return record key, partition path and the table's columns; for a delete no columns."""
     match row_job.operation:
         case RowOperation.DELETE:
             rows = _select_key_columns(batch, row_job)
@@ -66,15 +69,15 @@ def prepare_batch(batch: Any, row_job: RowJob) -> Any:
 
 
 def _select_key_columns(batch: Any, row_job: RowJob) -> Any:
-    """What keys and folders are made of, as far as it is there, in the table's types.
+    """Return the columns of keys and folders that are present, in the table's types.
 
-    Whole numbers stay as they come: they are spelled alike, and too great ones are in no file.
+    Integers keep their type: they are spelled alike, and values that are too large are in no file.
     """
     parts = (*row_job.key_rule.fields, *row_job.partition_rule.fields)
     names = dict.fromkeys(name.partition(".")[0] for name in parts)
-    there = [name for name in names if name in batch.schema.names]
-    known = [name for name in there if name in row_job.columns.names]
-    fields = [_choose_field(batch.schema.field(n), row_job.columns.field(n)) for n in known]
+    present = [name for name in names if name in batch.schema.names]
+    table_columns = [name for name in present if name in row_job.columns.names]
+    fields = [_choose_field(batch.schema.field(n), row_job.columns.field(n)) for n in table_columns]
     return evolve_batch(batch, pa.schema(fields), "the rows")
 
 
@@ -84,16 +87,15 @@ def _choose_field(brought: pa.Field, declared: pa.Field) -> pa.Field:
 
 
 def add_keys(batch: Any, keys: Any, paths: Any) -> Any:
-    """The rows with their record keys and partition paths before their own columns.
+    """Return the rows with record keys and partition paths before their own columns.
 
-    ``keys``, ``paths``: strings without nulls, a value a row, the latter a dictionary array. Meta
-    columns that the rows bring are left out. Raises RowsError when the lengths differ or a key is
-    null.
+    ``keys``, ``paths``: strings without nulls, a value per row. Meta columns of the rows are left
+    out. Raises RowsError where lengths differ or a key is null.
     """
     for values in (keys, paths):
         if len(values) != len(batch) or values.null_count:
             raise RowsError(
-                f"{len(batch)} rows came with {len(values)} keys or partition paths, of which "
+                f"{len(batch)} rows have {len(values)} keys or partition paths, of which "
                 f"{values.null_count} are null; every row needs one"
             )
     own = [name for name in batch.schema.names if name not in META_COLUMNS]

@@ -1,4 +1,4 @@
-"""A write in this process, one task after the other: for tests, crash drills and small tables."""
+"""Write in this process, one task after the other: for tests, crash drills and small tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from reconciler.writer.stages import write_files
 
 @dataclass(frozen=True, slots=True)
 class LocalWriter:
-    """Reads and writes through one storage; what waits between stages lies on the local disk.
+    """Reads and writes through one storage; blocks between stages are local spill files.
 
-    ``write`` takes batches of Arrow, in parts as the tasks of a cluster have them. ``shuffle_partitions``: into
-    how many parts they are spread.
+    ``write`` takes Arrow batches, in parts that stand for the tasks of a cluster.
+    ``shuffle_partitions``: over how many partitions rows are spread.
     """
 
     storage: Storage
@@ -34,9 +34,9 @@ class LocalWriter:
         assigned: Callable[[WriteAssignment], None],
     ) -> WrittenFiles:
         with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
-            bench = _LocalTaskContext(self.storage, folder)
+            context = _LocalTaskContext(self.storage, folder)
             engine = TaskRunner(
-                context=bench,
+                context=context,
                 broadcast=_LocalBroadcast,
                 partitions=self.shuffle_partitions,
                 search_tasks=self.shuffle_partitions,

@@ -1,7 +1,7 @@
-"""The partition paths of new rows, as Hudi's key generators make them; pure, by column.
+"""Make the partition paths of new rows as Hudi's key generators do; pure, by column.
 
-Source: KeyGenUtils.getRecordPartitionPath, PartitionPathEncodeUtils. Of each column its distinct
-values are spelled, and of each combination one path is put together.
+Each column's distinct values are spelled once, and each combination's path is built once. Source:
+KeyGenUtils.getRecordPartitionPath, PartitionPathEncodeUtils.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reconciler.writer.key_generators import (
 )
 from reconciler.writer.key_text import spell_column
 
-#: the folder of rows whose value is null or empty
+#: the folder of rows with a null or empty value
 DEFAULT_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _HIVE: Final = "hoodie.datasource.write.hive_style_partitioning"
 _ENCODED: Final = "hoodie.datasource.write.partitionpath.urlencode"
@@ -34,10 +34,11 @@ _ESCAPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRule:
-    """``fields``: the columns of the partitions, outermost first; none for a table without any.
+    """How partition paths are made.
 
-    ``is_hive``: folders are ``field=value``. ``is_encoded``: what paths have trouble with is
-    escaped. ``has_logical_timestamps``: as of keys.
+    ``fields``: the partition columns, outermost first; empty for a table without partitions.
+    ``is_hive``: folders are ``field=value``. ``is_encoded``: special characters are escaped.
+    ``has_logical_timestamps``: as for keys.
     """
 
     fields: tuple[str, ...]
@@ -47,7 +48,7 @@ class PartitionRule:
 
     @classmethod
     def from_properties(cls, properties: TableProperties) -> Self:
-        """The rule of a table; raises UnsupportedError naming a way of folders that is unknown."""
+        """Return the rule of a table; raises UnsupportedError for an unknown style of folders."""
         raw = properties.raw
         if raw.get(_SLASHED, "false").lower() == "true":
             raise UnsupportedError(
@@ -66,84 +67,87 @@ class PartitionRule:
 
 
 def make_partition_paths(batch: Any, rule: PartitionRule) -> Any:
-    """The partition path of every row: a dictionary array of strings without nulls.
+    """Return the partition path of every row: a dictionary array of strings without nulls.
 
     ``""`` for a table without partitions. Raises RowsError naming column and value where a path
-    would lead elsewhere (``..``, an empty or a hidden folder) or Hudi could not open it (a colon in
+    would lead elsewhere (``..``, an empty or hidden folder) or Hudi could not open it (a colon in
     the outermost folder), and as ``spell_column`` does.
     """
     if not rule.fields:
         return pa.array([""], pa.string()).dictionary_encode().take(pa.repeat(0, len(batch)))
     paths = None
     for name in rule.fields:
-        own = _make_folders(batch, name, rule)
-        paths = own if paths is None else _join_paths(paths, own)
+        folders = _make_folders(batch, name, rule)
+        paths = folders if paths is None else _join_paths(paths, folders)
     return paths
 
 
 def check_not_nested(paths: Collection[str], known: Collection[str]) -> None:
-    """Raises RowsError where a partition that the ``known`` ones lack lies in another or holds one.
+    """Raise RowsError where a new partition lies in another one, or contains one.
 
-    Readers look for none below a partition (FSUtils.getAllPartitionPaths): whose folder gets its
-    metafile first hides the rows of the other.
+    ``known``: existing partitions. Readers find none below a partition
+    (FSUtils.getAllPartitionPaths), so the folder that gets its metafile first hides the other's
+    rows.
     """
-    there = {*paths, *known}
-    for inner in sorted(there):
+    all_paths = {*paths, *known}
+    for inner in sorted(all_paths):
         parts = inner.split("/")
         for depth in range(1, len(parts)):
             outer = "/".join(parts[:depth])
-            if outer in there and not (inner in known and outer in known):
+            if outer in all_paths and not (inner in known and outer in known):
                 raise RowsError(
-                    f"partition {inner!r} lies in partition {outer!r}, and readers look for none "
-                    f"there: its rows would be in no result; a table with {_ENCODED} escapes "
+                    f"partition {inner!r} lies inside partition {outer!r}, where readers do not "
+                    f"find it, so its rows would be invisible; a table with {_ENCODED} escapes "
                     "slashes"
                 )
 
 
 def _make_folders(batch: Any, name: str, rule: PartitionRule) -> Any:
-    """A column's values as folders: a dictionary array."""
+    """Return a column's values as folder names: a dictionary array."""
     found = spell_column(batch, name, is_consistent=rule.is_consistent).fill_null("")
     encoded = found.dictionary_encode()
-    folders = [_make_folder(text, name, rule) for text in encoded.dictionary.to_pylist()]
+    folders = [_make_folder(value, name, rule) for value in encoded.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(folders, pa.string()))
 
 
-def _make_folder(text: str, name: str, rule: PartitionRule) -> str:
-    folder = escape_path(text) if rule.is_encoded else text
+def _make_folder(value: str, name: str, rule: PartitionRule) -> str:
+    folder = escape_path(value) if rule.is_encoded else value
     path = f"{name}={folder or DEFAULT_FOLDER}" if rule.is_hive else folder or DEFAULT_FOLDER
     parts = path.split("/")
     if "\0" in path or any(part in ("", ".", "..") or part.startswith(".hoodie") for part in parts):
         hint = "" if rule.is_encoded else f"; a table with {_ENCODED} escapes slashes"
-        raise RowsError(f"partition column {name}: {text!r} does not name a folder{hint}")
-    if name == rule.fields[0] and ":" in parts[0]:  # a path of Hadoop would begin with a scheme
+        raise RowsError(f"partition column {name}: {value!r} does not name a folder{hint}")
+    if name == rule.fields[0] and ":" in parts[0]:  # Hadoop would read it as a scheme
         raise RowsError(
-            f"partition column {name}: {text!r} has a colon, and Hudi cannot open a table of which "
-            "an outermost folder has one; partition it by a column without, as a day"
+            f"partition column {name}: {value!r} has a colon, and Hudi cannot open a table with "
+            "one in an outermost folder; partition by another column, for example a day"
         )
     return path
 
 
 def _join_paths(outer: Any, inner: Any) -> Any:
-    """The paths of two dictionary arrays, one below the other."""
+    """Join two dictionary arrays of paths, one below the other."""
     width = len(inner.dictionary)
     codes = pc.add(pc.multiply(outer.indices.cast(pa.int64()), width), inner.indices)
     pairs = codes.dictionary_encode()
-    above = outer.dictionary.take(pc.divide(pairs.dictionary, width))
-    rest = pc.subtract(pairs.dictionary, pc.multiply(pc.divide(pairs.dictionary, width), width))
-    paths = pc.binary_join_element_wise(above, inner.dictionary.take(rest), "/")
+    outer_paths = outer.dictionary.take(pc.divide(pairs.dictionary, width))
+    inner_codes = pc.subtract(
+        pairs.dictionary, pc.multiply(pc.divide(pairs.dictionary, width), width)
+    )
+    paths = pc.binary_join_element_wise(outer_paths, inner.dictionary.take(inner_codes), "/")
     return _merge_equal_paths(pairs.indices, paths)
 
 
 def _merge_equal_paths(codes: Any, paths: Any) -> Any:
-    """Equal paths under one code: values with slashes in them can make the same path."""
+    """Give equal paths one code; values with slashes can lead to equal paths."""
     encoded = paths.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.take(codes), encoded.dictionary)
 
 
-def escape_path(text: str) -> str:
+def escape_path(value: str) -> str:
     """PartitionPathEncodeUtils.escapePathName.
 
     >>> escape_path("a/b é")
     'a%2Fb é'
     """
-    return text.translate(_ESCAPES)
+    return value.translate(_ESCAPES)

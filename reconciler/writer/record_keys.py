@@ -1,4 +1,4 @@
-"""The record keys of new rows, as Hudi's key generators make them; pure, by column.
+"""Make the record keys of new rows as Hudi's key generators do; pure, by column.
 
 Source: SimpleAvroKeyGenerator, ComplexAvroKeyGenerator and NonpartitionedAvroKeyGenerator.
 """
@@ -23,15 +23,16 @@ from reconciler.writer.key_text import spell_column
 
 _NULL: Final = "__null__"
 _EMPTY: Final = "__empty__"
-#: from this table version on, Hudi's complex keys of one field carry its name
+#: from this table version on, Hudi's complex keys of one field include its name
 _NAMED_FROM_VERSION: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRule:
-    """``fields``: what a key is made of, dots lead into structs. ``has_named_keys``: ``a:1,b:2``.
+    """How record keys are made. ``fields``: their columns; dots lead into structs.
 
-    ``has_logical_timestamps``: moments are spelled as logical timestamps, as the table's writers are told.
+    ``has_named_keys``: keys are ``a:1,b:2``. ``has_logical_timestamps``: timestamps are spelled as
+    logical timestamps, as the table's writers are told.
     """
 
     fields: tuple[str, ...]
@@ -40,20 +41,20 @@ class KeyRule:
 
     @classmethod
     def from_properties(cls, properties: TableProperties, written: Sequence[str] = ()) -> Self:
-        """The rule of a table; ``written``: some record keys that its files hold, if it has any.
+        """Return the rule of a table; ``written``: some record keys of its files, if any.
 
-        They decide where the table does not say: a complex key of one field is ``a:1`` as Hudi
-        before 0.14.1 and from table version 9 on writes it, ``1`` as Hudi 0.14.1 to 1.0.2 does
-        (and without ``written``, so do tables of version 6 and 8). Raises UnsupportedError for a
-        table whose keys can't be made: of another generator, without stored keys, or where
-        ``written`` holds both kinds or what Hudi would not write.
+        They decide where the table does not declare it: a complex key of one field is ``a:1`` as
+        written by Hudi before 0.14.1 and from table version 9 on, ``1`` as written by Hudi 0.14.1
+        to 1.0.2 (and, without ``written``, in tables of version 6 and 8). Raises UnsupportedError
+        for keys that cannot be made: of another generator, without stored keys, or where
+        ``written`` has both kinds or one that Hudi would not write.
         """
         generator = find_key_generator(properties)
         name, fields = properties.table_name, properties.record_keys
         if not fields:
             raise UnsupportedError(
-                f"table {name}: its record keys are made up by the writer (hoodie.table.recordkey."
-                "fields is empty), so that no row could be found again; write it with Hudi"
+                f"table {name}: its writer generates record keys (hoodie.table.recordkey.fields is "
+                "empty), so no row could be found again; write it with Hudi"
             )
         is_named = len(fields) > 1
         if generator is KeyGenerator.COMPLEX and not is_named:
@@ -68,33 +69,33 @@ class KeyRule:
 
 
 def _has_field_name(properties: TableProperties, field: str, written: Sequence[str]) -> bool:
-    """Whether the complex key of a single field carries its name."""
+    """Whether the complex key of a single field includes its name."""
     by_version = properties.table_version >= _NAMED_FROM_VERSION
     named = {key.startswith(f"{field}:") for key in written}
     if len(named) > 1 or named == {not by_version} == {False}:
         raise UnsupportedError(
             f"table {properties.table_name}: its record keys are spelled both {field}:VALUE and "
-            "VALUE, by writers of different Hudi versions, so that rows would be doubled; rewrite "
-            "it with one of them (hoodie.write.complex.keygen.new.encoding)"
+            "VALUE, by different Hudi versions, so rows would be duplicated; rewrite it with one "
+            "of them (hoodie.write.complex.keygen.new.encoding)"
         )
     return named.pop() if named else by_version
 
 
 def make_record_keys(batch: Any, rule: KeyRule) -> Any:
-    """The record key of every row: a string array without nulls.
+    """Return the record key of every row: a string array without nulls.
 
-    Raises RowsError naming column and row for a key that is null or empty (in all its parts, if
-    there are several), and as ``spell_column`` does.
+    Raises RowsError naming column and row for a key that is null or empty (in all parts), and as
+    ``spell_column`` does.
     """
     parts = [spell_column(batch, name, is_consistent=rule.is_consistent) for name in rule.fields]
-    absent = [pc.equal(part, "").fill_null(True) for part in parts]
-    nowhere = absent[0]
-    for other in absent[1:]:
-        nowhere = pc.and_(nowhere, other)
-    row = pc.index(nowhere, pa.scalar(True)).as_py()
+    absent_parts = [pc.equal(part, "").fill_null(True) for part in parts]
+    is_absent = absent_parts[0]
+    for other in absent_parts[1:]:
+        is_absent = pc.and_(is_absent, other)
+    row = pc.index(is_absent, pa.scalar(True)).as_py()
     if row >= 0:
         names = ", ".join(rule.fields)
-        count = pc.sum(nowhere).as_py()
+        count = pc.sum(is_absent).as_py()
         raise RowsError(
             f"record key {names}: null or empty in {count} of {len(batch)} rows, first in row {row}"
             " (counted from 0); every row needs a key"
@@ -102,11 +103,11 @@ def make_record_keys(batch: Any, rule: KeyRule) -> Any:
     if not rule.is_named:
         (keys,) = parts
         return keys
-    named = [
+    named_parts = [
         pc.binary_join_element_wise(f"{name}:", _spell_missing(part), "")
         for name, part in zip(rule.fields, parts, strict=True)
     ]
-    return pc.binary_join_element_wise(*named, ",")
+    return pc.binary_join_element_wise(*named_parts, ",")
 
 
 def _spell_missing(part: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is asked of a write, and what it came to: values without a table."""
+"""What a write is asked to do, and its result: values without a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.writer.job import RowCounts, RowOperation
 
 
 class WriteMode(Enum):
-    """What a write does to a table, as people say it."""
+    """What a write does to a table, by the names of the command line."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -29,12 +29,12 @@ class WriteMode(Enum):
 
     @property
     def hudi_name(self) -> str:
-        """Hudi's name of it (WriteOperationType), as commits carry it."""
+        """Hudi's name of the mode (WriteOperationType), as commits carry it."""
         return self.name
 
     @property
     def replaces(self) -> bool:
-        """Whether file groups are gone with it."""
+        """Whether the write replaces file groups."""
         return self in (
             WriteMode.INSERT_OVERWRITE,
             WriteMode.INSERT_OVERWRITE_TABLE,
@@ -47,7 +47,7 @@ class WriteMode(Enum):
 
     @property
     def operation(self) -> RowOperation:
-        """What becomes of its rows; those that replace others go to files of their own."""
+        """What becomes of the rows; rows that replace others go to new files."""
         match self:
             case WriteMode.INSERT:
                 return RowOperation.INSERT
@@ -61,10 +61,11 @@ class WriteMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteRequest:
-    """One write. ``rows``: what its ``Writer`` takes, of ``schema``; ``dedupes``: one row a key.
+    """One write. ``rows``: as its ``RowWriter`` takes them, of ``schema``.
 
-    ``fills_missing``: columns of the table that rows have not are null. ``partitions``: paths, of
-    what is deleted whole; None: what rows say. ``is_stream_batch``: rows are the batch of a stream.
+    ``dedupes``: one row per key is written. ``fills_missing``: columns that the rows lack become
+    null. ``partitions``: paths to delete; None: the rows decide. ``is_stream_batch``: the rows are
+    a batch of a stream.
     """
 
     mode: WriteMode
@@ -77,45 +78,46 @@ class WriteRequest:
 
 
 def parse_mode(text: str) -> WriteMode:
-    """The way of a name; UsageError with those that there are."""
+    """Return the mode of a name; raises UsageError listing the modes."""
     try:
         return WriteMode(text)
     except ValueError:
-        near = get_close_matches(text, [way.value for way in WriteMode], n=1)
-        meant = f"did you mean {near[0]}?" if near else "say one of"
+        near = get_close_matches(text, [mode.value for mode in WriteMode], n=1)
+        hint = f"did you mean {near[0]}?" if near else "must be one of"
         raise UsageError(
-            f"operation {text}: {meant} ({', '.join(way.value for way in WriteMode)})"
+            f"operation {text}: {hint} ({', '.join(mode.value for mode in WriteMode)})"
         ) from None
 
 
 def check_request(
     mode: WriteMode, *, has_rows: bool, dedupes: bool, partitions: Sequence[str] | None
 ) -> None:
-    """Raises UsageError for what does not go together."""
+    """Raise UsageError for options that contradict each other."""
     is_deletion = mode is WriteMode.DELETE_PARTITION
     if is_deletion != (not has_rows):
         raise UsageError(
-            "delete-partition takes no rows, only the paths of partitions"
+            "delete-partition takes partition paths, not rows"
             if is_deletion
-            else f"{mode.value} takes rows: name the files that have them"
+            else f"{mode.value} needs rows: name the source files"
         )
     if is_deletion != bool(partitions):
         raise UsageError(
-            "delete-partition: say which partitions, by their paths, as --partition day=2026-01-31"
+            "delete-partition needs partition paths, for example --partition day=2026-01-31"
             if is_deletion
-            else f"partitions are for delete-partition; {mode.value} goes by its rows"
+            else f"partitions are only for delete-partition; {mode.value} takes them from its rows"
         )
     if dedupes and mode.operation not in (RowOperation.INSERT, RowOperation.BULK_INSERT):
-        raise UsageError(f"{mode.value} writes one row a key by itself")
+        raise UsageError(f"{mode.value} always writes one row per key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """What a write came to.
+    """The result of a write.
 
-    ``status``: completed, or nothing where there was nothing to write. ``created_groups``: file groups that it
-    began, ``rewritten_groups``: that it wrote again, ``replaced_groups``: that are gone; ``files`` and ``bytes``: of
-    new base files, ``rewritten_bytes``: bytes of those that they took the place of.
+    ``status``: completed, or nothing where there was nothing to write. ``created_groups``,
+    ``rewritten_groups``, ``replaced_groups``: file groups that it created, wrote again, or
+    replaced; ``files`` and ``bytes``: of new base files, ``rewritten_bytes``: of those that they
+    replace.
     """
 
     status: Literal["completed", "nothing"]

@@ -1,4 +1,4 @@
-"""Rows, keys and what is known of them on their way from task to task: a head, an Arrow stream."""
+"""Blocks of rows, keys or matches on their way from task to task: a header and an Arrow stream."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from reconciler.arrays import to_integer_array
 from reconciler.rewrite.runs import make_ipc_options
 
-#: as long as Arrow aligns its vectors, for the stream behind it
+#: as long as Arrow's alignment, for the stream that follows
 _HEAD: Final = struct.Struct("<BxxxII52x")
-#: bytes of Arrow's memory that are gathered before they are cut into packs
+#: bytes in Arrow's memory that are collected before they are split into blocks
 BLOCK_BYTES: Final = 24 * 1024 * 1024
 
 
 class BlockKind(IntEnum):
-    """What a pack holds."""
+    """What a block holds."""
 
     ROWS = 0
     KEYS = 1
@@ -33,9 +33,9 @@ class BlockKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowBlock:
-    """A batch of Arrow's, the ``number`` of those that ``source`` sent; ``data``: it, or its bytes.
+    """An Arrow batch, the ``number``-th that ``source`` sent; ``data``: the batch or its bytes.
 
-    Of keys ``number`` is that of their partition.
+    For keys, ``number`` is that of their partition.
     """
 
     kind: BlockKind
@@ -44,7 +44,7 @@ class RowBlock:
     data: Any
 
     def write(self, sink: Any, *, compressed: bool) -> None:
-        """Write it as bytes, for ``from_bytes``."""
+        """Write the block as bytes, for ``from_bytes``."""
         sink.write(_HEAD.pack(self.kind, self.source, self.number))
         options = make_ipc_options(compressed=compressed)
         with pa.ipc.new_stream(sink, self.data.schema, options=options) as writer:
@@ -52,7 +52,7 @@ class RowBlock:
 
     @classmethod
     def from_bytes(cls, data: Any) -> Self:
-        """Of bytes or a buffer of Arrow's, in whose memory the batch stays."""
+        """Read a block from bytes or an Arrow buffer; its batch stays in that memory."""
         kind, source, number = _HEAD.unpack_from(data)
         body = pa.py_buffer(data).slice(_HEAD.size)
         return cls(kind=BlockKind(kind), source=source, number=number, data=body)
@@ -65,13 +65,13 @@ class RowBlock:
 
 
 def sort_blocks(packs: Iterable[RowBlock], kind: BlockKind) -> list[RowBlock]:
-    """Those of a kind, as they were sent: the same however they came."""
+    """Return the blocks of a kind in the order in which they were sent."""
     found = [pack for pack in packs if pack.kind is kind]
     return sorted(found, key=lambda pack: (pack.source, pack.number))
 
 
 def combine_batches(batches: Iterable[Any], most: int = BLOCK_BYTES) -> Iterator[Any]:
-    """The rows in batches of about so many bytes."""
+    """Combine the rows into batches of about so many bytes."""
     waiting: list[Any] = []
     size = 0
     for batch in batches:
@@ -86,7 +86,7 @@ def combine_batches(batches: Iterable[Any], most: int = BLOCK_BYTES) -> Iterator
 
 
 def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
-    """The rows of each code that there is, in their order."""
+    """Yield the rows of each code, in their order."""
     found = list(group_rows(codes))
     if len(found) > 1:
         batch = batch.take(to_integer_array(np.concatenate([rows for _, rows in found])))
@@ -97,7 +97,7 @@ def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def group_rows(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Each code that there is, ascending, and the rows that have it.
+    """Yield each code, ascending, and the rows that have it.
 
     >>> [(code, rows.tolist()) for code, rows in group_rows(np.array([7, 3, 7]))]
     [(3, [1]), (7, [0, 2])]

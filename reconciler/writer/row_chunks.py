@@ -1,4 +1,4 @@
-"""The rows of a place: which of them are written, and which are in the table already."""
+"""Chunks of incoming rows: which rows are written, and which have keys that files already hold."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _DELETE = DedupeRule()
 
 
 class MatchOutcome(IntEnum):
-    """What becomes of a row whose key a file has.
+    """What becomes of a row whose key a file holds.
 
-    ``CHANGES``: it takes the place of the file's row, or removes it. ``MOVES``: the file's row
-    goes, and it is a new one in its own partition. ``STAYS``: the file's row is newer, and stays.
+    ``CHANGES``: it replaces or deletes the file's row. ``MOVES``: the file's row goes, and the row
+    is new in its own partition. ``STAYS``: the file's row is newer and stays.
     """
 
     CHANGES = 0
@@ -38,10 +38,10 @@ class MatchOutcome(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowChunk:
-    """Rows that came together. ``incoming_count``: how many did before one a key was chosen.
+    """Rows that came together. ``incoming_count``: their number before one per key was chosen.
 
-    ``rows``: those that are written, with key and path. ``find_deletions``: of each whether it removes
-    its key. ``source`` and ``number``: their order among all chunks.
+    ``rows``: those that are written, with key and path. ``is_deletion``: whether each deletes its
+    key. ``source`` and ``number``: their order among all chunks.
     """
 
     source: int
@@ -52,21 +52,21 @@ class RowChunk:
 
     @cached_property
     def hashes(self) -> Hashes:
-        """Of the keys."""
+        """Hashes of the keys."""
         return hash_record_keys(self.rows.column(RECORD_KEY))
 
     def encode_paths(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], list[str]]:
-        """The partition paths of some rows: codes, and what they stand for."""
+        """Return the partition paths of some rows as codes, and what the codes stand for."""
         column = self.rows.column(PARTITION).take(to_integer_array(rows)).dictionary_encode()
         return to_numpy_numbers(column.indices), column.dictionary.to_pylist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatchedRows:
-    """``new``: rows whose keys no file has, without deletions. ``row``, ``file``: which others do.
+    """``new``: rows whose keys no file holds, without deletions; ``row``, ``file``: matches.
 
-    A row is there for each file that has its key; files are indexes into ``Groups``. ``is_moved``:
-    of each of these, whether the row is among the new ones too, and the file's row goes.
+    A row occurs for each file that holds its key; files are indexes into ``Groups``. ``is_moved``:
+    per match, whether the row is among the new ones too and the file's row goes.
     """
 
     new: NDArray[np.int64]
@@ -75,12 +75,12 @@ class MatchedRows:
     is_moved: NDArray[np.bool_]
 
     def removes_old_row(self, chunk: RowChunk) -> NDArray[np.bool_]:
-        """Of each row and file, whether the file's row is to go."""
+        """Return whether each match removes the file's row."""
         return chunk.is_deletion[self.row] | self.is_moved
 
 
 def build_chunks(place: int, packs: Iterable[RowBlock], row_job: RowJob) -> Iterator[RowChunk]:
-    """What is written of the rows that came to a place; one chunk where one a key is."""
+    """Yield what is written of the rows of a shuffle partition; one chunk where keys are unique."""
     found = sort_blocks(packs, BlockKind.ROWS)
     if not row_job.keeps_one_per_key:
         for pack in found:
@@ -117,48 +117,53 @@ def _choose_rows(place: int, rows: Any, row_job: RowJob) -> RowChunk:
 
 
 def make_tags(
-    file: int, row: NDArray[np.int32], keys: Any, fate: NDArray[np.int8] | None = None
+    file: int, row: NDArray[np.int32], keys: Any, outcome: NDArray[np.int8] | None = None
 ) -> Any:
-    """What ``match_rows`` is told of rows whose keys a file has: all change there without ``fate``."""
-    if fate is None:
-        fate = np.full(len(row), MatchOutcome.CHANGES, np.int8)
-    columns: list[NDArray[Any]] = [row, np.full(len(row), file), hash_record_keys(keys), fate]
+    """Return a batch for ``match_rows`` about rows whose keys a file holds.
+
+    Without ``fate`` they all replace or delete the file's row.
+    """
+    if outcome is None:
+        outcome = np.full(len(row), MatchOutcome.CHANGES, np.int8)
+    columns: list[NDArray[Any]] = [row, np.full(len(row), file), hash_record_keys(keys), outcome]
     return pa.RecordBatch.from_arrays(
         [*map(to_integer_array, columns)], ["row", "file", "hash", "fate"]
     )
 
 
 def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
-    """Which rows of a place's only chunk are in files, as those tell that looked for them.
+    """Return which rows of a partition's only chunk are in files, by the tags of the search.
 
-    Raises ReconcilerError when the rows are no longer those that were looked for.
+    Raises ReconcilerError where the rows are not those that were searched.
     """
     is_new = ~chunk.is_deletion
     if not tags:
-        nothing = np.zeros(0, np.int64)
+        no_rows = np.zeros(0, np.int64)
         none = np.zeros(0, np.bool_)
-        return MatchedRows(new=np.flatnonzero(is_new), row=nothing, file=nothing, is_moved=none)
-    told = pa.concat_batches([tag.read_batch() for tag in tags])
-    row, file, hashes, fate = (to_numpy_numbers(told.column(name)) for name in told.schema.names)
+        return MatchedRows(new=np.flatnonzero(is_new), row=no_rows, file=no_rows, is_moved=none)
+    tags_ = pa.concat_batches([tag.read_batch() for tag in tags])
+    row, file, hashes, outcome = (
+        to_numpy_numbers(tags_.column(name)) for name in tags_.schema.names
+    )
     order = np.lexsort((file, row))
     row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
     if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):
         raise rows_changed_error()
-    fate = fate[order]
+    outcome = outcome[order]
     is_new[row] = False
-    is_new[row[fate == MatchOutcome.MOVES]] = True
-    acts = fate != MatchOutcome.STAYS
+    is_new[row[outcome == MatchOutcome.MOVES]] = True
+    is_active = outcome != MatchOutcome.STAYS
     return MatchedRows(
         new=np.flatnonzero(is_new),
-        row=row[acts],
-        file=file[acts],
-        is_moved=fate[acts] == MatchOutcome.MOVES,
+        row=row[is_active],
+        file=file[is_active],
+        is_moved=outcome[is_active] == MatchOutcome.MOVES,
     )
 
 
 def rows_changed_error() -> ReconcilerError:
-    """What is said when two stages did not see the same rows."""
+    """Return the error for two stages that read different rows."""
     return ReconcilerError(
-        "the rows were not the same when they were read again after a worker was lost; write what "
-        "the DataFrame holds to files first (or checkpoint it), and write those"
+        "the rows changed when they were read again after a worker was lost; write the DataFrame "
+        "to files first (or checkpoint it), then write from there"
     )

@@ -1,4 +1,4 @@
-"""What the tasks count of a write's rows, and the workload that all of it comes to."""
+"""Count a write's rows in tasks, and sum the counts up to a workload."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.writer.row_weight import RowWeight, WeightSample
 
 @dataclass(frozen=True, slots=True)
 class CountRowsTask:
-    """How many rows of each partition came to a place; picklable."""
+    """Counts the rows of each partition; picklable."""
 
     def __call__(self, _place: int, blocks: Iterator[Any]) -> Iterator[dict[str, int]]:
         found: Counter[str] = Counter()
@@ -35,11 +35,11 @@ class CountRowsTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkCounts:
-    """What a place has of a write.
+    """The counts of a chunk.
 
-    ``inserts``: by partition; ``moves``: how many of them have left another one. ``file``: int64,
-    ascending indexes into Groups of files that have keys of the place; ``changes``: of each of
-    them, and ``deletes``: how many of those are deletions.
+    ``inserts``: by partition; ``moves``: how many of them left another partition. ``file``: int64,
+    ascending indexes into Groups of files with keys of the chunk; ``changes``: tallies per file;
+    ``deletes``: how many of them are deletions.
     """
 
     incoming: int
@@ -54,9 +54,9 @@ class ChunkCounts:
 
 @dataclass(frozen=True, slots=True)
 class CountChangesTask:
-    """The rows of a place, and where they go, as numbers; picklable.
+    """Counts rows and where they go; picklable.
 
-    ``weighed_rows``: of so many new rows the weight is told, too.
+    ``weighed_rows``: of so many new rows the weight is measured too.
     """
 
     row_job: Broadcast
@@ -67,42 +67,42 @@ class CountChangesTask:
         tags = [pack for pack in packs if pack.kind is BlockKind.TAGS]
         sample = WeightSample(self.weighed_rows)
         for chunk in build_chunks(place, packs, self.row_job.value):
-            where = match_rows(chunk, tags)
-            sample.add(chunk.rows, where.new)
-            yield count_chunk(chunk, where)
+            matched = match_rows(chunk, tags)
+            sample.add(chunk.rows, matched.new)
+            yield count_chunk(chunk, matched)
         if sample.rows:
             yield sample.weigh(self.row_job.value.settings)
 
 
-def count_chunk(chunk: RowChunk, where: MatchedRows) -> ChunkCounts:
-    """The numbers of a chunk."""
+def count_chunk(chunk: RowChunk, matched: MatchedRows) -> ChunkCounts:
+    """Return the counts of a chunk."""
     hashes = chunk.hashes
-    code, paths = chunk.encode_paths(where.new)
-    inserts = tally_by_code(code, hashes[where.new], len(paths))
-    file = sort_unique(where.file)
-    place = np.searchsorted(file, where.file)
-    gone = np.zeros(len(file), np.int64)
-    np.add.at(gone, place, where.removes_old_row(chunk))
-    met = len(sort_unique(where.row[chunk.is_deletion[where.row]]))
+    code, paths = chunk.encode_paths(matched.new)
+    inserts = tally_by_code(code, hashes[matched.new], len(paths))
+    file = sort_unique(matched.file)
+    positions = np.searchsorted(file, matched.file)
+    deletes = np.zeros(len(file), np.int64)
+    np.add.at(deletes, positions, matched.removes_old_row(chunk))
+    deleted_rows = len(sort_unique(matched.row[chunk.is_deletion[matched.row]]))
     return ChunkCounts(
         incoming=chunk.incoming_count,
         dropped=chunk.incoming_count - len(chunk.rows),
-        absent_deletes=int(chunk.is_deletion.sum()) - met,
+        absent_deletes=int(chunk.is_deletion.sum()) - deleted_rows,
         inserts=dict(zip(paths, inserts, strict=True)),
-        moves=_count_moves(chunk, where),
+        moves=_count_moves(chunk, matched),
         file=file,
-        changes=tally_by_code(place, hashes[where.row], len(file)),
-        deletes=gone,
+        changes=tally_by_code(positions, hashes[matched.row], len(file)),
+        deletes=deletes,
     )
 
 
-def _count_moves(chunk: RowChunk, where: MatchedRows) -> dict[str, int]:
-    codes, paths = chunk.encode_paths(sort_unique(where.row[where.is_moved]))
+def _count_moves(chunk: RowChunk, matched: MatchedRows) -> dict[str, int]:
+    codes, paths = chunk.encode_paths(sort_unique(matched.row[matched.is_moved]))
     return dict(zip(paths, np.bincount(codes, minlength=len(paths)).tolist(), strict=True))
 
 
 def tally_by_code(codes: NDArray[Any], hashes: Hashes, count: int) -> tuple[Tally, ...]:
-    """The rows of each code, and their keys."""
+    """Return a tally of rows and keys per code."""
     rows = np.bincount(codes, minlength=count)
     keys = np.zeros(count, np.uint64)
     np.add.at(keys, codes, hashes)
@@ -112,7 +112,7 @@ def tally_by_code(codes: NDArray[Any], hashes: Hashes, count: int) -> tuple[Tall
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WriteCounts:
-    """What all places have together."""
+    """The counts of all chunks together."""
 
     incoming: int = 0
     dropped: int = 0
@@ -125,34 +125,37 @@ class WriteCounts:
 
     @classmethod
     def from_chunks(cls, found: Iterable[ChunkCounts | RowWeight]) -> WriteCounts:
-        """The sums."""
+        """Return the sums."""
         total = cls()
-        for one in found:
-            if isinstance(one, RowWeight):
-                total.weight = total.weight.add(one)
+        for chunk in found:
+            if isinstance(chunk, RowWeight):
+                total.weight = total.weight.add(chunk)
                 continue
-            total.incoming += one.incoming
-            total.dropped += one.dropped
-            total.absent_deletes += one.absent_deletes
-            for path, tally in one.inserts.items():
+            total.incoming += chunk.incoming
+            total.dropped += chunk.dropped
+            total.absent_deletes += chunk.absent_deletes
+            for path, tally in chunk.inserts.items():
                 total.inserts[path] = total.inserts.get(path, Tally()).add(tally)
-            total.moves.update(one.moves)
-            files = one.file.tolist()
-            for file, tally in zip(files, one.changes, strict=True):
+            total.moves.update(chunk.moves)
+            files = chunk.file.tolist()
+            for file, tally in zip(files, chunk.changes, strict=True):
                 total.changes[file] = total.changes.get(file, Tally()).add(tally)
-            total.deletes.update(dict(zip(files, one.deletes.tolist(), strict=True)))
+            total.deletes.update(dict(zip(files, chunk.deletes.tolist(), strict=True)))
         return total
 
     def make_workload(self, partitions: Sequence[str], per_row: float) -> Workload:
-        """For ``sizing.assign``. ``partitions``: path of each group; ``per_row``: a row's bytes."""
+        """Return the workload that buckets are assigned for.
+
+        ``partitions``: path per group; ``per_row``: a row's bytes.
+        """
         paths = sorted({*self.inserts, *(partitions[file] for file in self.changes)})
         group = np.array(sorted(self.changes), np.int64)
-        gone = np.array([self.deletes[file] for file in group.tolist()], np.int64)
+        deletes = np.array([self.deletes[file] for file in group.tolist()], np.int64)
         inserts = [self.inserts.get(path, Tally()).rows for path in paths]
         return Workload(
             partitions=tuple(paths),
             inserts=np.array(inserts, np.int64),
             group=group,
             updates=np.array([self.changes[file].rows for file in group.tolist()], np.int64),
-            growth=-np.rint(gone * per_row).astype(np.int64),
+            growth=-np.rint(deletes * per_row).astype(np.int64),
         )

@@ -1,7 +1,7 @@
-"""What new rows weigh in a file, where a table has too few to tell: some are written into memory.
+"""Measure the size of new rows in a file by writing a sample into memory.
 
-Hudi takes 1024 bytes a record until its timeline tells, and what few rows tell is mostly the size
-of empty columns: a first big write then makes many files that are too small.
+Hudi assumes 1024 bytes per record until its timeline shows the size, and few rows mostly show the
+size of empty columns. A first large write would then make many files that are too small.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.new_rows import NewRows
 
-#: rows that all places weigh together, and the least and the most of one
+#: rows that all tasks weigh together, and the minimum and maximum of one task
 _ROWS: Final = 256 * 1024
 _LEAST: Final = 4 * 1024
 _MOST: Final = 64 * 1024
-#: bytes of Arrow's memory that a place weighs at most, but for one row
+#: the most bytes in Arrow's memory that a task weighs, apart from one row
 _BYTES: Final = 32 * 1024 * 1024
-#: more than any file has
-_ENDLESS: Final = 1 << 60
+#: more bytes than any file has
+_NO_LIMIT: Final = 1 << 60
 
 
 def choose_sample_size(places: int) -> int:
-    """How many new rows each of so many places weighs.
+    """Return how many new rows each of so many tasks weighs.
 
     >>> choose_sample_size(1), choose_sample_size(16), choose_sample_size(10_000)
     (65536, 16384, 4096)
@@ -42,7 +42,7 @@ def choose_sample_size(places: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWeight:
-    """``rows`` in ``files`` that have so many bytes: ``data`` of row groups, ``fixed`` beside."""
+    """``rows`` in ``files`` files: ``data`` bytes of row groups, ``fixed`` bytes beside them."""
 
     rows: int = 0
     files: int = 0
@@ -50,7 +50,7 @@ class RowWeight:
     fixed: int = 0
 
     def add(self, other: RowWeight) -> RowWeight:
-        """Of both together."""
+        """Return the sum of both."""
         return RowWeight(
             rows=self.rows + other.rows,
             files=self.files + other.files,
@@ -60,7 +60,7 @@ class RowWeight:
 
     @property
     def record_size(self) -> RecordSize:
-        """The size of a record by it; there are rows."""
+        """The size of a record; there must be rows."""
         return RecordSize(
             fixed=round(self.fixed / self.files),
             per_row=self.data / self.rows,
@@ -71,7 +71,7 @@ class RowWeight:
 
 @dataclass(slots=True)
 class WeightSample:
-    """The first new rows of a place, up to ``max_rows`` of them."""
+    """The first new rows of a task, up to ``max_rows``."""
 
     max_rows: int
     rows: int = 0
@@ -79,28 +79,28 @@ class WeightSample:
     _kept: list[Any] = field(default_factory=list)
 
     def add(self, batch: Any, new: NDArray[np.int64]) -> None:
-        """The rows of these numbers, as far as there is room for them."""
+        """Add the given rows of a batch, as far as there is room."""
         if self.rows >= self.max_rows or self._bytes >= _BYTES or not len(new):
             return
-        width = max(batch.nbytes / len(batch), 1.0)
-        count = min(self.max_rows - self.rows, int((_BYTES - self._bytes) / width) + 1)
+        row_bytes = max(batch.nbytes / len(batch), 1.0)
+        count = min(self.max_rows - self.rows, int((_BYTES - self._bytes) / row_bytes) + 1)
         kept = batch.take(to_integer_array(new[:count]))
         self._kept.append(kept)
         self.rows += len(kept)
         self._bytes += int(kept.nbytes)
 
     def weigh(self, settings: BucketSettings) -> RowWeight:
-        """Of its rows, at least one, in one file as ``settings`` writes it; errors are the writer's."""
+        """Write the rows, at least one, into a file in memory; errors as of the file's writer."""
         sink = pa.BufferOutputStream()
         file = BaseFileWriter(sink, "the new rows", settings.schema, settings.form)
         rows = NewRows(
             self._kept,
             stamp=CommitStamp(instant=settings.instant, task=0),
             columns=settings.reading.wanted.columns,
-            target=_ENDLESS,
+            target=_NO_LIMIT,
         )
         try:
-            rows.write_into(file, _ENDLESS)
+            rows.write_into(file, _NO_LIMIT)
             written = file.close()
         except BaseException:
             file.abandon()

@@ -1,9 +1,9 @@
-"""What the schema of a table becomes when rows of other columns are written to it; pure.
+"""Evolve a table's schema for rows with other columns; pure.
 
-The table's columns stay where they are and new ones come last, in nested records too; a type
-becomes the wider one of both. Source: HoodieSchemaUtils.deduceWriterSchema, AvroSchemaUtils of 1.x.
-(Hudi 0.x takes the rows' order of columns.) Hudi takes more than that: fractions as text, which
-Java would spell, text as decimals, whole numbers as moments. Those are refused.
+The table's columns keep their positions and new ones come last, in nested records too; a type
+becomes the wider one of both. (Hudi 0.x takes the rows' column order.) Hudi allows more: fractions
+as text in Java's spelling, text as decimals, integers as timestamps; those are refused here.
+Source: HoodieSchemaUtils.deduceWriterSchema, AvroSchemaUtils of 1.x.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ from reconciler.errors import RowsError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.writer.declared_schema import make_avro_schema
-from reconciler.writer.schema_widening import SchemaDifference, SchemaWidening, list_named_types
+from reconciler.writer.schema_widening import (
+    NO_TYPE,
+    SchemaDifference,
+    SchemaWidening,
+    list_named_types,
+)
 
-#: Hudi 0.15 and 1.0 refuse them; 1.2, whose tables are of this version, takes them
+#: tables from this version on may get wider decimals; Hudi 0.15 and 1.0 refuse them
 _WIDER_DECIMALS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaEvolution:
-    """``avro``: the table's schema after the write, the text that it had where nothing changes.
+    """``avro``: the table's schema after the write; the same text where nothing changes.
 
-    ``columns``: what rows have to be for it, in the types that Spark gives the table. ``incoming``:
+    ``columns``: what rows are converted to, in the types that Spark gives the table. ``incoming``:
     what the rows are before.
     """
 
@@ -46,25 +51,27 @@ class SchemaEvolution:
         table_version: int,
         fills_missing: bool = False,
     ) -> Self:
-        """Of a table's Avro schema, as its last commit holds it, and the columns of new rows.
+        """Evolve a table's Avro schema, from its last commit, for the columns of new rows.
 
-        ``fills_missing``: columns that the rows have not are null, as with Hudi's option
-        ``hoodie.write.set.null.for.missing.columns``; else they are refused, as by Hudi itself.
-        Raises RowsError showing every column in which the two do not fit, and as ``make_avro_schema``
-        does; FormatError and UnsupportedError for a table's schema that cannot be read.
+        ``fills_missing``: columns that the rows lack become null, as with Hudi's option
+        ``hoodie.write.set.null.for.missing.columns``; otherwise they are refused, as by Hudi.
+        Raises RowsError listing every column that does not fit, and as ``make_avro_schema`` does;
+        FormatError and UnsupportedError for an unreadable schema of the table.
         """
-        to_arrow_schema(table, f"the schema of table {table_name}")  # refuses what cannot be read
+        to_arrow_schema(
+            table, f"the schema of table {table_name}"
+        )  # raises for an unreadable schema
         declared = make_avro_schema(rows, table_name, table_version=table_version)
-        before, brings = json.loads(table), json.loads(declared)
+        current, incoming_schema = json.loads(table), json.loads(declared)
         widening = SchemaWidening(
             fills_missing=fills_missing,
             widens_decimals=table_version >= _WIDER_DECIMALS,
-            named=list_named_types(before),
+            named=list_named_types(current),
         )
-        after = widening.merge_records(before, brings, "")
+        merged = widening.merge_records(current, incoming_schema, "")
         if widening.differences:
             raise RowsError(_describe_differences(table_name, widening.differences))
-        avro = table if after == before else _to_json(after)
+        avro = table if merged == current else _to_json(merged)
         return cls(
             avro=avro,
             columns=to_arrow_schema(avro, f"the schema of table {table_name}"),
@@ -72,13 +79,21 @@ class SchemaEvolution:
         )
 
     def convert_batch(self, batch: Any) -> Any:
-        """Rows as the table has them: columns in its order and types, null where they have none.
+        """Convert rows to the table's columns and types, null where they lack one.
 
-        Raises UnsupportedError naming the column when a value is none of the table's type.
+        Raises UnsupportedError naming the column where a value does not fit the table's type.
         """
         return evolve_batch(
             evolve_batch(batch, self.incoming, "the rows"), self.columns, "the rows"
         )
+
+
+def _describe_types(found: SchemaDifference) -> str:
+    if found.rows == NO_TYPE:
+        return f"missing required column ({found.table})"
+    if found.table == NO_TYPE:
+        return f"new column ({found.rows})"
+    return f"the table has {found.table}, the rows have {found.rows}"
 
 
 def _to_json(schema: Any) -> str:
@@ -86,8 +101,7 @@ def _to_json(schema: Any) -> str:
 
 
 def _describe_differences(table_name: str, differences: list[SchemaDifference]) -> str:
-    shown = "\n".join(
-        f"  {found.column}: the table has {found.table}, the rows have {found.rows}: {found.why}"
-        for found in differences
+    lines = "\n".join(
+        f"  {found.column}: {_describe_types(found)}: {found.why}" for found in differences
     )
-    return f"the rows do not fit the schema of table {table_name}:\n{shown}"
+    return f"the rows do not fit the schema of table {table_name}:\n{lines}"

@@ -1,6 +1,6 @@
-"""Two Avro schemas as the one that holds the values of both; pure.
+"""Merge two Avro schemas into one that can hold the values of both; pure.
 
-Works on Avro's JSON, so that names, documentation and whatever else a table's schema says stay.
+It works on Avro's JSON, so names, documentation and other attributes of a table's schema stay.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import Any, Final
 
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS, PRIMITIVES
 
+#: the spelling of a type that is not there
+NO_TYPE: Final = "nothing"
 _SPELLED: Final = {
     "long": "bigint",
     "bytes": "binary",
     "timestamp-micros": "timestamp",
     "local-timestamp-micros": "timestamp_ntz",
 }
-#: what a value of the first may become
+#: type -> wider types that can hold its values
 _WIDENED: Final = {
     "int": ("long", "float", "double", "string"),
     "long": ("float", "double", "string"),
@@ -29,7 +31,7 @@ _WIDENED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDifference:
-    """A column in which rows do not fit a table: its path, both types in SQL's words, and why."""
+    """A column whose rows do not fit the table: its path, both types in SQL, and why."""
 
     column: str
     table: str
@@ -39,11 +41,11 @@ class SchemaDifference:
 
 @dataclass(slots=True)
 class SchemaWidening:
-    """Walks two schemas and collects the ``differences`` that cannot be bridged.
+    """Walks two schemas and collects the ``differences`` that cannot be merged.
 
-    ``fills_missing``: what the rows have not becomes null instead of a difference. ``named``: the
-    types of the table by their names (``list_named_types``). ``widens_decimals``: whether a table's
-    decimal may get more digits.
+    ``fills_missing``: columns that the rows lack become null instead of a difference. ``named``:
+    the table's types by name (``list_named_types``). ``widens_decimals``: whether decimals may get
+    more digits.
     """
 
     fills_missing: bool = False
@@ -52,21 +54,23 @@ class SchemaWidening:
     differences: list[SchemaDifference] = field(default_factory=list)
 
     def merge_records(self, table: Any, rows: Any, where: str) -> Any:
-        """The record of both: the table's fields in its order, then those that are new."""
-        found = {one["name"]: one for one in rows["fields"]}
+        """Return the merged record: the table's fields in order, then new ones."""
+        found = {field_["name"]: field_ for field_ in rows["fields"]}
         fields = []
-        for one in table["fields"]:
-            brought = found.pop(one["name"], None)
-            fields.append(self._merge_field(one, brought, _join_path(where, one["name"]), found))
-        lowered = {one["name"].lower() for one in table["fields"]}
-        for name, one in found.items():
-            if name.lower() not in lowered and not _is_nullable(one["type"]):
-                why = "a column is added only if it may be null, as it is in older rows"
-                self._add_difference(_join_path(where, name), None, one["type"], why)
-            elif name.lower() in lowered:
-                why = "names that differ in letters' case alone cannot be told apart in SQL"
-                self._add_difference(_join_path(where, name), None, one["type"], why)
-            fields.append(one)
+        for field_ in table["fields"]:
+            brought = found.pop(field_["name"], None)
+            fields.append(
+                self._merge_field(field_, brought, _join_path(where, field_["name"]), found)
+            )
+        lower_names = {field_["name"].lower() for field_ in table["fields"]}
+        for name, field_ in found.items():
+            if name.lower() not in lower_names and not _is_nullable(field_["type"]):
+                why = "a new column must be nullable, because older rows lack it"
+                self._add_difference(_join_path(where, name), None, field_["type"], why)
+            elif name.lower() in lower_names:
+                why = "SQL cannot distinguish names that differ only in case"
+                self._add_difference(_join_path(where, name), None, field_["type"], why)
+            fields.append(field_)
         return {**table, "fields": fields}
 
     def _merge_field(self, table: Any, brought: Any, where: str, others: Mapping[str, Any]) -> Any:
@@ -77,7 +81,7 @@ class SchemaWidening:
         elif self.fills_missing and not _has_other_case(table["name"], others):
             kind = _make_nullable(table["type"])
         else:
-            why = "the rows lack it; add it, or ask for null in its place (--fill-missing)"
+            why = "add it, or use --fill-missing for nulls"
             self._add_difference(where, table["type"], None, why)
             return table
         if kind == table["type"]:
@@ -86,21 +90,21 @@ class SchemaWidening:
         return {**table, "type": kind, **default}
 
     def _merge_nullable(self, table: Any, rows: Any, where: str) -> Any:
-        """The table's own JSON where it holds the rows' values as it is."""
+        """Return the merged type; the table's own JSON where it can hold the rows' values."""
         kind = self._merge_named(_without_null(table), _without_null(rows), where)
         if kind == _without_null(table) and (_is_nullable(table) or not _is_nullable(rows)):
             return table
         return ["null", kind] if _is_nullable(table) or _is_nullable(rows) else kind
 
     def _merge_named(self, table: Any, rows: Any, where: str) -> Any:
-        """Types without null; a name that the table's schema defined before stays one."""
-        defined = self._resolve(table)
-        found = self._merge_types(defined, rows, where)
-        if found == defined:
+        """Merge types without null; a name that the table's schema defined stays a name."""
+        resolved = self._resolve(table)
+        found = self._merge_types(resolved, rows, where)
+        if found == resolved:
             return table
-        if isinstance(table, str) and defined is not table:
-            why = "the table's schema uses the type a second time, so that it cannot change"
-            self._add_difference(where, defined, rows, why)
+        if isinstance(table, str) and resolved is not table:
+            why = "the table's schema uses this named type elsewhere, so it cannot change"
+            self._add_difference(where, resolved, rows, why)
         return found
 
     def _merge_types(self, table: Any, rows: Any, where: str) -> Any:  # noqa: PLR0911
@@ -115,29 +119,33 @@ class SchemaWidening:
                 return {**table, "values": values}
             case ("decimal", "decimal"):
                 return self._merge_decimals(table, rows, where)
-            case (have, brings) if have == brings or have in _WIDENED.get(brings, ()):
+            case (table_kind, row_kind) if table_kind == row_kind or table_kind in _WIDENED.get(
+                row_kind, ()
+            ):
                 return table
-            case (have, brings) if brings in _WIDENED.get(have, ()):
+            case (table_kind, row_kind) if row_kind in _WIDENED.get(table_kind, ()):
                 return rows
             case _:
-                self._add_difference(where, table, rows, "neither holds all values of the other")
+                self._add_difference(
+                    where, table, rows, "neither type can hold all values of the other"
+                )
                 return table
 
     def _merge_decimals(self, table: Any, rows: Any, where: str) -> Any:
-        have, brings = _count_digits(table), _count_digits(rows)
-        if all(a >= b for a, b in zip(have, brings, strict=True)):
+        table_kind, row_kind = _count_digits(table), _count_digits(rows)
+        if all(a >= b for a, b in zip(table_kind, row_kind, strict=True)):
             return table
-        if not all(b >= a for a, b in zip(have, brings, strict=True)):
-            why = "digits before or after the point would be lost"
+        if not all(b >= a for a, b in zip(table_kind, row_kind, strict=True)):
+            why = "digits before or after the decimal point would be lost"
         elif self.widens_decimals:
             return rows
         else:
-            why = "the Hudi of this table's version does not widen decimals"
+            why = "Hudi does not widen decimals in tables of this version"
         self._add_difference(where, table, rows, why)
         return table
 
     def _resolve(self, kind: Any) -> Any:
-        """A type that is called by the name that it got before, as it was defined there."""
+        """Return the definition of a type that is given by name."""
         if not isinstance(kind, str) or kind in PRIMITIVES:
             return kind
         found = [self.named[full] for full in self.named if f".{full}".endswith(f".{kind}")]
@@ -152,7 +160,7 @@ class SchemaWidening:
 
 
 def list_named_types(kind: Any, space: str = "") -> dict[str, Any]:
-    """Every record, fixed and enum in a schema by its full name.
+    """Return every record, fixed and enum of a schema by its full name.
 
     >>> list(list_named_types({"type": "fixed", "name": "f", "namespace": "a", "size": 2}))
     ['a.f']
@@ -196,7 +204,7 @@ def _without_null(kind: Any) -> Any:
 
 
 def _find_kind(kind: Any) -> str:
-    """A word for a type: two of one word hold the same values, but for what is inside of them."""
+    """Return a word for a type; except for nested values, equal words hold equal values."""
     if isinstance(kind, str):
         return kind
     logical = kind.get("logicalType")
@@ -206,21 +214,21 @@ def _find_kind(kind: Any) -> str:
 
 
 def _count_digits(kind: Any) -> tuple[int, int]:
-    """Of a decimal, before the point and after it."""
+    """Return a decimal's digits before and after the point."""
     scale = int(kind.get("scale", 0))
     return int(kind["precision"]) - scale, scale
 
 
 def _spell_type(kind: Any) -> str:
-    """A type in SQL's words.
+    """Spell a type in SQL.
 
     >>> _spell_type(["null", {"type": "array", "items": "long"}])
     'array<bigint>'
     """
     if kind is None:
-        return "nothing"
-    bare = _without_null(kind)
-    match bare:
+        return NO_TYPE
+    type_ = _without_null(kind)
+    match type_:
         case {"type": "record", "fields": fields}:
             inner = ",".join(f"{one['name']}:{_spell_type(one['type'])}" for one in fields)
             return f"struct<{inner}>"
@@ -229,7 +237,7 @@ def _spell_type(kind: Any) -> str:
         case {"type": "map", "values": values}:
             return f"map<string,{_spell_type(values)}>"
         case {"logicalType": "decimal", "precision": precision}:
-            return f"decimal({precision},{bare.get('scale', 0)})"
+            return f"decimal({precision},{type_.get('scale', 0)})"
         case _:
-            word = _find_kind(bare)
+            word = _find_kind(type_)
             return _SPELLED.get(word, word)

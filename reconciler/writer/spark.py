@@ -1,7 +1,7 @@
-"""A write spread over a Spark cluster: rows go from task to task as Arrow and unopened.
+"""Write on a Spark cluster; rows travel between tasks as Arrow data, never decoded.
 
-A task may be tried again or twice at once: of its pieces and results one attempt's count, and each
-attempt writes files of other names.
+A task may run again or twice at once: one attempt's blocks and results count, and every attempt
+writes files with other names.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from reconciler.writer.stages import write_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: bytes that Spark expects of the rows of a place: in Arrow's memory they may be several times that
+#: bytes per shuffle partition by Spark's estimate; in Arrow's memory they may be several times that
 _BYTES: Final = 32 * 1024 * 1024
-#: what Spark says where it knows nothing is far beyond
+#: Spark's estimate is far above this where it knows nothing
 _KNOWN: Final = 1 << 50
 _MOST_PLACES: Final = 10_000
-#: places where Spark does not know: its own 200 are many for two cores
+#: shuffle partitions per core where Spark knows no size; its default of 200 is many for two cores
 _UNKNOWN_PER_SLOT: Final = 8
 _SEARCHES_PER_SLOT: Final = 2
 
 
 class SparkWriter:
-    """Runs on a session's executors; every task opens its own storage.
+    """Writes on a session's executors; every task opens its own storage.
 
-    ``shuffle_partitions``: into how many parts rows are spread by their keys, None for as many as their size
-    asks for.
+    ``shuffle_partitions``: over how many partitions rows are spread by their keys, None for a
+    number by their size.
     """
 
     def __init__(
@@ -59,22 +59,22 @@ class SparkWriter:
         self._holding = holding or choose_staging(self._context)
 
     def write(
-        self, rows: DataFrame, work: WriteJob, *, assigned: Callable[[WriteAssignment], None]
+        self, rows: DataFrame, job: WriteJob, *, assigned: Callable[[WriteAssignment], None]
     ) -> WrittenFiles:
-        """The contract of ``Writer``; the DataFrame is asked for its rows once."""
+        """Write the rows of a DataFrame, as in ``RowWriter``; the DataFrame is evaluated once."""
         ship_package(self._context)
         ref, slots = self._ref, self._context.defaultParallelism
-        described = f"reconciler: {work.row_job.operation.value} into {ref.location}"
+        description = f"reconciler: {job.row_job.operation.value} into {ref.location}"
         with ExitStack() as stack:
             shared = stack.enter_context(_open_broadcasts(self._context))
-            hold = stack.enter_context(self._holding(self._context))
+            open_source = stack.enter_context(self._holding(self._context))
             stack.enter_context(translate_spark_errors(ref))
-            # the files of a write that is given up go by marker: none may come later
+            # files of an abandoned write are removed by their markers, so none may appear later
             stack.enter_context(
                 run_job_group(
                     self._context,
-                    described,
-                    lambda said: redact_urls(redact_secrets(said, ref.secrets)),
+                    description,
+                    lambda message: redact_urls(redact_secrets(message, ref.secrets)),
                     waits_for_all_attempts=True,
                     explain=explain_failure,
                 )
@@ -85,18 +85,18 @@ class SparkWriter:
                 partitions=self._places or _count_shuffle_partitions(rows, slots),
                 search_tasks=_SEARCHES_PER_SLOT * slots,
             )
-            return write_files(hold(rows), work, engine, assigned=assigned)
+            return write_files(open_source(rows), job, engine, assigned=assigned)
 
 
 def make_arrow_schema(frame: DataFrame) -> Any:
-    """The columns of a DataFrame as an Arrow schema; UnsupportedError for what Arrow lacks."""
+    """Return a DataFrame's columns as an Arrow schema; UnsupportedError for other types."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 (heavy)
 
     fields = []
     for field in frame.schema.fields:
         try:
             kind = to_arrow_type(field.dataType)
-        except Exception as error:  # PySpark's own kinds differ between its versions
+        except Exception as error:  # PySpark raises different errors in its versions
             raise UnsupportedError(
                 f"column {field.name}: rows of type {field.dataType.simpleString()} cannot be "
                 "written; cast it"
@@ -113,12 +113,12 @@ def make_write_request(
     fills_missing: bool = False,
     partitions: Sequence[str] | None = None,
 ) -> WriteRequest:
-    """A write of a DataFrame's rows; UsageError for what does not go together."""
-    way = parse_mode(operation)
-    check_request(way, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
+    """Return a request for a DataFrame's rows; UsageError for contradictions."""
+    mode = parse_mode(operation)
+    check_request(mode, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
     schema = pa.schema([]) if frame is None else make_arrow_schema(frame)
     return WriteRequest(
-        mode=way,
+        mode=mode,
         rows=frame,
         schema=schema,
         dedupes=dedupes,
@@ -129,22 +129,22 @@ def make_write_request(
 
 @contextmanager
 def _open_broadcasts(context: Any) -> Iterator[Callable[[Any], Any]]:
-    """Broadcasts, which are gone after the block. Disks may hold them: secrets are in none."""
-    found = []
+    """Broadcast values until the block ends. Disks may hold them, so none has secrets."""
+    broadcasts = []
 
     def shared(value: Any) -> Any:
-        found.append(context.broadcast(value))
-        return found[-1]
+        broadcasts.append(context.broadcast(value))
+        return broadcasts[-1]
 
     try:
         yield shared
     finally:
-        for one in found:
-            one.unpersist()
+        for broadcast in broadcasts:
+            broadcast.unpersist()
 
 
 def _count_shuffle_partitions(rows: DataFrame, slots: int) -> int:
-    """As many as the rows ask for, as far as Spark knows before it has read them."""
+    """Return a number by the rows' size, as far as Spark knows it before reading them."""
     plan = rows._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (no public name)
     expected = int(plan.stats().sizeInBytes())
     if expected >= _KNOWN:
@@ -155,7 +155,7 @@ def _count_shuffle_partitions(rows: DataFrame, slots: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _SparkTaskContext:
-    """A task's own; secrets are in ``ref``."""
+    """A task's own context; secrets are in ``ref``."""
 
     ref: StorageRef
 

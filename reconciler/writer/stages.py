@@ -1,7 +1,7 @@
-"""A write from rows to files, stage by stage, whoever runs the stages.
+"""Run the stages of a write, from rows to files, on any task runner.
 
-Rows come to places, keys are looked for, all is counted and assigned, and every bucket is written.
-What each stage saw is compared with what the next one got: no row is lost or doubled unnoticed.
+Rows are sent by key, keys are looked up, all is counted and assigned, every bucket is written. Each
+stage's counts are compared with the next one's, so no row is lost or duplicated unnoticed.
 """
 
 from __future__ import annotations
@@ -48,34 +48,34 @@ def write_files(
     *,
     assigned: Callable[[WriteAssignment], None],
 ) -> WrittenFiles:
-    """The new files of a write; contract and errors are those of ``Writer``."""
+    """Write the new files of a write; contract and errors as of ``RowWriter``."""
     _check_supported(job)
-    recipe = engine.broadcast(job.row_job)
-    held = rows.shuffle(PrepareTask(recipe, engine.partitions), engine.partitions)
+    row_job = engine.broadcast(job.row_job)
+    held = rows.shuffle(PrepareTask(row_job, engine.partitions), engine.partitions)
     if job.row_job.operation.needs_lookup:
-        held = _match_keys(held, job, engine, recipe)
+        held = _match_keys(held, job, engine, row_job)
     weighed = choose_sample_size(engine.partitions) if _needs_weight(job.size_rule) else 0
-    total = WriteCounts.from_chunks(held.collect(CountChangesTask(recipe, weighed)))
-    _check_moved_keys(held, total, job, engine, recipe)
+    total = WriteCounts.from_chunks(held.collect(CountChangesTask(row_job, weighed)))
+    _check_moved_keys(held, total, job, engine, row_job)
     found = _assign_buckets(total, job)
     assigned(found)
     if not len(found.assignment):
         return _make_result([], total, found)
-    routes = _make_routes(held, found.assignment, job, engine, recipe)
+    routes = _make_routes(held, found.assignment, job, engine, row_job)
     buckets = engine.broadcast(_make_buckets(found.assignment, job))
     filled = held.shuffle(
-        RouteRowsTask(recipe, engine.broadcast(routes)), len(found.assignment)
-    ).collect(WriteBucketTask(recipe, buckets, engine.context, job.needs_blooms))
+        RouteRowsTask(row_job, engine.broadcast(routes)), len(found.assignment)
+    ).collect(WriteBucketTask(row_job, buckets, engine.context, job.needs_blooms))
     _check_written_rows(filled, total, found.assignment)
     return _make_result(filled, total, found)
 
 
 def _check_supported(job: WriteJob) -> None:
-    """What is not written here."""
+    """Raise UnsupportedError for what cannot be written here."""
     groups = job.table_groups.groups
     if (groups.is_live & (groups.log_files > 0)).any():
         raise UnsupportedError(
-            "the table has log files: only tables that are copied on write are written here"
+            "the table has log files: only COPY_ON_WRITE tables can be written here"
         )
     if job.row_job.operation.needs_lookup and not job.row_job.settings.form.has_keys:
         raise UnsupportedError(
@@ -85,14 +85,14 @@ def _check_supported(job: WriteJob) -> None:
 
 
 def _match_keys(held: StagedRows, job: WriteJob, engine: TaskRunner, row_job: Any) -> StagedRows:
-    """The rows beside what is known of where their keys are."""
+    """Return the rows with tags that say where their keys are."""
     if job.index is not None:
         lookup = IndexLookup.from_index(job.index, job.table_groups, engine.search_tasks)
         shared = engine.broadcast(lookup)
-        asked = held.shuffle(SendKeysToIndexTask(row_job, shared), lookup.index_tasks)
-        told = asked.shuffle(LookUpKeysTask(shared, engine.context), lookup.file_tasks)
+        keys_sent = held.shuffle(SendKeysToIndexTask(row_job, shared), lookup.index_tasks)
+        located = keys_sent.shuffle(LookUpKeysTask(shared, engine.context), lookup.file_tasks)
         return held.union(
-            told.shuffle(MatchKeysTask(row_job, shared, engine.context), engine.partitions)
+            located.shuffle(MatchKeysTask(row_job, shared, engine.context), engine.partitions)
         )
     rows: Counter[str] = Counter()
     for found in held.collect(CountRowsTask()):
@@ -101,19 +101,19 @@ def _match_keys(held: StagedRows, job: WriteJob, engine: TaskRunner, row_job: An
     if not search.files:
         return held
     shared = engine.broadcast(search)
-    asked = held.shuffle(SendKeysToFilesTask(row_job, shared), len(search.files))
-    return held.union(asked.shuffle(SearchFilesTask(shared, engine.context), engine.partitions))
+    keys_sent = held.shuffle(SendKeysToFilesTask(row_job, shared), len(search.files))
+    return held.union(keys_sent.shuffle(SearchFilesTask(shared, engine.context), engine.partitions))
 
 
 def _check_moved_keys(
     held: StagedRows, total: WriteCounts, job: WriteJob, engine: TaskRunner, row_job: Any
 ) -> None:
-    """Rows that leave a partition are not in the one that they come to, too; few are asked for."""
+    """Check that rows that move are not already in their new partition."""
     search = KeySearch.from_groups(job.table_groups, total.moves, engine.search_tasks)
     if search.files:
         shared = engine.broadcast(search)
-        asked = held.shuffle(SendMovedKeysTask(row_job, shared), len(search.files))
-        asked.collect(DuplicateKeyCheck(shared, engine.context))
+        keys_sent = held.shuffle(SendMovedKeysTask(row_job, shared), len(search.files))
+        keys_sent.collect(DuplicateKeyCheck(shared, engine.context))
 
 
 def _assign_buckets(total: WriteCounts, job: WriteJob) -> WriteAssignment:
@@ -130,7 +130,7 @@ def _assign_buckets(total: WriteCounts, job: WriteJob) -> WriteAssignment:
 
 
 def _choose_rule(total: WriteCounts, job: WriteJob) -> AssignmentRule:
-    """By what these rows weigh, where fewer were known of before."""
+    """Return the size rule, with the new rows' weight where it is based on more rows."""
     match job.size_rule:
         case SteadyRule(record_size=known) as rule if total.weight.rows > known.rows:
             return replace(rule, record_size=total.weight.record_size)
@@ -143,15 +143,18 @@ def _needs_weight(rule: AssignmentRule) -> bool:
 
 
 def _check_no_pending_clustering(total: WriteCounts, table_groups: TableGroups) -> None:
-    """As Hudi's SparkRejectUpdateStrategy: a clustering would lose the updates."""
+    """Raise ReconcilerError where a pending clustering would lose updates.
+
+    As Hudi's SparkRejectUpdateStrategy.
+    """
     groups = table_groups.groups
-    held = [file for file in sorted(total.changes) if groups.is_clustering[file]]
-    if held:
-        at = held[0]
+    locked = [file for file in sorted(total.changes) if groups.is_clustering[file]]
+    if locked:
+        at = locked[0]
         raise ReconcilerError(
             f"partition {groups.partitions[groups.partition[at]]!r}, file group "
-            f"{groups.file_id[at].as_py()}: a pending clustering is going to rewrite it"
-            + (f", as {len(held) - 1} more with rows of this write" if len(held) > 1 else "")
+            f"{groups.file_id[at].as_py()}: a pending clustering will rewrite it"
+            + (f", and {len(locked) - 1} more groups of this write" if len(locked) > 1 else "")
             + "; let it be completed or rolled back, then write again"
         )
 
@@ -189,26 +192,25 @@ def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, 
 def _check_written_rows(
     filled: Sequence[WrittenBucket], total: WriteCounts, assignment: BucketAssignment
 ) -> None:
-    """All rows that were counted have come to files, and no others.
-
-    Raises ReconcilerError where they have not.
-    """
+    """Raise ReconcilerError unless exactly the counted rows have come to files."""
     inserts: dict[str, Tally] = {}
     changes: dict[int, Tally] = {}
-    for one in filled:
-        path = assignment.partitions[assignment.partition[one.bucket]]
-        inserts[path] = inserts.get(path, Tally()).add(one.inserts)
-        if one.changes.rows:
-            changes[int(assignment.group[one.bucket])] = one.changes
-        # a change may be a new row, of a key that is gone since it was looked for
-        own = sum(made.counts.inserts for made in one.files)
-        begun = sum(
-            made.file.rows - made.counts.inserts for made in one.files if not made.previous_name
+    for result in filled:
+        path = assignment.partitions[assignment.partition[result.bucket]]
+        inserts[path] = inserts.get(path, Tally()).add(result.inserts)
+        if result.changes.rows:
+            changes[int(assignment.group[result.bucket])] = result.changes
+        # a change may become a new row, where its key was deleted since the lookup
+        own = sum(written.counts.inserts for written in result.files)
+        misplaced = sum(
+            written.file.rows - written.counts.inserts
+            for written in result.files
+            if not written.previous_name
         )
-        if begun or not 0 <= own - one.inserts.rows <= one.changes.rows:
+        if misplaced or not 0 <= own - result.inserts.rows <= result.changes.rows:
             raise ReconcilerError(
-                f"partition {path!r}: of {one.inserts.rows} new rows that were brought to files, "
-                f"these count {own}; nothing is published"
+                f"partition {path!r}: {result.inserts.rows} new rows were sent to files, but the "
+                f"files have {own}; nothing is published"
             )
     expected = {path: tally for path, tally in total.inserts.items() if tally.rows}
     if {p: tally for p, tally in inserts.items() if tally.rows} != expected:

@@ -1,7 +1,7 @@
-"""Batches of a stream, each of them written once, whatever is tried again.
+"""Write the batches of a stream once each, however often they are tried.
 
-A query that is started anew may bring its last batch once more. The timeline knows which one that
-is: every write of a stream says its batch in the instant's extra metadata.
+A restarted query may bring its last batch again. The timeline knows the last one: every write of a
+stream records its batch in the instant's extra metadata.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.storage.api import Storage
 
-#: before the name of a stream: the key of its newest batch
+#: prefix of a stream's key in the extra metadata
 _STREAM: Final = "reconciler.stream."
 
 
 def make_batch_extra(stream: str, batch: int) -> dict[str, str]:
-    """What a write says of the batch that it brings.
+    """Return the extra metadata of a write that brings a batch.
 
     >>> make_batch_extra("orders", 7)
     {'reconciler.stream.orders': '7'}
@@ -37,7 +37,7 @@ def make_batch_extra(stream: str, batch: int) -> dict[str, str]:
 
 
 def parse_batches(extra: Mapping[str, str]) -> dict[str, int]:
-    """The batches that an instant of ours says, by stream; the inverse of ``make_batch_extra``."""
+    """Return the batches in an instant's extra metadata, by stream; undoes ``make_batch_extra``."""
     return {
         key.removeprefix(_STREAM): int(value)
         for key, value in extra.items()
@@ -48,36 +48,36 @@ def parse_batches(extra: Mapping[str, str]) -> dict[str, int]:
 def has_batch(storage: Storage, stream: str, batch: int) -> bool:
     """Whether a batch is in the table already, as the newest of its stream.
 
-    Raises UsageError where a later one is: then it counts anew, and nobody can tell which of its
-    batches are there; as ``find_last_batch``.
+    Raises UsageError where a later one is: then the query counts anew, and it is unknown which of
+    its batches are in the table. Raises as ``find_last_batch``.
     """
     last = find_last_batch(storage, stream)
     if last is not None and last > batch:
         raise UsageError(
-            f"stream {stream}: batch {batch} comes after batch {last}; a query with another "
-            "checkpoint counts anew: give its stream another name"
+            f"stream {stream}: batch {batch} came, but the table already has batch {last}; a query "
+            "with a new checkpoint counts anew, so give its stream another name"
         )
     return last == batch
 
 
 def find_last_batch(storage: Storage, stream: str) -> int | None:
-    """The newest batch of a stream in a table; None where there is none, or no table yet.
+    """Return the newest batch of a stream in a table; None for none, or without a table.
 
-    Reads commits from the newest on until one tells, archived ones too. Raises FormatError,
+    Reads commits from the newest on until one has it, archived ones too. Raises FormatError,
     StorageError.
     """
     if all(storage.stat(path) is None for path in (PROPERTIES, f"{PROPERTIES}.backup")):
         return None
     properties = load_properties(storage)
     for extra, path in _read_extras(storage, properties):
-        said = extra.get(_STREAM + stream)
-        if said is None:
+        number = extra.get(_STREAM + stream)
+        if number is None:
             continue
         try:
-            return int(said)
+            return int(number)
         except ValueError:
             raise FormatError(
-                path, f"its {_STREAM}{stream} is {said!r}, and no number of a batch"
+                path, f"its {_STREAM}{stream} is {number!r}, which is not a batch number"
             ) from None
     return None
 

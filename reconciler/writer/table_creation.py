@@ -1,8 +1,8 @@
-"""Making a table that is not there yet: its metadata table, then ``hoodie.properties``.
+"""Create a table: its metadata table first, then ``hoodie.properties``.
 
-That one file, created exclusively, is the moment from which there is a table. What a run that was
-stopped before has left is known by that, and done again. The first write is announced even before:
-readers of layout 2 need the folder of the timeline.
+That one file is created exclusively, and the table exists from then on. Leftovers of a stopped run
+are recognised by its absence and created again. The first write is requested before, because
+readers of layout 2 need the timeline folder.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from reconciler.transaction.session import TableSession
 _UTC: Final = "UTC"
 _HOODIE: Final = ".hoodie"
 _TIMELINE: Final = f"{_HOODIE}/timeline"
-#: what a run that was stopped while it made the table has left in ``.hoodie``
+#: what a run that stopped during the creation leaves in ``.hoodie``
 _LEFTOVERS: Final = frozenset({_TIMELINE, ROOT, HEARTBEAT_FOLDER, MARKER_FOLDER})
 
 
@@ -79,13 +79,13 @@ def create_table(session: TableSession, table: NewHudiTable, lock: str = _HOODIE
 
 
 def _check_vacant(session: TableSession, lock: str) -> Timeline:
-    """What stopped runs have announced; PlanError where the folder holds anything else."""
+    """Return instants that stopped runs requested; PlanError for anything else in the folder."""
     location = session.storage.location
     for entry in _list_folder(session, ""):
         if entry.name not in (_HOODIE, LOCK_FILE, LOCK_CLOCK, lock):
             raise PlanError(
-                f"{location}: holds {entry.name} and no Hudi table, so none is made there; give an "
-                "empty folder as spec.path, or bring the table in with Hudi"
+                f"{location}: has {entry.name} but no Hudi table, so no table is created there; "
+                "use an empty folder as spec.path, or create the table with Hudi"
             )
     found = []
     for folder in (_HOODIE, _TIMELINE):
@@ -107,7 +107,7 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
 
 
 def _is_ignored(entry: StorageEntry) -> bool:
-    """The lock, and what stores and their clients lay beside files."""
+    """Whether it is the lock, or a file that stores and their clients add."""
     return entry.name in (LOCK_FILE, LOCK_CLOCK) or (
         entry.name.startswith(".") and entry.name.endswith(".crc")
     )
@@ -128,11 +128,11 @@ def _create_metadata(session: TableSession, table: NewHudiTable) -> None:
 
 
 def _remove_files_below(session: TableSession, folder: str) -> None:
-    """Delete what is left of a metadata table that never was one. Raises StorageError."""
+    """Delete the leftovers of a metadata table. Raises StorageError."""
     paths = [*_list_files_below(session, folder)]
-    for done in session.storage.delete_many(paths):
-        if done.error is not None:
-            raise StorageError(done.path, done.error)
+    for deletion in session.storage.delete_many(paths):
+        if deletion.error is not None:
+            raise StorageError(deletion.path, deletion.error)
 
 
 def _list_files_below(session: TableSession, folder: str) -> Iterator[str]:
@@ -152,20 +152,20 @@ def _list_folder(session: TableSession, folder: str) -> list[StorageEntry]:
 
 
 def make_declared_table(spec: TableSpec, schema: str | None = None) -> NewHudiTable:
-    """What ``hoodie.properties`` of the new table will say.
+    """Return the ``hoodie.properties`` of a new table from the spec's ``table`` block; pure.
 
     ``sales.orders`` is table orders of database sales. ``schema``: Avro's JSON text of the rows,
-    where the spec declares none. Times are in UTC unless ``timezone`` names another zone, which is
-    that of the table's other writers. Raises SpecError where there is no ``table`` block.
+    where the spec declares none. Times are in UTC unless ``timezone`` names another zone, that of
+    the table's other writers. Raises SpecError without a ``table`` block.
     """
     declared = spec.table
     if declared is None:
         raise SpecError(
-            f"{spec.name}: there is no table at {spec.path}, and the spec has no table block that "
-            "says how to make one; declare spec.table, at least type, version and recordKey"
+            f"{spec.name}: no table at {spec.path}, and the spec has no table block to create one; "
+            "declare spec.table, at least type, version and recordKey"
         )
     database, _, name = spec.name.rpartition(".")
-    said = None if declared.schema is None else json.dumps(dict(declared.schema))
+    schema_text = None if declared.schema is None else json.dumps(dict(declared.schema))
     return NewHudiTable(
         name=name,
         database=database,
@@ -175,6 +175,6 @@ def make_declared_table(spec: TableSpec, schema: str | None = None) -> NewHudiTa
         partition_fields=declared.partition_by,
         ordering=declared.ordering,
         hive_style=declared.hive_style,
-        schema=said or schema,
+        schema=schema_text or schema,
         is_utc=spec.timezone in (None, _UTC),
     )

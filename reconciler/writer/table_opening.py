@@ -1,4 +1,4 @@
-"""A table that is to be written, made first where it is not there yet."""
+"""Open a table for a write, and create it first where it does not exist."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def open_for_writing(
         table = make_declared_table(spec)
         _check_first_rows(spec, table, request)
         properties = TableProperties.parse(table.properties_bytes, PROPERTIES)
-        nothing = Timeline.from_files([])
+        empty = Timeline.from_files([])
         zone = _find_zone(spec, properties)
-        hold = open_session(spec, storage, properties, nothing, zone, owner=owner, context=context)
+        hold = open_session(spec, storage, properties, empty, zone, owner=owner, context=context)
         hold.lock.release_stale()
         announced = create_table(hold, table, spec.concurrency.lock.path)
         if announced is not None:
@@ -68,11 +68,11 @@ def open_for_writing(
 
 
 def _check_first_rows(spec: TableSpec, table: NewHudiTable, request: WriteRequest) -> None:
-    """Whether a table can begin with these rows: once it is made its keys are what they are."""
+    """Raise an error where a table cannot start with these rows; its keys cannot change later."""
     if request.mode in (WriteMode.DELETE, WriteMode.DELETE_PARTITION):
-        raise PlanError(f"{spec.name}: there is no table at {spec.path} to delete from")
+        raise PlanError(f"{spec.name}: no table at {spec.path} to delete from")
     names = request.schema.names
-    for what, paths in (
+    for field, paths in (
         ("recordKey", table.record_keys),
         ("partitionBy", table.partition_fields),
         ("ordering", table.ordering),
@@ -80,57 +80,59 @@ def _check_first_rows(spec: TableSpec, table: NewHudiTable, request: WriteReques
         absent = [path for path in paths if path.partition(".")[0] not in names]
         if absent:
             raise RowsError(
-                f"{spec.name}: the rows have no column {absent[0]}, which spec.table.{what} names; "
-                f"they have {', '.join(names)}"
+                f"{spec.name}: the rows lack column {absent[0]}, which spec.table.{field} names; "
+                f"their columns are {', '.join(names)}"
             )
     _check_declared_schema(spec, table)
-    folded = Counter(name.lower() for name in names)
-    doubled = sorted(name for name in names if folded[name.lower()] > 1)
-    if doubled:
+    counts = Counter(name.lower() for name in names)
+    ambiguous = sorted(name for name in names if counts[name.lower()] > 1)
+    if ambiguous:
         raise RowsError(
-            f"{spec.name}: the rows have the columns {', '.join(doubled)}, which Hudi's readers "
+            f"{spec.name}: the rows have the columns {', '.join(ambiguous)}, which Hudi's readers "
             "cannot tell apart; rename them"
         )
 
 
 def _check_declared_schema(spec: TableSpec, table: NewHudiTable) -> None:
-    """Whether the schema that is declared is one: the table would never be read again."""
+    """Raise SpecError for an invalid declared schema, with which the table could not be read."""
     if table.schema is None:
         return
     try:
         columns = to_arrow_schema(table.schema, "spec.table.schema")
     except (FormatError, UnsupportedError) as error:
-        said = error.problem if isinstance(error, FormatError) else str(error)
+        problem = error.problem if isinstance(error, FormatError) else str(error)
         raise SpecError(
-            f"{spec.name}: spec.table.schema is no Avro schema of a table: {said}"
+            f"{spec.name}: spec.table.schema is no Avro schema of a table: {problem}"
         ) from None
     if not columns.names:
         raise SpecError(f"{spec.name}: spec.table.schema is no Avro schema of a table: no fields")
 
 
 def _check_declared(spec: TableSpec, properties: TableProperties, timeline: Timeline) -> None:
-    """Whether a table that is there is the declared one."""
+    """Raise SpecError where an existing table differs from the declared one."""
     if spec.table is None:
         return
     instead = "make another table"
     if not timeline.instants:
         instead = "remove its folder: nothing was written to it yet"
-    for what, declared, actual in (
+    for field, declared, actual in (
         ("recordKey", spec.table.record_key, properties.record_keys),
         ("partitionBy", spec.table.partition_by, properties.partition_fields),
         ("ordering", spec.table.ordering, properties.ordering_fields),
     ):
-        is_silent = what == "ordering" and not declared  # as specs of tables of Hudi's often are
-        if not is_silent and tuple(declared) != tuple(actual):
+        is_undeclared = (
+            field == "ordering" and not declared
+        )  # common in specs of tables that Hudi created
+        if not is_undeclared and tuple(declared) != tuple(actual):
             raise SpecError(
-                f"{spec.name}: spec.table.{what} is {', '.join(declared) or 'nothing'}, and the "
+                f"{spec.name}: spec.table.{field} is {', '.join(declared) or 'nothing'}, and the "
                 f"table at {spec.path} has {', '.join(actual) or 'none'}; a table keeps what it "
                 f"was made with, so correct the spec, or {instead}"
             )
 
 
 def _find_zone(spec: TableSpec, properties: TableProperties) -> tzinfo:
-    """The zone of the timeline's instants."""
+    """Return the zone of the timeline's instants."""
     if properties.timezone == "UTC":
         return UTC
     if spec.timezone is None:

@@ -1,4 +1,4 @@
-"""A write whose files are there, and that nobody sees yet."""
+"""A write whose files exist but are not visible yet."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from reconciler.writer.request import WriteMode
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnpublishedWrite:
-    """A write whose files are there. ``known_writes``: the writes that it has seen.
+    """A write whose files exist. ``known_writes``: the writes that it has seen.
 
-    ``replaced``: indexes into the groups of ``facts`` of those that are gone with it; ``extra``:
-    of the instant.
+    ``replaced``: indexes into the groups of ``facts`` that it replaces; ``extra``: of the instant.
     """
 
     mode: WriteMode

@@ -127,7 +127,7 @@ def test_what_decides_about_rows_comes_in_the_tables_type(it, name, kind):
 def test_the_column_of_the_partitions_is_never_filled_in(it):
     it.write(make_rows((1, "a", 1, "one")))
 
-    with pytest.raises(RowsError, match="no column p, which is of the table's partition"):
+    with pytest.raises(RowsError, match="lack column p, part of the table's partition"):
         it.write(make_rows((1, "a", 2, "two")).drop_columns(["p"]), fills_missing=True)
 
 
@@ -187,7 +187,9 @@ def test_no_table_is_made_with_a_schema_that_is_none(it, schema):
 def test_a_table_that_was_made_to_merge_on_read_says_that_it_is_there_without_rows(it):
     it.spec = replace(it.spec, table=replace(it.spec.table, type="MERGE_ON_READ"))
 
-    with pytest.raises(UnsupportedError, match="it is there, without rows; write them with Hudi"):
+    with pytest.raises(
+        UnsupportedError, match="the table was created without rows; write them with Hudi"
+    ):
         it.write(make_rows((1, "a", 1, "one")))
 
 
@@ -196,7 +198,7 @@ def test_no_partition_is_made_in_another_whose_rows_would_hide_its_own(it, first
     it.write(make_rows((1, first, 1, "one")))
     there = folders_of(it)
 
-    with pytest.raises(RowsError, match=r"partition 'p?=?x/y' lies in partition 'p?=?x'"):
+    with pytest.raises(RowsError, match=r"partition 'p?=?x/y' lies inside partition 'p?=?x'"):
         it.write(make_rows((2, second, 1, "two")))
 
     assert ([(1, first, 1, "one")], there) == (it.read_rows(), folders_of(it))

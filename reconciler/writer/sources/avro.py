@@ -1,4 +1,4 @@
-"""Rows of Avro files as Arrow; Spark reads them with a package of its own alone."""
+"""Read rows of Avro files as Arrow; Spark needs a separate package for it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from reconciler.errors import FormatError, StorageError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.storage.redaction import redact_urls
 
-#: rows that are objects at once
+#: rows that are Python objects at the same time
 _ROWS_AT_ONCE: Final = 10_000
 _REMEDY: Final = "read it with another tool, or write it again"
 
 
 def read_avro_schema(path: str, options: Mapping[str, Any]) -> str:
-    """The schema that an Avro file was written with, as JSON.
+    """Return the schema of an Avro file as JSON.
 
-    Raises FormatError for what is no Avro file, StorageError.
+    Raises FormatError for a file that is not Avro, StorageError.
     """
     with _open_avro(path, options) as file:
         schema = file.writer_schema
@@ -31,7 +31,7 @@ def read_avro_schema(path: str, options: Mapping[str, Any]) -> str:
 
 
 def read_avro_batches(path: str, schema: str, options: Mapping[str, Any]) -> Iterator[Any]:
-    """The rows of a file in the columns of a schema, which may be another than its own.
+    """Yield the rows of a file in the columns of a schema, which may differ from the file's.
 
     Raises FormatError naming the file for damage and for rows that do not fit the schema.
     """
@@ -47,16 +47,16 @@ def read_avro_batches(path: str, schema: str, options: Mapping[str, Any]) -> Ite
 def _read_rows(file: Any, path: str) -> list[Any]:
     try:
         return list(islice(file, _ROWS_AT_ONCE))
-    except Exception as error:  # fastavro raises what comes of the bytes
+    except Exception as error:  # fastavro raises many kinds of errors for damage
         raise _damage_error(path, f"its rows cannot be read: {error}") from error
 
 
-def _damage_error(path: str, said: str) -> FormatError:
-    return FormatError(redact_urls(path), redact_urls(said, path), _REMEDY)
+def _damage_error(path: str, problem: str) -> FormatError:
+    return FormatError(redact_urls(path), redact_urls(problem, path), _REMEDY)
 
 
 class _open_avro:  # noqa: N801 (a function, as contextlib's are)
-    """fastavro's reader of a file, which is closed after the block."""
+    """Opens fastavro's reader of a file; the file is closed after the block."""
 
     def __init__(self, path: str, options: Mapping[str, Any], schema: Any = None) -> None:
         self._path, self._options, self._schema = path, options, schema
@@ -68,8 +68,8 @@ class _open_avro:  # noqa: N801 (a function, as contextlib's are)
         try:
             self._file = fsspec.open(self._path, "rb", **self._options).open()
         except OSError as error:
-            said = redact_urls(error.strerror or str(error), self._path)
-            raise StorageError(redact_urls(self._path), said) from error
+            problem = redact_urls(error.strerror or str(error), self._path)
+            raise StorageError(redact_urls(self._path), problem) from error
         try:
             return fastavro.reader(self._file, self._schema)
         except Exception as error:

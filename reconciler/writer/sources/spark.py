@@ -1,4 +1,4 @@
-"""Files as DataFrames, in the types of the table that they are for where it has their columns."""
+"""Read source files as DataFrames, in the types of the table that they are written to."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from reconciler.writer.sources.formats import SourceFormat, detect_format, list_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the column in which Spark puts lines that it cannot read
+#: the column in which Spark puts unreadable lines
 _CORRUPT: Final = "_corrupt_record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFiles:
-    """Files to read. ``format``: None for what their names say.
+    """Files to read. ``format``: None to detect it from their names.
 
-    ``options``: of Spark's reader of the format, by its names. ``store_options``: of the store's client.
+    ``options``: of Spark's reader of the format. ``store_options``: of the store's client.
     """
 
     paths: Sequence[str]
@@ -43,10 +43,10 @@ class SourceFiles:
 def read_source_files(
     session: SparkSession, source: SourceFiles, known: pa.Schema | None
 ) -> DataFrame:
-    """The rows of the files. ``known``: the table's columns, which say the types of text.
+    """Return the rows of the files. ``known``: the table's columns, whose types text is read as.
 
-    Text that is none of its column's type is an error once rows are asked for. Raises StorageError,
-    UsageError and FormatError.
+    Text that does not fit its column's type is an error when rows are requested. Raises
+    StorageError, UsageError and FormatError.
     """
     files = list_source_files(source.paths, source.store_options)
     kind = source.format or detect_format(files)
@@ -75,7 +75,9 @@ def _load_files(
     paths = [_to_spark_path(name) for name in files]
     reader = session.read.format(kind.value).options(**{**more, **source.options})
     if len(source.paths) == 1 and "=" in files[0] and source.paths[0] not in files:
-        reader = reader.option("basePath", _to_spark_path(source.paths[0]))  # folders are columns
+        reader = reader.option(
+            "basePath", _to_spark_path(source.paths[0])
+        )  # folder names are columns
     try:
         return (reader if columns is None else reader.schema(columns)).load(paths)
     except (PySparkException, Py4JError) as error:
@@ -83,7 +85,7 @@ def _load_files(
             f"cannot be read as {kind.value}: {redact_urls(explain_failure(str(error)), files[0])}"
         )
         first = redact_urls(files[0])
-        raise FormatError(first, said, "name the right files, or say --source-format") from error
+        raise FormatError(first, said, "name the right files, or give --source-format") from error
 
 
 def _load_text(
@@ -93,20 +95,20 @@ def _load_text(
     files: Sequence[str],
     known: pa.Schema | None,
 ) -> DataFrame:
-    """Types of the table for its columns, of others what their values look like."""
+    """Load text files: with the table's types for its columns, inferred types for others."""
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 (heavy)
 
     more = {"header": "true"} if kind is SourceFormat.CSV else {}
     types = {} if known is None else _list_types(known)
-    guess = {"inferSchema": "true", **more} if kind is SourceFormat.CSV else more
+    inferred = {"inferSchema": "true", **more} if kind is SourceFormat.CSV else more
     found = _load_files(session, kind, source, files, **more)
     if not set(found.columns) <= set(types):
-        found = _load_files(session, kind, source, files, **guess)
+        found = _load_files(session, kind, source, files, **inferred)
     if _CORRUPT in set(found.columns) - set(types):
         raise FormatError(
             redact_urls(files[0]),
-            f"it, or a file beside it, has lines that are no {kind.value}",
-            "of JSON every line is an object; a document over many lines needs --source-option "
+            f"it, or another of the files, has lines that are not {kind.value}",
+            "each line must be a JSON object; a document over several lines needs --source-option "
             "multiLine=true",
         )
     columns = StructType(
@@ -117,22 +119,22 @@ def _load_text(
     )
     strict = {"mode": "FAILFAST", **more}
     if kind is SourceFormat.CSV:
-        strict |= {"enforceSchema": "false"}  # files of other columns are no rows of these
+        strict |= {"enforceSchema": "false"}  # refuse files with other columns
     return _load_files(session, kind, source, files, columns, **strict)
 
 
 def merge_types(known: Any, found: Any) -> Any:
-    """A known type, with the fields that only values have: they are new as columns are."""
+    """Return a known type with additional fields of the values, which are new columns."""
     from pyspark.sql.types import ArrayType, StructField, StructType  # noqa: PLC0415 (heavy)
 
     match known, found:
         case StructType(), StructType():
-            brought = {field.name: field for field in found.fields}
+            new_fields = {field.name: field for field in found.fields}
             fields = []
             for field in known.fields:
-                new = brought.pop(field.name, field)
+                new = new_fields.pop(field.name, field)
                 fields.append(StructField(field.name, merge_types(field.dataType, new.dataType)))
-            return StructType([*fields, *brought.values()])
+            return StructType([*fields, *new_fields.values()])
         case ArrayType(), ArrayType():
             return ArrayType(merge_types(known.elementType, found.elementType))
         case _:
@@ -140,7 +142,7 @@ def merge_types(known: Any, found: Any) -> Any:
 
 
 def _to_spark_path(name: str) -> str:
-    """A file's name as Spark takes it: of this machine where it has no scheme, and no pattern."""
+    """Return a file's name as Spark takes it: with a scheme, and without patterns."""
     url = name if "://" in name else f"file://{Path(name).absolute()}"
     return re.sub(r"([\[\]{}*?])", r"\\\1", url)
 
@@ -152,20 +154,20 @@ def _list_types(known: pa.Schema) -> dict[str, Any]:
 
 
 def _load_avro(session: SparkSession, files: Sequence[str], store: Mapping[str, Any]) -> DataFrame:
-    """Every file is a task's; their columns are those of the first."""
+    """Load Avro files, one task per file; all must have the columns of the first."""
     from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
 
     ship_package(session.sparkContext)
     schema = read_avro_schema(files[0], store)
     known = {field["name"] for field in json.loads(schema)["fields"]}
     for name in files[1:]:
-        more = {
+        unexpected = {
             field["name"] for field in json.loads(read_avro_schema(name, store))["fields"]
         } - known
-        if more:
+        if unexpected:
             raise FormatError(
                 redact_urls(name),
-                f"has columns that {redact_urls(files[0])} has not: {', '.join(sorted(more))}",
+                f"has columns that {redact_urls(files[0])} lacks: {', '.join(sorted(unexpected))}",
                 "write files of one schema at a time",
             )
     columns = StructType.fromJson(to_spark_schema(to_arrow_schema(schema, redact_urls(files[0]))))
@@ -175,7 +177,7 @@ def _load_avro(session: SparkSession, files: Sequence[str], store: Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class _ReadAvroTask:
-    """Files named in a batch as their rows; picklable."""
+    """Reads the rows of files named in a batch; picklable."""
 
     schema: str
     store: Mapping[str, Any]

@@ -70,5 +70,5 @@ def test_times_without_a_zone_are_for_tables_of_version_9_on(version):
 
 @pytest.mark.parametrize("name", ["", "a b", "1a", "a-b", "a.b"])
 def test_a_column_name_that_avro_has_not_is_refused(name):
-    with pytest.raises(RowsError, match="names are of letters, digits and underscores"):
+    with pytest.raises(RowsError, match="names consist of letters, digits and underscores"):
         declared(pa.int32(), name=name)

@@ -88,7 +88,7 @@ def test_a_row_without_event_time_is_named():
 
 
 def test_a_missing_ordering_column_is_named():
-    with pytest.raises(RowsError, match="no column ts"):
+    with pytest.raises(RowsError, match="lack column ts"):
         left(DedupeRule(ordering=("ts",)), ["a"], x=[1])
 
 

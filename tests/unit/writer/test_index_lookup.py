@@ -157,7 +157,7 @@ def test_a_key_that_the_index_has_where_no_reader_looks_is_an_error(table, opera
     table.says = lambda it: Index(it, **{"2": ("p=a", "gone")})
     with pytest.raises(
         FormatError,
-        match=r"record_index: keys are not where it says .1 of them, first '2'.: .*'p=a', file "
+        match=r"record_index: wrong location of 1 key .first '2'.: .*'p=a', file "
         "group gone.*drop the index",
     ):
         table.write(operation, [batch(row(1), row(2))])
@@ -167,7 +167,7 @@ def test_a_key_that_the_index_has_where_no_reader_looks_is_an_error(table, opera
 def test_a_key_that_the_index_has_in_a_file_that_has_it_not_is_an_error(table):
     (file,) = (key for key in table.files if key[0] == "p=b")
     table.says = lambda it: Index(it, **{"1": file, "9": file})
-    with pytest.raises(FormatError, match=r"not where it says .2 of them, first '[19]'.*in p=b/"):
+    with pytest.raises(FormatError, match=r"wrong location of 2 keys .first '[19]'.*in p=b/"):
         table.upsert(row(1), row(9), row(3, "b"))
 
 
@@ -175,9 +175,7 @@ def test_keys_that_several_partitions_have_are_no_keys_of_such_an_index(tmp_path
     table = Indexed(tmp_path, is_global=True)
     table.insert(row(1), row(1, "b"))  # the index knows one of them
 
-    with pytest.raises(
-        FormatError, match=r"'1' is in another partition, and p=a/.* has it as well"
-    ):
+    with pytest.raises(FormatError, match=r"'1' in another partition, but p=a/.* has it too"):
         table.upsert(row(1, ts=2))
     assert where(table) == {("a", 1, 1): 1, ("b", 1, 1): 1}
 
@@ -188,7 +186,7 @@ def test_files_of_the_index_that_are_cleaned_meanwhile_make_the_write_give_way(t
             raise NotFoundError("a", "is not there")
 
     table.says = Cleaned
-    with pytest.raises(ReconcilerError, match="cleaned while they were read"):
+    with pytest.raises(ReconcilerError, match="cleaned during the read"):
         table.upsert(row(1))
 
 

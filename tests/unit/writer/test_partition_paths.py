@@ -73,7 +73,7 @@ def test_the_table_says_how_folders_are_named():
 
 
 def test_a_missing_partition_column_is_named():
-    with pytest.raises(RowsError, match="no column p"):
+    with pytest.raises(RowsError, match="lack key column p"):
         paths(PartitionRule(fields=("p",)), q=["x"])
 
 
@@ -132,7 +132,7 @@ def test_a_colon_further_below_or_escaped_is_a_folder_like_others():
 def test_a_partition_in_another_is_refused_since_nobody_would_find_its_rows(
     new, known, inner, outer
 ):
-    with pytest.raises(RowsError, match=f"partition '{inner}' lies in partition '{outer}'"):
+    with pytest.raises(RowsError, match=f"partition '{inner}' lies inside partition '{outer}'"):
         check_not_nested(new, known)
 
 

@@ -40,7 +40,7 @@ def test_no_error_repeats_a_credential(source, ask):
 
 def test_a_store_that_nobody_knows_is_named_without_its_credentials():
     with pytest.raises(
-        UsageError, match=r"^nowhere://\*\*\*@lake/a\.csv: no store that can be read"
+        UsageError, match=r"^nowhere://\*\*\*@lake/a\.csv: the store cannot be opened"
     ):
         list_source_files(["nowhere://key:hunter22@lake/a.csv"], {})
 

@@ -46,7 +46,7 @@ def test_the_newest_batch_of_a_stream_is_found_behind_other_writes(it):
 def test_what_is_no_number_is_damage(it):
     it.write(make_rows((1, "a", 1, "x")), extra={"reconciler.stream.orders": "seven"})
 
-    with pytest.raises(FormatError, match="no number of a batch"):
+    with pytest.raises(FormatError, match="not a batch number"):
         of(it, "orders")
 
 
@@ -76,7 +76,9 @@ def test_a_batch_that_comes_again_is_not_written_again(it):
     first, second = (1, "a", 1, "x"), (2, "a", 1, "x")
     assert ["completed", "nothing"] == [brought(it, 0, first), brought(it, 0, first)]
     assert ["completed", "nothing"] == [brought(it, 1, second), brought(it, 1, second)]
-    with pytest.raises(UsageError, match="batch 0 comes after batch 1; a query with another"):
+    with pytest.raises(
+        UsageError, match="batch 0 came, but the table already has batch 1; a query with a new"
+    ):
         brought(it, 0, first)
     assert [first, second] == it.read_rows()
 

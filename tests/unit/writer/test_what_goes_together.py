@@ -12,7 +12,7 @@ def test_a_write_without_rows_is_told_where_rows_come_from() -> None:
     with pytest.raises(UsageError) as refused:
         check_request(WriteMode.UPSERT, has_rows=False, dedupes=False, partitions=None)
 
-    assert str(refused.value) == "upsert takes rows: name the files that have them"
+    assert str(refused.value) == "upsert needs rows: name the source files"
 
 
 def test_a_deletion_of_partitions_without_any_is_told_how_to_name_them() -> None:
@@ -20,5 +20,5 @@ def test_a_deletion_of_partitions_without_any_is_told_how_to_name_them() -> None
         check_request(WriteMode.DELETE_PARTITION, has_rows=False, dedupes=False, partitions=())
 
     assert str(refused.value) == (
-        "delete-partition: say which partitions, by their paths, as --partition day=2026-01-31"
+        "delete-partition needs partition paths, for example --partition day=2026-01-31"
     )
