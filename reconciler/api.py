@@ -1,4 +1,4 @@
-"""The Python API: what the commands do, without a terminal.
+"""The Python API: the commands without a terminal.
 
 import reconciler
 
@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reconciler import runtime
-from reconciler.errors import BlockedError, FormatError, ReconcilerError, StorageError
+from reconciler.errors import BlockedError, ReconcilerError
 from reconciler.plans.model import Note, Selection, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
@@ -29,40 +29,39 @@ if TYPE_CHECKING:
 
     from reconciler.executor.result import ApplyResult
     from reconciler.layout.sizing.simulate_inserts import NextInsert
-    from reconciler.layout.sizing.write_history import PastWrite
     from reconciler.planners.prediction.advice import Advice
-    from reconciler.reader.model import Scan
-    from reconciler.reader.request import ReadArguments
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
-    from reconciler.status.model import LockStatus, TableStatus
+    from reconciler.status.model import TableStatus
     from reconciler.storage.api import Storage
     from reconciler.writer.request import WriteResult
 
-#: an interruption waits so long for every table that is looked at: nothing has to be put in order
-_REFRESH_WAIT_S: Final = 0.5
+#: seconds to wait, after Ctrl-C, for tables that are being read; nothing has to be undone
+_INTERRUPT_WAIT_S: Final = 0.5
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
 OnCrash = Callable[[TableSpec, Exception], None]
+_Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
 
 
 def load_specs(
     paths: Location | Sequence[Location], *, env: Location | None = None
 ) -> tuple[TableSpec, ...]:
-    """The specs of files and folders, sorted by name, in an environment if one is named.
+    """Return the specs of files and folders, sorted by name.
 
-    ``env``: its name, as in ``environments/NAME.yaml`` beside the specs or above them, or its file.
-    Raises SpecError with every problem of every file; an empty folder is one.
+    ``env``: the environment that locates the tables, as its name (``environments/NAME.yaml`` beside
+    the specs or above them) or its file. Raises SpecError with the problems of all files.
     """
     from reconciler.spec.load import load_specs as load  # noqa: PLC0415 (YAML)
 
-    several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return load([Path(path) for path in several], None if env is None else os.fspath(env))
+    files = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return load([Path(path) for path in files], None if env is None else os.fspath(env))
 
 
 def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
-    """What the table of a spec is right now. Needs no Spark and no write permission.
+    """Read the current state of a spec's table. Needs no Spark and no write permission.
 
     Raises StorageError, FormatError or UnsupportedError; each names the file.
     """
@@ -72,15 +71,12 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
 def _observe(
     spec: TableSpec, now: datetime | None, *, with_predictions: bool, with_simulation: bool = False
 ) -> TableState:
-    """``with_predictions``: with what is only shown or predicted, beside what decides about steps.
-
-    ``with_simulation``: with what a simulated insert needs, whatever the spec declares.
-    """
-    from reconciler.state.observe import observe as look  # noqa: PLC0415 (Avro)
+    """Read the state for planning, also for predictions and for a simulated insert if asked."""
+    from reconciler.state.observe import observe as read_state  # noqa: PLC0415 (Avro)
     from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    state = look(
+    state = read_state(
         storage,
         spec,
         observed_ms=runtime.to_epoch_ms(now or runtime.now()),
@@ -110,30 +106,23 @@ def plan(  # noqa: PLR0913 (the options of a plan)
     parallelism: int = 1,
     insert: NextInsert | None = None,
 ) -> Plan:
-    """What must change so that each table is as declared, and why. Writes nothing.
+    """Plan what must change so that each table is as declared, and why. Changes no table.
 
-    A table that cannot be read carries ``error`` while the others go on. ``now`` has a zone and is
-    the present by default; ``on_table`` hears of every table as soon as it is planned, ``on_crash``
-    of errors that are this program's own. ``selection`` says that the specs are not all there are.
-    ``parallelism``: tables at a time; the plan is in the order of the specs whatever it is.
-    ``insert``: new rows; the plan says what a writer would do with them, and nothing is written.
+    A table that cannot be read gets an ``error``. ``now`` (with a zone) is the current time by
+    default. ``on_table`` gets every planned table, ``on_crash`` errors that are bugs of reconciler.
+    ``selection``: how the specs were selected, if they are not all. ``parallelism``: number of
+    tables to plan in parallel. ``insert``: new rows; the plan says where a writer would put them.
     """
     moment = now or runtime.now()
     if moment.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
-    tables = run_parallel(
-        lambda spec: _plan_table(spec, moment, on_crash, insert=insert)[0],
-        [specs] if isinstance(specs, TableSpec) else specs,
-        parallelism=parallelism,
-        on_done=on_table,
-        wait_s=_REFRESH_WAIT_S,
-    )
-    return Plan(
-        created_at=moment.isoformat(),
-        tool=runtime.tool_name(),
-        tables=tuple(tables),
-        selection=selection,
-    )
+
+    def work(spec: TableSpec) -> TablePlan:
+        return _plan_table(spec, moment, on_crash, insert=insert)[0]
+
+    tables = _run_for_each(specs, work, parallelism, on_table)
+    tool, created_at = runtime.tool_name(), moment.isoformat()
+    return Plan(created_at=created_at, tool=tool, tables=tables, selection=selection)
 
 
 def status(
@@ -144,43 +133,31 @@ def status(
     on_crash: OnCrash | None = None,
     parallelism: int = 1,
 ) -> tuple[TableStatus, ...]:
-    """How each table is: in sync or not, what hangs, what is pinned. Writes nothing.
-
-    The arguments are those of ``plan``.
-    """
+    """Return the health and drift of each table. Takes the arguments of ``plan``."""
+    from reconciler.state.write_history import read_known_writes  # noqa: PLC0415
     from reconciler.status.lock import read_lock_status  # noqa: PLC0415
     from reconciler.status.table import table_status  # noqa: PLC0415
+    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
-    def read_lock(spec: TableSpec) -> LockStatus | None:
-        return read_lock_status(
-            spec,
-            runtime.open_storage,
-            process=runtime.current_process(),
-            clock=runtime.SystemClock(),
-        )
-
+    read_lock = partial(
+        read_lock_status,
+        open_storage=runtime.open_storage,
+        process=runtime.current_process(),
+        clock=runtime.SystemClock(),
+    )
     moment = now or runtime.now()
 
     def work(spec: TableSpec) -> tuple[TablePlan, TableStatus]:
         made, state = _plan_table(spec, moment, on_crash, with_predictions=False)
         try:
-            written = () if state is None else _read_writes(spec, state)
-            return made, table_status(spec, state, made, lock=read_lock(spec), writes=written)
+            storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
+            writes = () if state is None else read_known_writes(storage, spec, state)
+            return made, table_status(spec, state, made, lock=read_lock(spec), writes=writes)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
             made = replace(_unreadable_plan(spec), error=_report_crash(spec, error, on_crash))
             return made, table_status(spec, None, made)
 
-    def on_done(done: tuple[TablePlan, TableStatus]) -> None:
-        if on_table is not None:
-            on_table(done[0])
-
-    found = run_parallel(
-        work,
-        [specs] if isinstance(specs, TableSpec) else specs,
-        parallelism=parallelism,
-        on_done=on_done,
-        wait_s=_REFRESH_WAIT_S,
-    )
+    found = _run_for_each(specs, work, parallelism, _take_first(on_table))
     return tuple(table for _, table in found)
 
 
@@ -192,9 +169,10 @@ def advise(
     on_crash: OnCrash | None = None,
     parallelism: int = 1,
 ) -> tuple[Advice, ...]:
-    """Which clustering and which index the declared queries of each table ask for. Writes nothing.
+    """Propose clustering and index columns for the declared queries of each table.
 
-    A table that cannot be read carries ``error``; the arguments are those of ``plan``.
+    Changes no table. A table that cannot be read gets an ``error``. The arguments are those of
+    ``plan``.
     """
     from reconciler.planners.prediction.advice import Advice  # noqa: PLC0415 (pyarrow)
     from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
@@ -211,13 +189,7 @@ def advise(
             problem = _report_crash(spec, error, on_crash)
         return spec, Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
 
-    found = run_parallel(
-        work,
-        [specs] if isinstance(specs, TableSpec) else specs,
-        parallelism=parallelism,
-        on_done=lambda done: on_table(done[0]) if on_table is not None else None,
-        wait_s=_REFRESH_WAIT_S,
-    )
+    found = _run_for_each(specs, work, parallelism, _take_first(on_table))
     return tuple(advice for _, advice in found)
 
 
@@ -248,6 +220,24 @@ def advise_table(
     return advice.finish_advice(draft, sample)
 
 
+def _take_first(on_item: Callable[[_Item], None] | None) -> Callable[[tuple[_Item, Any]], None]:
+    return lambda pair: None if on_item is None else on_item(pair[0])
+
+
+def _run_for_each(
+    specs: TableSpec | Iterable[TableSpec],
+    work: Callable[[TableSpec], _Result],
+    parallelism: int,
+    on_done: Callable[[_Result], None] | None,
+) -> tuple[_Result, ...]:
+    """Do the work for every table, some in parallel; return the results in the order of specs."""
+    tables = [specs] if isinstance(specs, TableSpec) else specs
+    found = run_parallel(
+        work, tables, parallelism=parallelism, on_done=on_done, wait_s=_INTERRUPT_WAIT_S
+    )
+    return tuple(found)
+
+
 def _plan_table(
     spec: TableSpec,
     now: datetime,
@@ -256,15 +246,14 @@ def _plan_table(
     with_predictions: bool = True,
     insert: NextInsert | None = None,
 ) -> tuple[TablePlan, TableState | None]:
-    """A table's plan and what it was made from; no state where it could not be read."""
+    """Return a table's plan and the state it was made from; no state if it cannot be read."""
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        state = _observe(
-            spec, now, with_predictions=with_predictions, with_simulation=insert is not None
-        )
+        simulated = insert is not None
+        state = _observe(spec, now, with_predictions=with_predictions, with_simulation=simulated)
         return plan_table(spec, state, now, next_insert=insert), state
-    except BlockedError as error:  # the table's own state: nothing of it may be believed
+    except BlockedError as error:  # the state of the table cannot be trusted
         return replace(_unreadable_plan(spec), refusals=(Note("pendingRestore", str(error)),)), None
     except ReconcilerError as error:
         problem = str(error)
@@ -274,42 +263,18 @@ def _plan_table(
 
 
 def _report_crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
-    """The sentence for an error that is this program's own."""
+    """Report an error that is a bug of this program, and return its message."""
     if on_crash is not None:
         on_crash(spec, error)
-    return f"{type(error).__name__}: {error} (an error of this program, please report it)"
-
-
-def _read_writes(spec: TableSpec, state: TableState) -> tuple[PastWrite, ...]:
-    """The newest writes, where the spec says what files they should make; those that can be read.
-
-    What a plan needs of them is in the state already; what is damaged is not for a status to judge.
-    """
-    from reconciler.hudi.load import load_properties  # noqa: PLC0415
-    from reconciler.state.write_history import read_newest_writes  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
-
-    if state.clustering_facts is not None:
-        return state.clustering_facts.written
-    if spec.files is None:
-        return ()
-    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    try:
-        return read_newest_writes(storage, load_properties(storage), state.timeline)
-    except (FormatError, StorageError):
-        return ()  # the timeline has moved on, or a write cannot be read: nothing is said of it
+    return f"{type(error).__name__}: {error} (a bug in reconciler, please report it)"
 
 
 def _unreadable_plan(spec: TableSpec) -> TablePlan:
-    """What is known of a table that could not be looked at."""
+    """Return the plan of a table that could not be read."""
     from reconciler.plans.document import compute_spec_digest  # noqa: PLC0415
 
-    return TablePlan(
-        name=spec.name,
-        path=spec.path,
-        spec=spec.document,
-        spec_digest=compute_spec_digest(spec.document),
-    )
+    digest = compute_spec_digest(spec.document)
+    return TablePlan(name=spec.name, path=spec.path, spec=spec.document, spec_digest=digest)
 
 
 def apply(
@@ -321,11 +286,11 @@ def apply(
     digest: str | None = None,
     parallelism: int = 1,
 ) -> ApplyResult:
-    """Do what a reviewed plan says, and less where a table has moved since. Never more.
+    """Execute a reviewed plan, and nothing beyond it. Steps that no longer hold are skipped.
 
-    ``specs``: today's; a table whose spec or path is no longer the reviewed one is left out.
-    ``digest``: refuse any plan but this one (StaleError). ``parallelism``: tables at a time.
-    What goes wrong with a table is in its result, and ``ApplyResult.plan_exit_code`` is the command's.
+    ``specs``: the current ones; a table whose spec or path changed since the review is skipped.
+    ``digest``: raise StaleError unless the plan has it. ``parallelism``: tables to apply in
+    parallel. Errors of a table are in its result; ``ApplyResult.exit_code`` is the command's.
     """
     from reconciler.executor.gate import admit_plan, get_waiver_time  # noqa: PLC0415
     from reconciler.executor.run import apply_plan  # noqa: PLC0415
@@ -335,9 +300,8 @@ def apply(
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
     clock = runtime.SystemClock()
-    admitted = admit_plan(
-        plan, specs=specs, expected_digest=digest, now=get_waiver_time(now, clock)
-    )
+    waiver_time = get_waiver_time(now, clock)
+    admitted = admit_plan(plan, specs=specs, expected_digest=digest, now=waiver_time)
     context = ApplyContext(
         open_storage=runtime.open_storage,
         deleter=SparkFileDeleter(spark),
@@ -364,25 +328,26 @@ def write(  # noqa: PLR0913 (the options of a write)
 ) -> WriteResult:
     """Write the rows of a DataFrame into the table of a spec, all or none. Needs no Hudi jar.
 
-    A table that is not there is made as the spec's ``table`` block says. ``operation``: insert,
-    upsert, delete (key and partition columns are enough), bulk-insert, insert-overwrite (partitions
-    that rows come to), insert-overwrite-table, delete-partition (``partitions``: their paths; no
-    rows). ``dedupe``: of an insert, one row a key. ``fill_missing``: columns that the rows lack are
-    null. ``batch``: name of a stream and number of the batch (``foreachBatch``), which is written
-    once however often it comes. ``extra``: kept in the extra metadata of the instant. Raises
-    BusyError where another writer is in the way: nothing was written then, and it can be run again;
-    RowsError and UnsupportedError for rows that do not fit the table, and what ``read`` does.
+    A missing table is created from the spec's ``table`` block. ``operation``: insert, upsert,
+    delete (needs only key and partition columns), bulk-insert, insert-overwrite (the partitions of
+    the rows), insert-overwrite-table, or delete-partition (``partitions``: their paths; no rows).
+    ``dedupe``: with insert, write one row per key. ``fill_missing``: write null to columns that the
+    rows do not have. ``batch``: name of a stream and number of a batch (``foreachBatch``), which is
+    written only once. ``extra``: stored in the instant's metadata.
+
+    Raises BusyError if another writer conflicts: nothing was written, and you can write again.
+    Raises RowsError and UnsupportedError for rows that do not fit, and the errors of ``read``.
     """
     from reconciler.transaction.session import RunContext  # noqa: PLC0415
     from reconciler.writer.entry import write_table  # noqa: PLC0415
     from reconciler.writer.spark import SparkWriter, make_write_request  # noqa: PLC0415
 
-    ask = make_write_request(
+    request = make_write_request(
         rows, operation, dedupes=dedupe, fills_missing=fill_missing, partitions=partitions
     )
     return write_table(
         spec,
-        ask,
+        request,
         context=RunContext(
             open_storage=runtime.open_storage,
             clock=runtime.SystemClock(),
@@ -410,35 +375,25 @@ def read(  # noqa: PLR0913 (the options of a read)
     storage_options: Mapping[str, Option] | None = None,
     skipping: bool = True,
 ) -> DataFrame:
-    """The rows of a table as they are now, or as of an instant. Needs no Hudi jar; writes nothing.
+    """Return the rows of a table, now or as of an instant. Needs no Hudi jar; changes nothing.
 
-    ``where``: a condition of Spark SQL on the table's columns; it spares partitions, files by the
-    table's index (``skipping=False``: none) and, with ``columns``, what is read of files.
-    ``as_of``: an instant of the timeline, or a time in its zone as 2026-01-31 04:00:00.
+    ``where``: a condition in Spark SQL; it skips partitions, files by the table's index (unless
+    ``skipping=False``) and, with ``columns``, parts of files.
+    ``as_of``: an instant of the timeline, or a time in its zone such as 2026-01-31 04:00:00.
     ``kind``: snapshot, readOptimized (no log files are merged), or incremental: the rows written
     after ``begin`` up to ``end`` (the newest). ``storage_options`` go to the store's client.
     Raises UsageError, BlockedError for a time that can no longer be read, UnsupportedError,
-    FormatError and StorageError. What goes wrong on a worker is raised when rows are asked for.
+    FormatError and StorageError. Errors of a worker are raised when rows are fetched.
     """
+    from reconciler.reader.open_scan import open_requested_scan  # noqa: PLC0415
     from reconciler.reader.request import ReadArguments  # noqa: PLC0415
     from reconciler.reader.spark import make_data_frame  # noqa: PLC0415
     from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
     if isinstance(columns, str):
-        raise TypeError("columns is a sequence of names")
-    asked = ReadArguments(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
+        raise TypeError("columns must be a sequence of names")
+    request = ReadArguments(kind=kind, as_of=as_of, begin=begin, end=end, columns=columns)
     storage = runtime.open_storage(os.fspath(path), storage_options)
     index = ReadOnlyStorage(storage) if skipping else None
-    return make_data_frame(spark, open_scan(storage, asked), storage.ref, where, index=index)
-
-
-def open_scan(storage: Storage, asked: ReadArguments, *, zone: tzinfo | None = None) -> Scan:
-    """What a read touches. ``zone``: of the timeline, where the table does not say it."""
-    from reconciler.hudi.load import load_properties  # noqa: PLC0415
-    from reconciler.reader.open_scan import open_scan as opened  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
-
-    guarded = ReadOnlyStorage(storage)
-    if asked.needs_zone and load_properties(guarded).timezone == "UTC":
-        zone = UTC
-    return opened(guarded, asked.to_request(zone))
+    scan = open_requested_scan(storage, request)
+    return make_data_frame(spark, scan, storage.ref, where, index=index)

@@ -1,4 +1,4 @@
-"""The one byte form of a JSON document, and its digest."""
+"""Canonical bytes of JSON documents, and their digests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def to_canonical_bytes(document: Any) -> bytes:
-    """The canonical bytes: sorted keys, compact, UTF-8, no NaN, no newline at the end.
+    """Return the canonical bytes: sorted keys, compact, UTF-8, no NaN, no newline at the end.
 
     >>> to_canonical_bytes({"b": 1, "a": "é"}).decode()
     '{"a":"é","b":1}'
@@ -20,7 +20,7 @@ def to_canonical_bytes(document: Any) -> bytes:
 
 
 def digest_document(document: Any) -> str:
-    """``sha256:`` and the hex digest of the canonical bytes.
+    """Return ``sha256:`` and the hexadecimal digest of the canonical bytes.
 
     >>> digest_document({})
     'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
@@ -29,5 +29,5 @@ def digest_document(document: Any) -> str:
 
 
 def digest_bytes(data: bytes | memoryview) -> str:
-    """The digest of bytes that are canonical already."""
+    """Return the digest of canonical bytes."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"

@@ -1,7 +1,7 @@
-"""Sizes, durations and shares as people write them, and back.
+"""Sizes, durations and percentages as text, and back.
 
-Every parser raises ValueError with a message that says what to write instead. Every printer is
-exact: parsing what it printed gives the same value.
+Every parser raises ValueError with a message that says what to write instead. Formatting is exact:
+parsing the result gives the same value.
 """
 
 from __future__ import annotations
@@ -17,18 +17,14 @@ DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 LARGEST_SIZE: Final = 2**63 - 1
 LONGEST_DURATION: Final = 1000 * 365 * 86400
-"""Beyond a thousand years, dates run out."""
-
-SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
-DURATION_PATTERN: Final = r"^[0-9]+ ?[smhd]$"
-PERCENT_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?%$"
+"""A thousand years; dates do not reach much further."""
 
 _NUMBER_AND_UNIT: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?([A-Za-z]*)")
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,30})?) ?%")
 
 
 def parse_size(text: str) -> int:
-    """Bytes.
+    """Return the bytes of a size.
 
     >>> parse_size("120MiB"), parse_size("1.5 kB"), parse_size("7B")
     (125829120, 1500, 7)
@@ -45,12 +41,12 @@ def parse_size(text: str) -> int:
     if size != int(size):
         raise ValueError(f"{text!r} is not a whole number of bytes")
     if size > LARGEST_SIZE:
-        raise ValueError(f"{text!r} is larger than any store ({LARGEST_SIZE} bytes)")
+        raise ValueError(f"{text!r} is more than {LARGEST_SIZE} bytes")
     return int(size)
 
 
 def format_size(size: int) -> str:
-    """The size in the largest unit that divides it.
+    """Return the size in the largest unit that divides it.
 
     >>> format_size(125829120), format_size(1500000), format_size(1), format_size(0)
     ('120MiB', '1500kB', '1B', '0B')
@@ -63,29 +59,29 @@ def format_size(size: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Seconds.
+    """Return the seconds of a duration.
 
     >>> parse_duration("90m"), parse_duration("7d")
     (5400, 604800)
     """
     found = _NUMBER_AND_UNIT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not a duration; write a number with s, m, h or d, as in 24h")
+        raise ValueError(f"{text!r} is not a duration; write a number with s, m, h or d, such as 24h")
     number, unit = found.groups()
     if unit not in DURATION_UNITS:
         raise ValueError(
-            f"{text!r} has {_describe_unit_problem(unit, DURATION_UNITS)}, as in {number}h"
+            f"{text!r} has {_describe_unit_problem(unit, DURATION_UNITS)}, such as {number}h"
         )
     if "." in number:
-        raise ValueError(f"{text!r} is not a whole number; use a smaller unit, as in 90m")
+        raise ValueError(f"{text!r} is not a whole number; use a smaller unit, such as 90m")
     seconds = int(number) * DURATION_UNITS[unit]
     if seconds > LONGEST_DURATION:
-        raise ValueError(f"{text!r} is longer than a thousand years")
+        raise ValueError(f"{text!r} is more than a thousand years")
     return seconds
 
 
 def format_duration(seconds: int) -> str:
-    """The duration in the largest unit that divides it.
+    """Return the duration in the largest unit that divides it.
 
     >>> format_duration(5400), format_duration(604800), format_duration(61), format_duration(0)
     ('90m', '7d', '61s', '0s')
@@ -97,7 +93,7 @@ def format_duration(seconds: int) -> str:
 
 
 def parse_percent(text: str) -> float:
-    """A share, above 0 and at most 1.
+    """Return the share of a percentage: above 0 and at most 1.
 
     >>> parse_percent("5%"), parse_percent("12.5%"), parse_percent("100%")
     (0.05, 0.125, 1.0)
@@ -112,7 +108,7 @@ def parse_percent(text: str) -> float:
 
 
 def format_percent(share: float) -> str:
-    """The share as a percentage, exactly.
+    """Return the share as an exact percentage.
 
     >>> format_percent(0.05), format_percent(1.0), format_percent(1 / 3)
     ('5%', '100%', '33.33333333333333%')

@@ -19,7 +19,7 @@ from reconciler.errors import UsageError
 from reconciler.spec.environment import FOLDER, Environment, read_environment
 from reconciler.spec.locations import location_identity
 from reconciler.spec.parent_folders import find_parent_folder
-from reconciler.spec.text_rules import NAME_PATTERN
+from reconciler.spec.schema import load_definition
 from reconciler.storage.local import LocalStorage
 
 _ENDINGS: Final = (".yaml", ".yml")
@@ -100,7 +100,7 @@ def open_environment_file(name: str, specs: Path) -> EnvironmentFile:
             folder / f"{name}.yaml",
         )
     if not file.exists():
-        if not re.fullmatch(NAME_PATTERN, file.stem):
+        if not re.fullmatch(load_definition("name")["pattern"], file.stem):
             raise UsageError(f"--env {name}: {file.stem!r} is not a valid name of an environment")
         return EnvironmentFile(argument=name, name=file.stem, file=file, environment=None)
     known = read_environment(str(file.absolute()))

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from reconciler import api
 from reconciler.cli import interruption
 from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import log_message, print_result, terminal_width, wants_color
+from reconciler.reader.open_scan import open_requested_scan
 from reconciler.reader.pruning import keep_all
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.row_group_counts import count_row_groups
@@ -30,7 +30,7 @@ _ROWS_PER_FETCH: Final = 1000
 
 def print_explanation(options: ReadOptions) -> None:
     """Print what a read would touch. Spark starts only to translate a condition."""
-    scan = api.open_scan(options.storage, options.request, zone=options.zone)
+    scan = open_requested_scan(options.storage, options.request, zone=options.zone)
     found, reaches, groups = keep_all(scan), True, None
     if options.where is not None:
         from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
@@ -59,7 +59,7 @@ def print_rows(options: ReadOptions) -> None:
     """Print the rows of a read."""
     from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
 
-    scan = api.open_scan(options.storage, options.request, zone=options.zone)
+    scan = open_requested_scan(options.storage, options.request, zone=options.zone)
     ref = options.storage.ref
     with _open_session(options) as session, spark.translate_spark_errors(ref):
         found = spark.prune_scan(session, scan, options.where, options.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from reconciler.reader.incremental import (
     make_read_limit,
 )
 from reconciler.reader.model import PATH, ReadRequest, Scan
+from reconciler.reader.request import ReadArguments
 from reconciler.reader.slice_selection import (
     ReadLimit,
     SliceSelection,
@@ -48,6 +50,7 @@ from reconciler.state.schema import (
 )
 from reconciler.state.schema_versions import LATEST_SCHEMA_KEY, find_renamed_columns
 from reconciler.storage.api import Storage
+from reconciler.storage.wrappers import ReadOnlyStorage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,6 +59,16 @@ if TYPE_CHECKING:
 
 _ATTEMPTS: Final = 4
 _SKELETONS: Final = "00000000000001"
+
+
+def open_requested_scan(
+    storage: Storage, arguments: ReadArguments, *, zone: tzinfo | None = None
+) -> Scan:
+    """Return what a read touches; ``zone`` is the timeline's, if the table does not record it."""
+    guarded = ReadOnlyStorage(storage)
+    if arguments.needs_zone and load_properties(guarded).timezone == "UTC":
+        zone = UTC
+    return open_scan(guarded, arguments.to_request(zone))
 
 
 def open_scan(

@@ -13,8 +13,6 @@ from typing import Final
 
 from reconciler.errors import did_you_mean, quote_value
 
-NAME_PATTERN: Final = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?$"
-
 PLACEHOLDERS: Final = ("{name}", "{schema}", "{table}")
 """Stand for a table's name, and for its parts before and after the last dot."""
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.errors import FormatError, StorageError
+from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.declared_schema import find_declared_schema
@@ -14,6 +15,7 @@ from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.hudi.timeline.requested_replace import RequestedReplace
 from reconciler.hudi.timeline.write_stats import WriteStats
 from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_layout import (
     EXECUTOR_KEY,
     HUDI_EXECUTOR,
@@ -21,7 +23,7 @@ from reconciler.state.clustering_layout import (
     ClusteringLayout,
     PastClustering,
 )
-from reconciler.state.model import PLAN_DIGEST
+from reconciler.state.model import PLAN_DIGEST, TableState
 from reconciler.storage.api import Storage
 
 _CLUSTER: Final = "CLUSTER"
@@ -56,6 +58,23 @@ def read_newest_writes(
 ) -> tuple[PastWrite, ...]:
     """Return the newest completed writes, oldest first. Raises like ``read_write_history``."""
     return _HistoryReader(storage, properties, timeline).read_newest(newest)
+
+
+def read_known_writes(
+    storage: Storage, spec: TableSpec, state: TableState
+) -> tuple[PastWrite, ...]:
+    """Return the newest writes that can be read, if the spec declares what files they should make.
+
+    They are in the state already where planning needed them.
+    """
+    if state.clustering_facts is not None:
+        return state.clustering_facts.written
+    if spec.files is None:
+        return ()
+    try:
+        return read_newest_writes(storage, load_properties(storage), state.timeline)
+    except (FormatError, StorageError):
+        return ()  # the timeline changed meanwhile, or a write is damaged
 
 
 @dataclass(frozen=True, slots=True)

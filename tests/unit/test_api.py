@@ -34,12 +34,12 @@ def test_importing_the_package_imports_nothing_else():
 @pytest.mark.parametrize(
     "first", ["import reconciler.plans.model", "import reconciler.api", "pass"]
 )
-def test_a_function_that_shares_its_name_with_a_room_can_be_called(first):
+def test_a_function_can_be_called_whatever_module_was_imported_first(first):
     program = (
         f"import reconciler\n{first}\n"
         "print(reconciler.plan([]).tables)\n"
         "from reconciler import plan\nprint(plan(()).tables)\n"
-        "import reconciler.plans.model as model\nprint(model.Plan.__name__)"
+        "import reconciler.plans.plan as model\nprint(model.Plan.__name__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -63,7 +63,7 @@ def test_help_says_what_a_function_does():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    assert "What must change so that each table is as declared" in done.stdout
+    assert "Plan what must change so that each table is as declared" in done.stdout
     assert "plan(specs: 'TableSpec | Iterable[TableSpec]', *, now:" in done.stdout
 
 

@@ -29,7 +29,7 @@ def test_a_size_is_a_number_and_a_unit(text, size):
     "text", ["", "MiB", "-1MiB", "1.0001kB", "120M", "120mb", "1e3MB", "9999999TiB", "1 MiB x"]
 )
 def test_what_is_no_size_says_what_to_write(text):
-    with pytest.raises(ValueError, match=r"such as|whole number|larger than any store"):
+    with pytest.raises(ValueError, match=r"such as|whole number|is more than"):
         units.parse_size(text)
 
 
@@ -48,7 +48,7 @@ def test_a_duration_is_a_whole_number_and_a_unit(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "6", "1.5h", "-1h", "3w", "1h30m", "1H", "999999999d"])
 def test_what_is_no_duration_says_what_to_write(text):
-    with pytest.raises(ValueError, match=r"as in|thousand years"):
+    with pytest.raises(ValueError, match=r"such as|thousand years"):
         units.parse_duration(text)
 
 

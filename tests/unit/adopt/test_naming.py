@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from reconciler.adopt.naming import UnnamedTable, choose_names
-from reconciler.spec.text_rules import NAME_PATTERN
+from reconciler.spec.schema import load_definition
 
 
 def found(location, table, database=""):
@@ -87,7 +87,7 @@ HOSTILE = [
 def test_hostile_names_become_names_that_a_spec_may_have(name):
     (made,) = choose_names([found(f"/lake/{name}", name, name)]).values()
 
-    assert re.fullmatch(NAME_PATTERN, made)
+    assert re.fullmatch(load_definition("name")["pattern"], made)
     assert len(f"{made}.yaml".encode()) < 255
 
 

@@ -121,7 +121,7 @@ def test_what_is_wrong_with_one_table_is_no_matter_of_the_others(at_once, lake, 
 
     assert 1 == code
     assert ["changed", "crashed", "gone", "refused", "same", "z"] == list(tables)
-    assert "ZeroDivisionError: oops (an error of this program" in tables["crashed"]["error"]
+    assert "ZeroDivisionError: oops (a bug in reconciler" in tables["crashed"]["error"]
     assert "tables/gone" in tables["gone"]["error"]
     assert ["pendingRestore"] == [note["rule"] for note in tables["refused"]["refusals"]]
     for name in ("changed", "z"):
