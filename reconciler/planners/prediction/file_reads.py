@@ -88,17 +88,3 @@ def _constant_stats(column: Any, rows: NDArray[np.int64]) -> ColumnStats | None:
         is_exact_greatest=~is_null,
         is_nan_free=free,
     )
-
-
-def concatenate_indexes(parts: Sequence[FileIndex]) -> FileIndex:
-    """Return the files of several indexes in this order, with the columns that all of them have."""
-    names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
-    return FileIndex(
-        partition=pa.concat_arrays([part.partition.cast(pa.string()) for part in parts]),
-        name=pa.concat_arrays([part.name for part in parts]),
-        size=np.concatenate([part.size for part in parts]),
-        rows=np.concatenate([part.rows for part in parts]),
-        columns={
-            name: ColumnStats.concat([part.columns[name] for part in parts]) for name in names
-        },
-    )
