@@ -65,15 +65,17 @@ def _count_missing_slices(
     writes, view = sorted({i.requested for i in state.timeline.commits}), state.view
     if not writes:
         return None
-    gone = build_files(_list_removed_files(state), _base_extension(state.properties))
-    times = tuple(sorted({*view.times, *gone.instants, *_list_completions(state, gone)}))
+    removed_files = build_files(_list_removed_files(state), _base_extension(state.properties))
+    times = tuple(
+        sorted({*view.times, *removed_files.instants, *_list_completions(state, removed_files)})
+    )
     place = {time: code for code, time in enumerate(times)}
     width = len(times) + 1
     recode = np.array([place[time] for time in view.times], np.int64)
     there = np.flatnonzero(view.is_visible & ~view.is_phantom)
     existing = view.group[there].astype(np.int64) * width + recode[view.key[there]]
-    group, until = _match_groups(state, view, gone, place)
-    past = _find_past_slices(state, gone, group, existing, place)
+    group, until = _match_groups(state, view, removed_files, place)
+    past = _find_past_slices(state, removed_files, group, existing, place)
     going = np.zeros(len(view), np.bool_)
     going[view.row_slice[is_removed]] = True
     now = existing[going[there]]
@@ -120,20 +122,20 @@ def _base_extension(properties: Mapping[str, str]) -> str:
     return "." + properties.get("hoodie.table.base.file.format", "PARQUET").lower()
 
 
-def _list_completions(state: TableState, gone: TableFiles) -> Iterator[str]:
-    return (state.completions[i] for i in gone.instants if i in state.completions)
+def _list_completions(state: TableState, removed_files: TableFiles) -> Iterator[str]:
+    return (state.completions[i] for i in removed_files.instants if i in state.completions)
 
 
 def _match_groups(
-    state: TableState, view: FileView, gone: TableFiles, place: Mapping[str, int]
+    state: TableState, view: FileView, removed_files: TableFiles, place: Mapping[str, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the code of each group of ``gone`` and the end of each code.
 
     New groups get codes after those of the view. A group without newer slices whose replacement is
     not on the active timeline was replaced before it.
     """
-    paths = (gone.partitions[code] for code in gone.group_partition)
-    pairs = list(zip(paths, gone.group_id.to_pylist(), strict=True))
+    paths = (removed_files.partitions[code] for code in removed_files.group_partition)
+    pairs = list(zip(paths, removed_files.group_id.to_pylist(), strict=True))
     known = find_group_codes(view.files, pairs).astype(np.int64)
     count = len(view.files.group_partition)
     new = np.flatnonzero(known < 0)
@@ -153,22 +155,26 @@ def _match_groups(
 
 def _find_past_slices(
     state: TableState,
-    gone: TableFiles,
+    removed_files: TableFiles,
     group: NDArray[np.int64],
     existing: NDArray[np.int64],
     place: Mapping[str, int],
 ) -> NDArray[np.int64]:
     """Return the slices that earlier cleans removed, without those of rolled-back writes."""
-    if not len(gone):
+    if not len(removed_files):
         return np.zeros(0, np.int64)
     width = len(place) + 1
-    stamp = np.array([place[time] for time in gone.instants], np.int64)
-    own = group[gone.group] * width + stamp[gone.instant]
-    is_log = gone.kind != FileKind.BASE
+    stamp = np.array([place[time] for time in removed_files.instants], np.int64)
+    own = group[removed_files.group] * width + stamp[removed_files.instant]
+    is_log = removed_files.kind != FileKind.BASE
     if state.table_version >= LOGS_BY_COMPLETION and is_log.any():
-        end = np.array([place[state.completions.get(i, i)] for i in gone.instants], np.int32)
+        end = np.array(
+            [place[state.completions.get(i, i)] for i in removed_files.instants], np.int32
+        )
         keyed = sort_unique(np.concatenate([existing, own[~is_log]]))
-        own[is_log] = assign_by_completion(keyed, own[is_log], end[gone.instant][is_log], width)
+        own[is_log] = assign_by_completion(
+            keyed, own[is_log], end[removed_files.instant][is_log], width
+        )
     start = state.timeline.start or ""
     done = {i.requested for i in state.timeline.commits}
     is_done = np.array([time < start or time in done for time in place], np.bool_)

@@ -106,7 +106,7 @@ def find_slices_read(state: TableState, window: ReaderWindow | None) -> ReaderPr
     is_recent = recent[view.newer] & recent[ended]
     by = np.minimum(view.newer, ended).astype(np.int64)
 
-    def says(about: int) -> str:
+    def sentence(about: int) -> str:
         code = about if about >= 0 else -1 - about
         if code == view.never_code:
             return f"{window.description} and may read it"
@@ -116,17 +116,17 @@ def find_slices_read(state: TableState, window: ReaderWindow | None) -> ReaderPr
     return ReaderProtection(
         is_read=recent[view.key] | is_recent,
         reason_key=np.where(is_recent, by, -1 - view.key),
-        explain=says,
+        explain=sentence,
     )
 
 
 def _explain_slice(window: ReaderWindow, what: str, by: str, end: str | None) -> str:
-    says = f"{window.description} and may read its file slice"
+    sentence = f"{window.description} and may read its file slice"
     if end is None:
-        return f"{says}; {by}, which is pending, has not {what} it yet"
+        return f"{sentence}; {by}, which is pending, has not {what} it yet"
     until = _find_expiry(end, window)
     limit = "" if until is None else f" until {until}"
-    return f"{says}{limit}: it was {what} by {by}, completed at {end}"
+    return f"{sentence}{limit}: it was {what} by {by}, completed at {end}"
 
 
 def _completion_times(state: TableState, times: tuple[str, ...]) -> list[str | None]:

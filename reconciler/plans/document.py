@@ -274,8 +274,8 @@ def _check_duplicates(plan: Plan) -> None:
     selected = plan.selection
     if selected is not None and not len(plan.tables) == selected.tables <= selected.total:
         tables = "1 table" if len(plan.tables) == 1 else f"{len(plan.tables)} tables"
-        said = f"{selected.tables} of {selected.total}"
-        raise PlanError(f"lists {tables} but its selection says {said}; make the plan again")
+        counts = f"{selected.tables} of {selected.total}"
+        raise PlanError(f"lists {tables} but its selection says {counts}; make the plan again")
     names = sorted(table.name for table in plan.tables)
     for before, after in itertools.pairwise(names):
         if before == after:

@@ -137,13 +137,13 @@ def _describe_violation(
     broken: Note, policy: GuardPolicy, table: str, today: str
 ) -> tuple[Note, bool]:
     """Return the note about a violation and whether a waiver is in force."""
-    said = f"policy {policy.name} {broken.because}"
+    sentence = f"policy {policy.name} {broken.because}"
     waivers = [w for w in policy.waivers if (w.rule, w.table) == (broken.rule, table)]
     waiver = max(waivers, key=lambda waiver: waiver.until, default=None)
     if waiver is not None and today <= waiver.until:
-        return Note(broken.rule, f"waived until {waiver.until} ({waiver.reason}): {said}"), True
+        return Note(broken.rule, f"waived until {waiver.until} ({waiver.reason}): {sentence}"), True
     if policy.severity == "error":
-        said += f", or ask {policy.owner or 'its owner'} for a waiver"
+        sentence += f", or ask {policy.owner or 'its owner'} for a waiver"
     if waiver is not None:
-        said += f"; the last waiver ended on {waiver.until} ({waiver.reason})"
-    return Note(broken.rule, said), False
+        sentence += f"; the last waiver ended on {waiver.until} ({waiver.reason})"
+    return Note(broken.rule, sentence), False

@@ -38,8 +38,8 @@ def describe_bytes(data: bytes) -> str | None:
 def describe_text(text: str, error: json.JSONDecodeError) -> str:
     """Return what a text is that the JSON parser refused."""
     if text.lstrip().startswith("{"):
-        whole = text.rstrip()
-        is_cut = not whole.endswith("}") or error.pos >= len(whole)
+        stripped = text.rstrip()
+        is_cut = not stripped.endswith("}") or error.pos >= len(stripped)
         if is_cut or error.msg.startswith("Unterminated string"):
             return TRUNCATED
         where = f"line {error.lineno}, column {error.colno}"

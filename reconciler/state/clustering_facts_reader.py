@@ -137,8 +137,10 @@ class _FactsReader:
             try:
                 self._read_column_stats(candidates, found, is_told)
             except (FormatError, UnsupportedError) as problem:
-                said = f"the index column_stats is ignored and footers are read instead: {problem}"
-                self.warnings.append(ReadWarning(rule="columnStats", because=said))
+                because = (
+                    f"the index column_stats is ignored and footers are read instead: {problem}"
+                )
+                self.warnings.append(ReadWarning(rule="columnStats", because=because))
         crowded = self._find_crowded(candidates)
         missing = crowded[~is_told[:, crowded].all(axis=0)]
         unjudged = np.zeros(len(files.partitions), np.bool_)
@@ -187,10 +189,12 @@ class _FactsReader:
 
     def _read_missing_footers(self, missing: NDArray[np.int64], found: list[BoundsBuilder]) -> None:
         self._read_footers(missing, self.clustering.columns)
-        told = [(row, f) for row in missing.tolist() if (f := self.footers[row]).problem is None]
-        rows = np.array([row for row, _ in told], np.int64)
+        readable = [
+            (row, f) for row in missing.tolist() if (f := self.footers[row]).problem is None
+        ]
+        rows = np.array([row for row, _ in readable], np.int64)
         for nth, one in enumerate(found):
-            pairs = [footer.bounds[nth] or (None, None) for _, footer in told]
+            pairs = [footer.bounds[nth] or (None, None) for _, footer in readable]
             one.add(rows, [low for low, _ in pairs], [high for _, high in pairs])
 
     def _read_footers(self, rows: NDArray[np.int64], columns: tuple[str, ...]) -> None:
@@ -219,36 +223,36 @@ class _FactsReader:
         damaged = [footer.problem for footer in self.footers.values() if footer.problem is not None]
         if damaged:
             some = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
-            said = f"{damaged[0]}{some}; such files are not clustered until then"
-            self.warnings.append(ReadWarning(rule="damagedFile", because=said))
+            because = f"{damaged[0]}{some}; such files are not clustered until then"
+            self.warnings.append(ReadWarning(rule="damagedFile", because=because))
 
     def _warn_of_overlap(self, missing: NDArray[np.int64], partitions: int) -> None:
         columns = ", ".join(self.clustering.columns)
-        said = (
+        because = (
             f"clustering.when.overlapAbove is not checked in {partitions} "
             f"{'partition' if partitions == 1 else 'partitions'}: {len(missing)} base files have "
             f"no statistics on {columns} in the metadata table, and at most {MAX_FOOTERS} footers "
             "are read; let the table's writers maintain the index "
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
         )
-        self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
+        self.warnings.append(ReadWarning(rule=_OVERLAP, because=because))
 
     def _warn_of_columns(self, unknown: list[str]) -> None:
         """Warn of clustering columns without statistics; a wrong name has its own warning."""
         known = self._find_columns() or {}
         silent = [column for column in unknown if known.get(column) == ""]
         if silent:
-            said = (
+            because = (
                 f"the base files have no usable statistics on {', '.join(silent)} (NaN, long text "
                 "and only nulls have none), so overlap in these columns is not measured"
             )
-            self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
+            self.warnings.append(ReadWarning(rule=_OVERLAP, because=because))
         if strange := [column for column in unknown if column not in silent]:
-            said = (
+            because = (
                 f"no base file has statistics on {', '.join(strange)}, so overlap in these columns "
                 "is not measured; check the name and that its type has an order"
             )
-            self.warnings.append(ReadWarning(rule=_OVERLAP, because=said))
+            self.warnings.append(ReadWarning(rule=_OVERLAP, because=because))
 
 
 def _clear_bounds(pair: tuple[Any, Any], is_out: NDArray[np.bool_]) -> tuple[Any, Any]:

@@ -106,8 +106,8 @@ class _FooterReader:
                 bounds=tuple(self._find_bounds(found, groups)),
             )
         except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
-            said = " ".join(str(problem).split())
-            raise damaged_file_error(path, f"its footer cannot be read: {said}") from None
+            message = " ".join(str(problem).split())
+            raise damaged_file_error(path, f"its footer cannot be read: {message}") from None
 
     def _find_bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -196,7 +196,7 @@ def _merge_bounds(
     """Return the bounds of all row groups together."""
     if any(chunk is None for chunk in chunks):
         return None
-    told: list[Any] = [chunk for chunk in chunks if chunk is not None and chunk[0] is not None]
-    if not told:
+    known: list[Any] = [chunk for chunk in chunks if chunk is not None and chunk[0] is not None]
+    if not known:
         return None
-    return min(low for low, _ in told), max(high for _, high in told)
+    return min(low for low, _ in known), max(high for _, high in known)

@@ -45,5 +45,5 @@ def _read_newest(storage: Storage, state: TableState) -> RecentWrites:
             newest=read_newest_writes(storage, properties, state.timeline, newest=_NEWEST)
         )
     except (FormatError, NotFoundError) as problem:
-        said = f"recent writes and the size of a row are unknown: {problem}"
-        return RecentWrites(warning=ReadWarning(rule="fileSizes", because=said))
+        because = f"recent writes and the size of a row are unknown: {problem}"
+        return RecentWrites(warning=ReadWarning(rule="fileSizes", because=because))

@@ -145,5 +145,5 @@ def has_meta_columns(properties: TableProperties) -> bool:
 
 def drops_partition_columns(properties: TableProperties) -> bool:
     """Return whether base files lack the partition columns, so that only folders have them."""
-    said = properties.raw.get("hoodie.datasource.write.drop.partition.columns", "false")
-    return said.lower() == "true"
+    flag = properties.raw.get("hoodie.datasource.write.drop.partition.columns", "false")
+    return flag.lower() == "true"

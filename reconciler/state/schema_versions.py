@@ -50,9 +50,9 @@ def find_renamed_columns(
     ``oldest``: instant of the oldest file that is read. A column that was dropped and added again
     is included with its own name, because old files have another column of that name.
     """
-    seen = [version for version in versions if version.since <= int(as_of)]
-    begin = max((v.since for v in seen if v.since <= int(oldest)), default=0)
-    used = [version for version in seen if version.since >= begin]
+    visible = [version for version in versions if version.since <= int(as_of)]
+    begin = max((v.since for v in visible if v.since <= int(oldest)), default=0)
+    used = [version for version in visible if version.since >= begin]
     found: dict[str, str] = {}
     for version in used[:-1]:
         ids = {name: number for number, name in version.names.items()}

@@ -121,15 +121,15 @@ class _HistoryReader:
         if LAYOUT_KEY in stats.extra:
             layout = ClusteringLayout.parse(stats.extra[LAYOUT_KEY], self._path(entry))
             return PastClustering(instant=time, layout=layout, extra=stats.extra)
-        asked = self.timeline.find_file(
+        requested = self.timeline.find_file(
             time, Action.CLUSTERING, State.REQUESTED
         ) or self.timeline.find_file(time, Action.REPLACECOMMIT, State.REQUESTED)
-        if asked is None:
+        if requested is None:
             return PastClustering(instant=time, layout=None, extra=stats.extra)
-        plan = RequestedReplace.parse(self._read_data(asked), self._path(asked))
+        plan = RequestedReplace.parse(self._read_data(requested), self._path(requested))
         # if another writer executed a plan that was ours to execute, its result is unknown
         if plan.extra.get(EXECUTOR_KEY) == HUDI_EXECUTOR and LAYOUT_KEY in plan.extra:
-            layout = ClusteringLayout.parse(plan.extra[LAYOUT_KEY], self._path(asked))
+            layout = ClusteringLayout.parse(plan.extra[LAYOUT_KEY], self._path(requested))
             return PastClustering(instant=time, layout=layout, extra=plan.extra)
         named = plan.strategy.get(_SORT_COLUMNS, "").split(",")
         columns = tuple(name.strip() for name in named if name.strip())

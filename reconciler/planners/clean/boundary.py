@@ -43,8 +43,8 @@ def find_boundary(retention: Retention, timeline: Timeline, cutoff: str | None) 
     if policy is None or holder is None or policy <= holder.requested:
         return Boundary(policy=policy, effective=policy, cutoff=cutoff)
     before = bisect_left(times, holder.requested)
-    held = times[before - 1] if before else None
-    return Boundary(policy=policy, effective=held, blocking_write=holder, cutoff=cutoff)
+    effective = times[before - 1] if before else None
+    return Boundary(policy=policy, effective=effective, blocking_write=holder, cutoff=cutoff)
 
 
 def _policy_boundary(retention: Retention, times: list[str], cutoff: str | None) -> str | None:
@@ -94,5 +94,5 @@ def count_commits_since_clean(state: TableState) -> int:
     last = find_last_clean(state)
     if last is None:
         return len(state.timeline.commits)
-    seen = last.last_completed_commit
-    return sum(i.requested > seen for i in state.timeline.commits)
+    last_commit = last.last_completed_commit
+    return sum(i.requested > last_commit for i in state.timeline.commits)

@@ -60,9 +60,9 @@ def find_candidates(state: TableState) -> CandidateSlices:
     file holds blocks of several writes. Source: Hudi's getLatestFileSlices (1.2.0).
     """
     view, files = state.view, state.view.files
-    seen = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
-    is_last = np.append(np.diff(view.group[seen]) != 0, True)[: len(seen)]
-    newest = seen[is_last]
+    visible = np.flatnonzero(view.is_visible & (view.file_counts > 0) & view.is_live)
+    is_last = np.append(np.diff(view.group[visible]) != 0, True)[: len(visible)]
+    newest = visible[is_last]
     place = np.full(len(view), NO_HOLDER, np.int64)
     place[newest] = np.arange(len(newest))
     of_row = place[view.row_slice]

@@ -86,17 +86,17 @@ def plan_cluster_step(
 # --- refusals and warnings -----------------------------------------------------------------------
 
 
-def _collect_warnings(decision: ClusteringDecision, evidence: ClusteringFacts) -> Iterator[Note]:
+def _collect_warnings(decision: ClusteringDecision, facts: ClusteringFacts) -> Iterator[Note]:
     """Yield warnings from reading the table, then those of the decision with other rules."""
-    found = [Note(doubt.rule, doubt.because) for doubt in evidence.warnings]
-    said = {note.rule for note in found}
+    found = [Note(doubt.rule, doubt.because) for doubt in facts.warnings]
+    rules = {note.rule for note in found}
     yield from found
-    yield from (note for note in decision.warnings if note.rule not in said)
+    yield from (note for note in decision.warnings if note.rule not in rules)
 
 
-def _refuse_consistent_hashing(evidence: ClusteringFacts) -> Iterator[Note]:
+def _refuse_consistent_hashing(facts: ClusteringFacts) -> Iterator[Note]:
     """Refuse to cluster a table with a consistent-hashing bucket index."""
-    if evidence.is_consistently_hashed:
+    if facts.is_consistently_hashed:
         yield Note(
             "bucketIndex",
             "the table has a consistent-hashing bucket index, which maps every key to a file "
@@ -105,9 +105,9 @@ def _refuse_consistent_hashing(evidence: ClusteringFacts) -> Iterator[Note]:
         )
 
 
-def _find_wrong_columns(layout: ClusteringLayout, evidence: ClusteringFacts) -> Iterator[Note]:
+def _find_wrong_columns(layout: ClusteringLayout, facts: ClusteringFacts) -> Iterator[Note]:
     """Yield refusals for columns that rows cannot be ordered by."""
-    known = evidence.columns
+    known = facts.columns
     if known is None:
         return
     for name in layout.columns:
@@ -118,16 +118,18 @@ def _find_wrong_columns(layout: ClusteringLayout, evidence: ClusteringFacts) -> 
             hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(known)}"
             yield Note("columns", f"clustering.columns: the table has no column {name!r}; {hint}")
         elif known[name]:
-            said = f"{name} is a {known[name]}, which has no order; remove it"
-            yield Note("columns", f"clustering.columns: {said}")
+            rules = f"{name} is a {known[name]}, which has no order; remove it"
+            yield Note("columns", f"clustering.columns: {rules}")
 
 
 def _warn_of_pending(state: TableState) -> Iterator[Note]:
     """Warn of pending clusterings whose file groups must not be rewritten."""
     counts: dict[str, int] = {}
-    told = {pending.instant for pending in state.pending_clusterings}  # they get their own warning
+    described = {
+        pending.instant for pending in state.pending_clusterings
+    }  # they get their own warning
     for given in state.clusterings:
-        if given.instant not in told:
+        if given.instant not in described:
             counts[given.instant] = counts.get(given.instant, 0) + 1
     for instant, count in counts.items():
         yield Note(
@@ -209,18 +211,20 @@ def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
 
 def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) -> UnclusteredSlices:
     """Measure what is not as declared in the partitions that are rewritten."""
-    found, fired = decision.candidates, decision.triggers
+    found, triggers = decision.candidates, decision.triggers
     member = decision.group_of >= 0
     touched = np.unique(found.partition[member])
     bases = found.base[member & found.has_base]
     small = found.has_base & (found.base < picture.file_sizes.small)
-    if fired is not None:
-        share = fired.when.small_file_share_above
-        is_above = np.zeros(len(fired.files), np.bool_)
+    if triggers is not None:
+        share = triggers.when.small_file_share_above
+        is_above = np.zeros(len(triggers.files), np.bool_)
         if share is not None:
-            is_above = fired.small > share * fired.files
+            is_above = triggers.small > share * triggers.files
         touched_small = touched[is_above[touched]]
-        worst = fired.overlap[touched] if fired.when.overlap_above is not None else np.zeros(0)
+        worst = (
+            triggers.overlap[touched] if triggers.when.overlap_above is not None else np.zeros(0)
+        )
         worst = worst[~np.isnan(worst)]
     else:
         touched_small, worst = touched, np.zeros(0)

@@ -37,8 +37,8 @@ def is_clustered(
     is_done = np.array([instant in done for instant in files.instants], np.bool_)
     if not len(files):
         return np.zeros(len(candidates), np.bool_)
-    laid: NDArray[np.bool_] = is_done[files.instant[candidates.base_row]] & candidates.has_base
-    return laid
+    clustered: NDArray[np.bool_] = is_done[files.instant[candidates.base_row]] & candidates.has_base
+    return clustered
 
 
 def has_few_logs(candidates: CandidateSlices) -> NDArray[np.bool_]:

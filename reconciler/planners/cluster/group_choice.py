@@ -164,16 +164,16 @@ def _group_slow_slices(need: ClusteringInput, settled: NDArray[np.int64]) -> Sli
 
 
 def _explain_untriggered(
-    need: ClusteringInput, standing: SliceVerdicts, stays: NDArray[np.bool_]
+    need: ClusteringInput, verdicts: SliceVerdicts, stays: NDArray[np.bool_]
 ) -> None:
     """Record the reason of the slices that no trigger selects."""
     found, triggers = need.candidates, need.triggers
     fires = triggers.fires[found.partition]
-    standing.decide("when", stays & ~fires, found.partition, triggers.explain)
+    verdicts.decide("when", stays & ~fires, found.partition, triggers.explain)
     limit = units.format_size(triggers.limit)
     measured = ~np.isnan(triggers.overlap[found.partition])
     share = " and few files overlap with it" if measured.any() else ""
-    standing.decide(
+    verdicts.decide(
         "large",
         stays & ~(triggers.is_small | triggers.is_wide),
         measured,
@@ -199,36 +199,36 @@ def _is_worth(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
 
 
 def _explain_ungrouped(
-    need: ClusteringInput, standing: SliceVerdicts, left: NDArray[np.int64]
+    need: ClusteringInput, verdicts: SliceVerdicts, left: NDArray[np.int64]
 ) -> None:
     if not need.clustering.columns:
         no_gain = "packing it with others of its partition would not make fewer files"
     else:
         no_gain = "rewriting it alone would not reduce its overlap"
-        standing.decide(
+        verdicts.decide(
             "singleFile",
             left[need.triggers.is_small[left]],
             0,
             lambda _: "no other file of its partition is rewritten (clustering.singleFile)",
         )
-    standing.decide("noGain", left, 0, lambda _: no_gain)
+    verdicts.decide("noGain", left, 0, lambda _: no_gain)
 
 
 def _explain_enough_passes(
-    need: ClusteringInput, standing: SliceVerdicts, done: NDArray[np.bool_]
+    need: ClusteringInput, verdicts: SliceVerdicts, done: NDArray[np.bool_]
 ) -> None:
     """Record the reason of slices that were clustered as declared often enough."""
     found, files = need.candidates, need.candidates.view.files
     parts = max(len(files.partitions), 1)
 
-    def says(code: int) -> str:
+    def explain(code: int) -> str:
         instant, partition = divmod(code, parts)
         return (
             f"clustering {files.instants[instant]} ordered it as declared, and its partition was "
             f"clustered {need.passes.limits[partition]} times; only new rows cause another rewrite"
         )
 
-    standing.decide("clustered", done, _base_instants(found) * parts + found.partition, says)
+    verdicts.decide("clustered", done, _base_instants(found) * parts + found.partition, explain)
 
 
 def _base_instants(found: CandidateSlices) -> NDArray[np.int64]:
@@ -238,12 +238,12 @@ def _base_instants(found: CandidateSlices) -> NDArray[np.int64]:
 
 
 def _explain_clustered(
-    need: ClusteringInput, standing: SliceVerdicts, laid: NDArray[np.bool_]
+    need: ClusteringInput, verdicts: SliceVerdicts, clustered: NDArray[np.bool_]
 ) -> None:
     instants = need.candidates.view.files.instants
-    standing.decide(
+    verdicts.decide(
         "clustered",
-        laid,
+        clustered,
         _base_instants(need.candidates),
         lambda code: f"clustering {instants[code]} ordered it as declared",
     )

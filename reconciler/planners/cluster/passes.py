@@ -78,15 +78,15 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
 
     ``state``: the table for which the groups were planned.
     """
-    asked = spec.clustering
-    if asked is None or not asked.columns or asked.when.always:
+    clustering = spec.clustering
+    if clustering is None or not clustering.columns or clustering.when.always:
         return {}
     past = state.clustering_facts.clusterings if state.clustering_facts is not None else ()
-    if not any(one.layout == declared_layout(asked) for one in past):
+    if not any(one.layout == declared_layout(clustering) for one in past):
         return {}  # each group makes the first pass
     found = find_candidates(state)
-    is_settled = is_clustered(found, past, declared_layout(asked)) & has_few_logs(found)
-    digest = digest_declaration(spec, asked)
+    is_settled = is_clustered(found, past, declared_layout(clustering)) & has_few_logs(found)
+    digest = digest_declaration(spec, clustering)
     made = np.append(_count_made(found, is_settled, past, digest), 0)
     of_group = np.full(len(found.view.files.group_partition) + 1, len(found), np.int64)
     of_group[found.group] = np.arange(len(found))
@@ -127,24 +127,24 @@ def _count_made(
     found: CandidateSlices,
     is_settled: NDArray[np.bool_],
     past: tuple[PastClustering, ...],
-    asked: str,
+    clustering: str,
 ) -> NDArray[np.int64]:
     """Return per slice the passes that it has made; 0 unless it is settled."""
     files = found.view.files
     partitions = {path: code for code, path in enumerate(files.partitions)}
     instants = {instant: code for code, instant in enumerate(files.instants)}
-    said = [
+    recorded = [
         (instants[one.instant] * len(partitions) + partitions[path], nth)
         for one in past
         if one.instant in instants
         and (written := Written.read(one.extra)) is not None
-        and written.declaration_digest == asked
+        and written.declaration_digest == clustering
         for path, nth in written.partitions.items()
         if path in partitions
     ]
     made = is_settled.astype(np.int64)
-    if said:
-        keys, nths = np.array(sorted(said), np.int64).T
+    if recorded:
+        keys, nths = np.array(sorted(recorded), np.int64).T
         slices = np.flatnonzero(is_settled)
         own = files.instant[found.base_row[slices]].astype(np.int64) * len(partitions)
         own += found.partition[slices]
@@ -153,13 +153,13 @@ def _count_made(
     return made
 
 
-def _count_enough(found: CandidateSlices, asked: Clustering) -> NDArray[np.int64]:
+def _count_enough(found: CandidateSlices, clustering: Clustering) -> NDArray[np.int64]:
     """Return per partition the rounds of merging groups until all of its files can be together."""
     count = len(found.view.files.partitions)
     of = found.partition[found.has_base]
     files = np.maximum(np.bincount(of, minlength=count), 1)
     size = np.bincount(of, weights=found.base[found.has_base], minlength=count)
-    together = np.maximum(max_group_bytes(asked) * files / np.maximum(size, 1), 2)
+    together = np.maximum(max_group_bytes(clustering) * files / np.maximum(size, 1), 2)
     rounds = np.ceil(np.log(files) / np.log(together))
     enough: NDArray[np.int64] = _BASE_PASSES + rounds.astype(np.int64)
     return enough

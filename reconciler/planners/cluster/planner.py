@@ -128,19 +128,21 @@ def plan_clustering(
     _exclude_pending(table)
     _exclude_partitions(table)
     _exclude_damaged(table)
-    gate = _check_after_commits(table)
+    blocking_note = _check_after_commits(table)
     if spec.clustering.when.always:
         groups, weight = _group_like_hudi(table), _hudi_weight(table)
         outputs = np.maximum(-(-groups.sum_values(weight) // table.files.target), 1)
         chosen = _take_within_budget(table, groups)
-        why = ["whatever is small is rewritten (when: always)"] * len(chosen)
-        return _build_decision(table, None, groups.take(chosen), outputs[chosen], why, gate)
+        reasons = ["whatever is small is rewritten (when: always)"] * len(chosen)
+        return _build_decision(
+            table, None, groups.take(chosen), outputs[chosen], reasons, blocking_note
+        )
     need = _build_input(table)
     worth = choose_groups(need, table.verdicts)
     chosen = _take_within_budget(table, worth.groups)
     groups, outputs = worth.groups.take(chosen), need.count_outputs(worth.groups)[chosen]
     query = max_scan.reason if max_scan is not None else ""
-    why = [
+    reasons = [
         need.triggers.explain(partition, query if is_asked else "")
         for partition, is_asked in zip(
             found.partition[groups.first_members].tolist(),
@@ -148,7 +150,7 @@ def plan_clustering(
             strict=True,
         )
     ]
-    return _build_decision(table, need.triggers, groups, outputs, why, gate)
+    return _build_decision(table, need.triggers, groups, outputs, reasons, blocking_note)
 
 
 def _exclude_pending(table: _ClusteringRun) -> None:
@@ -212,17 +214,17 @@ def _check_after_commits(table: _ClusteringRun) -> Note | None:
         return None
     since = f" since clustering {last}" if last else ""
     done_text = pluralize(done, "commit") if done else "no commits"
-    says = f"{done_text}{since} (clustering.afterCommits: {table.clustering.after_commits})"
-    table.verdicts.decide("afterCommits", table.verdicts.is_open, 0, lambda _: says)
-    return Note(NOTHING_TO_DO, f"no clustering: {says}")
+    reason = f"{done_text}{since} (clustering.afterCommits: {table.clustering.after_commits})"
+    table.verdicts.decide("afterCommits", table.verdicts.is_open, 0, lambda _: reason)
+    return Note(NOTHING_TO_DO, f"no clustering: {reason}")
 
 
 def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
     """Return whether a clustering of ours left slices to another run or had another layout."""
     if PLAN_DIGEST not in past.extra:
         return False
-    how = ClusteringContext.read(past.extra)
-    return past.layout != declared or (how is not None and how.remaining_slices > 0)
+    context = ClusteringContext.read(past.extra)
+    return past.layout != declared or (context is not None and context.remaining_slices > 0)
 
 
 def _hudi_weight(table: _ClusteringRun) -> NDArray[np.int64]:
@@ -234,24 +236,24 @@ def _hudi_weight(table: _ClusteringRun) -> NDArray[np.int64]:
 
 def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
     """Return the groups of Hudi 1.2.0 in its order: small base files, the biggest first."""
-    found, asked, standing = table.candidates, table.clustering, table.verdicts
+    found, clustering, verdicts = table.candidates, table.clustering, table.verdicts
     limit = units.format_size(table.files.small)
-    standing.decide(
+    verdicts.decide(
         "large",
         found.base >= table.files.small,
         0,
         lambda _: f"its base file is not below files.small ({limit})",
     )
-    slices, weight = np.flatnonzero(standing.is_open), _hudi_weight(table)
+    slices, weight = np.flatnonzero(verdicts.is_open), _hudi_weight(table)
     order = slices[np.lexsort((slices, -weight[slices], found.partition[slices]))]
-    groups = pack_next_fit(order, found.partition, weight, asked.budget.per_group)
-    among = find_first_in_partition(groups, found.partition, asked.budget.groups)
+    groups = pack_next_fit(order, found.partition, weight, clustering.budget.per_group)
+    among = find_first_in_partition(groups, found.partition, clustering.budget.groups)
     _exclude_over_budget(table, groups.take(np.flatnonzero(~among)))
     groups = groups.take(np.flatnonzero(among))
-    if asked.single_file:
+    if clustering.single_file:
         return groups
     is_single = (groups.sizes == 1) & (groups.sum_values(weight) <= table.files.target)
-    standing.decide(
+    verdicts.decide(
         "singleFile",
         groups.take(np.flatnonzero(is_single)).members,
         0,
@@ -261,17 +263,19 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
 
 
 def _build_input(table: _ClusteringRun) -> ClusteringInput:
-    found, asked = table.candidates, table.clustering
-    laid = is_clustered(found, table.statistics.past, declared_layout(asked))
-    settled = laid & has_few_logs(found)
+    found, clustering = table.candidates, table.clustering
+    is_done = is_clustered(found, table.statistics.past, declared_layout(clustering))
+    settled = is_done & has_few_logs(found)
     return ClusteringInput(
-        clustering=asked,
+        clustering=clustering,
         target=table.files.target,
         candidates=found,
-        triggers=evaluate_triggers(found, table.files.small, asked.when, table.statistics.ranges),
-        is_clustered=laid,
+        triggers=evaluate_triggers(
+            found, table.files.small, clustering.when, table.statistics.ranges
+        ),
+        is_clustered=is_done,
         is_settled=settled,
-        passes=count_passes(found, table.spec, asked, settled, table.statistics.past),
+        passes=count_passes(found, table.spec, clustering, settled, table.statistics.past),
         row_bytes=table.statistics.sizes.data_bytes(found.base, found.logs),
         sizes=table.statistics.sizes,
         ranges=table.statistics.ranges,
@@ -313,36 +317,36 @@ def _build_decision(
     fired: Triggers | None,
     groups: SliceGroups,
     outputs: NDArray[np.int64],
-    why: list[str],
-    gate: Note | None,
+    reasons: list[str],
+    blocking_note: Note | None,
 ) -> ClusteringDecision:
-    found, standing = table.candidates, table.verdicts
-    because = _explain_groups(table, groups, outputs, why)
+    found, verdicts = table.candidates, table.verdicts
+    because = _explain_groups(table, groups, outputs, reasons)
     group_of = np.full(len(found), -1, np.int64)
     group_of[groups.members] = groups.number_members()
-    standing.decide("group", groups.members, group_of, because.__getitem__)
+    verdicts.decide("group", groups.members, group_of, because.__getitem__)
     return ClusteringDecision(
         layout=declared_layout(table.clustering),
         groups=build_rewrites(found, groups, outputs, because),
         candidates=found,
-        rule=standing.rule,
-        because=standing.because,
+        rule=verdicts.rule,
+        because=verdicts.because,
         group_of=group_of,
         triggers=fired,
         members=groups.members,
         is_clustered=is_clustered(found, table.statistics.past, declared_layout(table.clustering)),
         refusals=tuple(refuse_bucket_index(found)),
-        warnings=tuple(_collect_warnings(table, groups, gate)),
+        warnings=tuple(_collect_warnings(table, groups, blocking_note)),
     )
 
 
 def _explain_groups(
-    table: _ClusteringRun, groups: SliceGroups, outputs: NDArray[np.int64], why: list[str]
+    table: _ClusteringRun, groups: SliceGroups, outputs: NDArray[np.int64], reasons: list[str]
 ) -> list[str]:
     sums = groups.sum_values(table.candidates.bytes).tolist()
     found = []
     for slices, size, files, reason in zip(
-        groups.sizes.tolist(), sums, outputs.tolist(), why, strict=True
+        groups.sizes.tolist(), sums, outputs.tolist(), reasons, strict=True
     ):
         become = f"{pluralize(slices, 'file slice')} of {format_bytes(size)} become" + (
             "s" if slices == 1 else ""
@@ -352,18 +356,18 @@ def _explain_groups(
 
 
 def _collect_warnings(
-    table: _ClusteringRun, groups: SliceGroups, gate: Note | None
+    table: _ClusteringRun, groups: SliceGroups, blocking_note: Note | None
 ) -> Iterable[Note]:
-    asked, rule = table.clustering, table.verdicts.rule
+    clustering, rule = table.clustering, table.verdicts.rule
     yield from warn_of_damaged_files(table.candidates, rule, table.statistics.damaged)
-    if gate is not None:
-        yield gate
+    if blocking_note is not None:
+        yield blocking_note
         return
     if _needs_ranges(table):
         yield Note(
             "overlap",
             "clustering.when.overlapAbove is not checked: the base files have no known statistics "
-            f"on {', '.join(asked.columns)}",
+            f"on {', '.join(clustering.columns)}",
         )
     over = int((rule == RULES.index("budget")).sum())
     if over:
@@ -378,10 +382,14 @@ def _collect_warnings(
 
 def _needs_ranges(table: _ClusteringRun) -> bool:
     """Return whether a partition may exceed ``overlapAbove`` but no statistics are known."""
-    asked, found, above = table.clustering, table.candidates, table.clustering.when.overlap_above
+    clustering, found, above = (
+        table.clustering,
+        table.candidates,
+        table.clustering.when.overlap_above,
+    )
     if (
-        not asked.columns
-        or asked.when.always
+        not clustering.columns
+        or clustering.when.always
         or above is None
         or table.statistics.ranges is not None
     ):

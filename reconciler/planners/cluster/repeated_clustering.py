@@ -126,8 +126,9 @@ def _count_instants(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.in
 
 def _curve_overlap(need: ClusteringInput, outputs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return per group how many of its new files cover a row that the group covers."""
-    asked = need.clustering
+    clustering = need.clustering
     found = [
-        estimate_curve_overlap(asked.curve, len(asked.columns), files) for files in outputs.tolist()
+        estimate_curve_overlap(clustering.curve, len(clustering.columns), files)
+        for files in outputs.tolist()
     ]
     return np.array(found, np.float64)

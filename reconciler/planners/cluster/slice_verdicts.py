@@ -90,8 +90,8 @@ def explain_no_groups(rule: NDArray[np.int8]) -> str:
     """Explain why no slice is rewritten, the most frequent rule first."""
     counts = np.bincount(rule, minlength=len(RULES))
     codes = sorted(np.flatnonzero(counts).tolist(), key=lambda code: -counts[code])
-    said = [format_slices(_RULE_SENTENCES[RULES[code]], int(counts[code])) for code in codes]
-    return "; ".join(said) or "the table has no file slice"
+    sentences = [format_slices(_RULE_SENTENCES[RULES[code]], int(counts[code])) for code in codes]
+    return "; ".join(sentences) or "the table has no file slice"
 
 
 def format_slices(sentence: str, count: int) -> str:

@@ -52,16 +52,18 @@ class Triggers:
         exceeded thresholds are added.
         """
         is_scanned = bool(query)
-        said = [query] if is_scanned else []
+        clauses = [query] if is_scanned else []
         above = self.when.small_file_share_above
         if above is not None:
             is_above = int(self.small[partition]) > above * int(self.files[partition])
-            said += [self._explain_small(partition, above)] if is_above or not is_scanned else []
+            clauses += [self._explain_small(partition, above)] if is_above or not is_scanned else []
         above = self.when.overlap_above
         if above is not None and not np.isnan(self.overlap[partition]):
             is_above = self.overlap[partition] > above
-            said += [self._explain_overlap(partition, above)] if is_above or not is_scanned else []
-        return " and ".join(said) or "no threshold of clustering.when can be measured here"
+            clauses += (
+                [self._explain_overlap(partition, above)] if is_above or not is_scanned else []
+            )
+        return " and ".join(clauses) or "no threshold of clustering.when can be measured here"
 
     def _explain_small(self, partition: int, limit: float) -> str:
         small, files = int(self.small[partition]), int(self.files[partition])

@@ -182,11 +182,11 @@ def find_busy_instant(timeline: Timeline) -> Instant | None:
 
 
 def _explain_unbuildable(why: str, gaps: int = 0) -> str:
-    said = f"index.hudi: build: column_stats cannot be built: {why}"
+    sentence = f"index.hudi: build: column_stats cannot be built: {why}"
     if not gaps:
-        return said
+        return sentence
     files = pluralize(gaps, "base file")
-    return f"{said}; it lacks entries of {files}, whose rows Hudi's readers may lose"
+    return f"{sentence}; it lacks entries of {files}, whose rows Hudi's readers may lose"
 
 
 def _find_obstacles(state: TableState) -> Iterator[str]:

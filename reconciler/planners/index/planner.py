@@ -95,17 +95,17 @@ def _count_files(
     is_removed: NDArray[np.bool_],
 ) -> _FileCounts:
     """Count files without those that are rewritten or removed: their footers are not read."""
-    goes = is_removed.copy()
+    is_gone = is_removed.copy()
     for groups in rewrites:
         names = groups.base.drop_null()
-        goes[known.files] |= to_numpy_bools(
+        is_gone[known.files] |= to_numpy_bools(
             pc.is_in(state.files.name.take(to_integer_array(known.files)), value_set=names)
         )
     return _FileCounts(
         newest=len(known.files),
-        unindexed=int((~goes[known.unindexed]).sum()),
-        footers_to_read=int((~goes[known.missing]).sum()),
-        unreadable=int((~goes[known.unreadable]).sum()),
+        unindexed=int((~is_gone[known.unindexed]).sum()),
+        footers_to_read=int((~is_gone[known.missing]).sum()),
+        unreadable=int((~is_gone[known.unreadable]).sum()),
         written=sum(int(groups.outputs.sum()) for groups in rewrites),
     )
 
@@ -251,5 +251,5 @@ def _assess_hudi(spec: TableSpec, state: TableState, known: IndexState) -> _Hudi
     if spec.index.hudi != "build" or not known.wanted or not len(known.files):
         return _HudiNeed()
     found = assess_column_stats(state, tuple(known.wanted))
-    warnings = tuple(Note("hudiIndex", said) for said in explain_column_stats(found, state))
+    warnings = tuple(Note("hudiIndex", sentence) for sentence in explain_column_stats(found, state))
     return _HudiNeed(need=found if found.is_due else None, warnings=warnings)

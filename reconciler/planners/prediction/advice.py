@@ -152,9 +152,9 @@ def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
     )
 
 
-def _warn_of_logs(whole: WholeTable) -> Iterator[Note]:
+def _warn_of_logs(table: WholeTable) -> Iterator[Note]:
     """Warn that the figures do not include log files."""
-    if (whole.candidates.logs > 0).any():
+    if (table.candidates.logs > 0).any():
         yield Note(
             "logs",
             "every query reads slices with log files today, and the figures of the layouts do not "
@@ -183,29 +183,33 @@ def _build_table(
     )
 
 
-def _declared_candidate(spec: TableSpec, foresight: ForecastInput) -> LayoutCandidate | None:
+def _declared_candidate(spec: TableSpec, forecast_input: ForecastInput) -> LayoutCandidate | None:
     """Return the declared layout if it orders rows by columns of the table."""
-    asked = spec.clustering
-    if asked is None or not asked.columns or not {*asked.columns} <= {*foresight.schema.names}:
+    clustering = spec.clustering
+    if (
+        clustering is None
+        or not clustering.columns
+        or not {*clustering.columns} <= {*forecast_input.schema.names}
+    ):
         return None
     return LayoutCandidate(
-        columns=asked.columns, curve=asked.curve or "kd-tree", mapping=asked.mapping
+        columns=clustering.columns, curve=clustering.curve or "kd-tree", mapping=clustering.mapping
     )
 
 
-def _list_index_columns(spec: TableSpec, asks: QueryColumns) -> tuple[str, ...]:
+def _list_index_columns(spec: TableSpec, wanted: QueryColumns) -> tuple[str, ...]:
     """Return all index columns that the spec should have; empty if it has them."""
     there = spec.index.columns if spec.index else ()
-    more = [name for name in asks.index_columns if name not in there]
+    more = [name for name in wanted.index_columns if name not in there]
     return (*there, *more) if more else ()
 
 
-def _explain_no_trial(asks: QueryColumns, whole: WholeTable) -> str:
-    if not asks.columns:
+def _explain_no_trial(wanted: QueryColumns, table: WholeTable) -> str:
+    if not wanted.columns:
         return "no layout helps: no query filters on a column that can order rows"
-    if not len(whole.candidates):
+    if not len(table.candidates):
         return "no layout was tried: the table has no files"
-    files, target = pluralize(int(whole.outputs.sum()), "file"), units.format_size(whole.target)
+    files, target = pluralize(int(table.outputs.sum()), "file"), units.format_size(table.target)
     return (
         f"no layout helps: with files of {target} (files.target) the table has {files}, one per "
         "partition or group, and queries cannot skip parts of a file"

@@ -68,10 +68,10 @@ def measure_reads(
             where, slices, sizes, schema=forecast_input.schema, zone=forecast_input.zone
         )
 
-    told = read(candidates.has_base & ~has_logs)
-    by_base = read(candidates.has_base).kept if has_logs.any() else told.kept
+    reads = read(candidates.has_base & ~has_logs)
+    by_base = read(candidates.has_base).kept if has_logs.any() else reads.kept
     return CurrentReads(
-        queries=spec.queries, reads=told, kept_by_base=by_base, table_bytes=int(sizes.sum())
+        queries=spec.queries, reads=reads, kept_by_base=by_base, table_bytes=int(sizes.sum())
     )
 
 
@@ -84,11 +84,11 @@ def find_demand(current: CurrentReads) -> MaxScanDemand | None:
     first = int(exceeding[0])
     query = current.queries[first]
     others = f" (and {len(exceeding) - 1} more)" if len(exceeding) > 1 else ""
-    says = (
+    reason = (
         f"query {query.name!r} reads {format_percent(current.share(first))} of the table's bytes, "
         f"more than its maxScan of {format_percent(query.max_scan or 0.0)}{others}"
     )
-    return MaxScanDemand(is_read=is_read, reason=says)
+    return MaxScanDemand(is_read=is_read, reason=reason)
 
 
 def format_percent(share: float) -> str:
@@ -101,20 +101,23 @@ def format_percent(share: float) -> str:
 
 
 def _slice_index(
-    foresight: ForecastInput, index: FileIndex, found: CandidateSlices, is_able: NDArray[np.bool_]
+    forecast_input: ForecastInput,
+    index: FileIndex,
+    found: CandidateSlices,
+    is_able: NDArray[np.bool_],
 ) -> FileIndex:
     """Return the statistics of slices, in their order; some are unknown except their partition.
 
     ``is_able``: per slice, whether the statistics of its base file are valid for the slice.
     """
-    rows = foresight.rows
+    rows = forecast_input.rows
     at = np.minimum(np.searchsorted(rows, found.base_row), max(len(rows) - 1, 0))
     is_told = is_able & (rows[at] == found.base_row) if len(rows) else np.zeros_like(is_able)
     at = np.where(is_told, at, 0)
     columns = {name: _take_known(stats, at, is_told) for name, stats in index.columns.items()}
-    said = {
+    partition_values = {
         name: col.take(to_integer_array(found.partition))
-        for name, col in foresight.partition_values.items()
+        for name, col in forecast_input.partition_values.items()
     }
     own = FileIndex(
         partition=to_string_array([""] * len(found)).dictionary_encode(),
@@ -123,7 +126,7 @@ def _slice_index(
         rows=np.where(is_told, index.rows[at] if len(rows) else -1, UNKNOWN),
         columns=columns,
     )
-    return add_partition_values(own, said)
+    return add_partition_values(own, partition_values)
 
 
 def _take_known(

@@ -52,11 +52,11 @@ class SizeGrowth:
 class GrowthEstimator:
     """Estimates the growth of a group's rows. Rows are encoded once, in the first layout."""
 
-    def __init__(self, group: SimulatedGroup, whole: WholeRows | None) -> None:
-        self._group, self._whole = group, whole
+    def __init__(self, group: SimulatedGroup, whole_rows: WholeRows | None) -> None:
+        self._group, self._whole = group, whole_rows
         self._here = np.zeros(0, np.int64)
-        if whole is not None:
-            self._here = np.flatnonzero(np.isin(whole.file, group.members))
+        if whole_rows is not None:
+            self._here = np.flatnonzero(np.isin(whole_rows.file, group.members))
         #: bytes of each row in a new file, and of the file's footer
         self._then: tuple[Floats, float] | None = None
 
@@ -65,14 +65,14 @@ class GrowthEstimator:
 
         Raises the errors of the layout and of pyarrow.
         """
-        whole, here, group = self._whole, self._here, self._group
-        if whole is None or len(here) < MIN_ROWS:
+        whole_rows, here, group = self._whole, self._here, self._group
+        if whole_rows is None or len(here) < MIN_ROWS:
             return None
-        file, by = self._lay_out_rows(whole, layout)
+        file, by = self._lay_out_rows(whole_rows, layout)
         if self._then is None:
-            self._then = self._encode_rows(whole, file, by)
+            self._then = self._encode_rows(whole_rows, file, by)
         then, footer = self._then
-        took = whole.stored_bytes[here]
+        took = whole_rows.stored_bytes[here]
         of_all = float(then.sum() / max(took.sum(), 1.0))
         before = np.bincount(file, took, group.outputs)
         after = np.bincount(file, then, group.outputs)
@@ -80,41 +80,41 @@ class GrowthEstimator:
         return SizeGrowth(
             overall=of_all,
             by_file=np.where(is_there, after / np.where(is_there, before, 1.0), of_all),
-            footer_bytes=round(footer - whole.footer),
+            footer_bytes=round(footer - whole_rows.footer),
             share=min(1.0, len(here) / max(group.rows, 1)),
         )
 
     def _lay_out_rows(
-        self, whole: WholeRows, layout: RowLayout | None
+        self, whole_rows: WholeRows, layout: RowLayout | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the new file of each row, and the rows in the order of the files."""
         here = self._here
         if layout is None:
             return np.zeros(len(here), np.int64), np.arange(len(here))
-        asked = (
-            whole.query_columns.take(to_integer_array(here))
+        query_columns = (
+            whole_rows.query_columns.take(to_integer_array(here))
             .select(list(layout.columns))
             .combine_chunks()
         )
         ties = pseudo_random_bits(len(here), _TIES) if layout.needs_ties else None
-        lanes = compute_keys(layout, asked, ties=ties)
+        lanes = compute_keys(layout, query_columns, ties=ties)
         file = assign_files(layout, lanes, ties=ties).astype(np.int64)
         by = sort_by_key(lanes).astype(np.int64)
         return file, by[np.argsort(file[by], kind="stable")]
 
     def _encode_rows(
-        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
+        self, whole_rows: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
     ) -> tuple[Floats, float]:
-        counts, found = self._encode_pieces(whole, file, by)
+        counts, found = self._encode_pieces(whole_rows, file, by)
         each = np.array([one.row_bytes for one in found]) / counts
         then = np.zeros(len(by))
         then[by] = np.repeat(each, counts) * self._density_factor(
-            whole, file, by, _weighted_mean(each, counts)
+            whole_rows, file, by, _weighted_mean(each, counts)
         )
         return then, float(np.mean([one.footer_bytes for one in found]))
 
     def _density_factor(
-        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64], mean: float
+        self, whole_rows: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64], mean: float
     ) -> float:
         """Return the factor from the size of sampled rows to that of all rows.
 
@@ -125,13 +125,13 @@ class GrowthEstimator:
         thin = by[::_THINNING]
         if not doublings or len(thin) < MIN_ROWS or mean <= 0:
             return 1.0
-        counts, found = self._encode_pieces(whole, file, thin)
+        counts, found = self._encode_pieces(whole_rows, file, thin)
         sparse = _weighted_mean(np.array([one.row_bytes for one in found]) / counts, counts)
         slope = (sparse - mean) / math.log2(_THINNING)
         return float(np.clip(1 - slope * doublings / mean, *_DENSITY_RANGE))
 
     def _encode_pieces(
-        self, whole: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
+        self, whole_rows: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], list[EncodedSize]]:
         """Return the number of rows of each piece, and their encoded sizes."""
         piece = _split_pieces(file[by], max(self._group.rows // self._group.outputs, 1))
@@ -139,7 +139,8 @@ class GrowthEstimator:
         counts = np.diff(np.append(starts, len(piece)))
         found = [
             measure_encoded_size(
-                whole.rows.take(to_integer_array(self._here[by[at : at + count]])), whole.form
+                whole_rows.rows.take(to_integer_array(self._here[by[at : at + count]])),
+                whole_rows.form,
             )
             for at, count in zip(starts.tolist(), counts.tolist(), strict=True)
         ]

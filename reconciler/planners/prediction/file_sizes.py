@@ -123,22 +123,22 @@ def _simulate_inserts(
     )
     if insert.rows * _bytes_per_row(rule) > _MAX_FILES * sizes.target:
         return _skip_simulation(insert, "the rows would make more than a million files")
-    outlooks = simulate_inserts(
+    forecasts = simulate_inserts(
         groups,
         rows,
         MergeOnRead() if state.is_merge_on_read else CopyOnWrite(),
         rule,
         has_commits=bool(state.timeline.commits),
     )
-    worst = sorted(outlooks, key=lambda one: -one.rows)[:_MAX_PARTITIONS]
+    largest = sorted(forecasts, key=lambda one: -one.rows)[:_MAX_PARTITIONS]
     return InsertReport(
         rows=insert.rows,
         because=f"{spread}; {_explain_row_size(rule, state)}"
         if spread
         else _explain_row_size(rule, state),
-        partition_count=len(outlooks),
-        total=combine_forecasts(outlooks),
-        partitions=tuple(worst),
+        partition_count=len(forecasts),
+        total=combine_forecasts(forecasts),
+        partitions=tuple(largest),
     )
 
 

@@ -99,22 +99,22 @@ class GroupBenefit:
     @classmethod
     def build(
         cls,
-        look: ForecastContext,
-        miniatures: SimulationCache,
+        context: ForecastContext,
+        simulations: SimulationCache,
         found: CandidateSlices,
         tried: PredictedReads,
     ) -> GroupBenefit:
         """Build from the reads predicted if everything possible is rewritten (``tried``)."""
-        now, exceeding = look.current, look.current.exceeding
-        asked = [now.queries[nth] for nth in exceeding.tolist()]
-        limits = np.array([query.max_scan or 0.0 for query in asked])
-        memory = find_past_result(look, miniatures.question.layout)
+        now, exceeding = context.current, context.current.exceeding
+        queries = [now.queries[nth] for nth in exceeding.tolist()]
+        limits = np.array([query.max_scan or 0.0 for query in queries])
+        memory = find_past_result(context, simulations.question.layout)
         settled = [
             memory.has_settled(now.queries[n].where, now.share(n)) for n in exceeding.tolist()
         ]
         return cls(
-            look,
-            miniatures,
+            context,
+            simulations,
             found,
             exceeding,
             np.asarray(tried.bytes[exceeding] <= limits * tried.table_bytes),
@@ -181,9 +181,11 @@ class GroupBenefit:
         return found
 
 
-def find_past_result(look: ForecastContext, layout: ClusteringLayout) -> PastResult:
+def find_past_result(context: ForecastContext, layout: ClusteringLayout) -> PastResult:
     """Return the result of the last clustering with this layout and the declared file size."""
-    return PastResult.find(look.picture.statistics.past, layout, look.picture.file_sizes.target)
+    return PastResult.find(
+        context.picture.statistics.past, layout, context.picture.file_sizes.target
+    )
 
 
 def find_helped(now: Floats, after: Floats, limits: Floats) -> NDArray[np.bool_]:

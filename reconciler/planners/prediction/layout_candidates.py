@@ -95,20 +95,20 @@ def find_query_columns(
     ``schema``: the table's Arrow schema. ``partition_columns``: columns with one value per
     partition, which cannot order its rows. Names ignore case, as in Spark.
     """
-    looking = _ColumnLookup(
+    lookup = _ColumnLookup(
         schema=schema, partition_columns=frozenset(name.lower() for name in partition_columns)
     )
     sets, notes = [], []
     for query in queries:
-        found = [looking.orderable_columns(box) for box in find_boxes(query.where)]
+        found = [lookup.orderable_columns(box) for box in find_boxes(query.where)]
         common = set(found[0]).intersection(*found[1:])
         sets.append([name for name in found[0] if name in common])
-        notes += list(looking.explain(query, is_bound=bool(common)))
+        notes += list(lookup.explain(query, is_bound=bool(common)))
     columns = _sort_by_frequency(sets)
     return QueryColumns(
         columns=columns,
         sets=tuple(tuple(sorted(names, key=columns.index)) for names in sets),
-        index_columns=_sort_by_frequency([looking.indexed_columns(query) for query in queries]),
+        index_columns=_sort_by_frequency([lookup.indexed_columns(query) for query in queries]),
         notes=tuple(notes),
     )
 
@@ -218,9 +218,9 @@ class _ColumnLookup:
     def explain(self, query: Query, *, is_bound: bool) -> Iterator[Note]:
         """Yield which parts of a query do not help; ``is_bound``: every branch has a filter."""
         parts = dict.fromkeys(column.parts for column in find_columns(parse(query.where)))
-        said = [note for one in parts for note in self._explain_column(query, one)]
-        yield from said
-        if is_bound or said:
+        notes_of_columns = [note for one in parts for note in self._explain_column(query, one)]
+        yield from notes_of_columns
+        if is_bound or notes_of_columns:
             return
         if parts and all(one[0].lower() in self.partition_columns for one in parts):
             because = "filters only on partition columns, whose folders are skipped by name already"

@@ -120,7 +120,7 @@ def try_layout(
     table: WholeTable, forecast_input: ForecastInput, candidate: LayoutCandidate
 ) -> LayoutTrial | None:
     """Return what queries would read with this layout; None if no row of the table is sampled."""
-    ask = SimulationInput(
+    question = SimulationInput(
         queries=tuple(query.where for query in table.current.queries),
         forecast_input=forecast_input,
         layout=ClusteringLayout(
@@ -131,39 +131,41 @@ def try_layout(
     )
     numbers = table.tried_groups.tolist()
     groups = [table.build_group(number) for number in numbers]
-    counts = [simulate_group(ask, group) for group in groups]
+    counts = [simulate_group(question, group) for group in groups]
     known = [nth for nth, found in enumerate(counts) if found is not None]
-    told = extrapolate_reads(
+    expected = extrapolate_reads(
         [found for found in counts if found is not None],
         [groups[nth].plan_output(table.sizes) for nth in known],
     )
-    if not told:
+    if not expected:
         return None
-    both = _extrapolate(table, told, np.array([numbers[nth] for nth in known], np.int64))
-    none = np.zeros(len(ask.queries))
+    both = _extrapolate(table, expected, np.array([numbers[nth] for nth in known], np.int64))
+    none = np.zeros(len(question.queries))
     reads = zip(both.files.tolist(), both.bytes.tolist(), strict=True)
     return LayoutTrial(
         candidate=candidate,
         reads=tuple(QueryReads(files=round(files), bytes=round(size)) for files, size in reads),
-        errors=tuple(relative_error(both, none, none, estimate_size_error(ask)).round(3).tolist()),
+        errors=tuple(
+            relative_error(both, none, none, estimate_size_error(question)).round(3).tolist()
+        ),
         table_bytes=table.bytes,
     )
 
 
 def _extrapolate(
-    whole: WholeTable, told: list[ExpectedReads], groups: NDArray[np.int64]
+    table: WholeTable, expected: list[ExpectedReads], groups: NDArray[np.int64]
 ) -> ExpectedReads:
     """Extrapolate reads to all groups: the same saving is assumed for those not simulated."""
-    files_now, bytes_now = whole.measure_reads()
-    files = sum(one.files for one in told)
-    sizes = sum(one.bytes for one in told)
+    files_now, bytes_now = table.measure_reads()
+    files = sum(each.files for each in expected)
+    sizes = sum(each.bytes for each in expected)
     by_files = _change_factor(np.asarray(files), files_now, groups)
     by_bytes = _change_factor(np.asarray(sizes), bytes_now, groups)
     return ExpectedReads(
         files=files + by_files * _sum_others(files_now, groups),
         bytes=sizes + by_bytes * _sum_others(bytes_now, groups),
-        files_variance=np.asarray(sum(one.files_variance for one in told)),
-        bytes_variance=np.asarray(sum(one.bytes_variance for one in told)),
+        files_variance=np.asarray(sum(each.files_variance for each in expected)),
+        bytes_variance=np.asarray(sum(each.bytes_variance for each in expected)),
     )
 
 

@@ -80,16 +80,16 @@ class PredictedReads:
 
     @classmethod
     def predict(
-        cls, context: ForecastContext, decision: ClusteringDecision, miniatures: SimulationCache
+        cls, context: ForecastContext, decision: ClusteringDecision, simulations: SimulationCache
     ) -> PredictedReads:
         found, kept = decision.candidates, context.current.reads.kept
         stays = decision.group_of < 0
         groups = list(build_groups(context, decision))
-        counts = [miniatures.simulate(group) for group in groups]
+        counts = [simulations.simulate(group) for group in groups]
         limits = [planned_output(context, *pair) for pair in zip(groups, counts, strict=True)]
         some = [(c, limit) for c, limit in zip(counts, limits, strict=True) if c is not None]
-        told = iter(extrapolate_reads([c for c, _ in some], [limit for _, limit in some]))
-        new = tuple(None if c is None else next(told) for c in counts)
+        expected = iter(extrapolate_reads([c for c, _ in some], [limit for _, limit in some]))
+        new = tuple(None if c is None else next(expected) for c in counts)
         written = sum(size for _, size in limits)
         return cls(
             kept_files=kept[:, stays].sum(axis=1).astype(np.float64),
@@ -97,7 +97,7 @@ class PredictedReads:
             by_group=new,
             new_files=_sum_groups(new, limits, len(kept)),
             table_bytes=float(found.bytes[stays].sum()) + written,
-            size_error=estimate_size_error(miniatures.question),
+            size_error=estimate_size_error(simulations.question),
             has_logs=any(not group.is_whole for group in groups),
         )
 

@@ -60,9 +60,9 @@ class QueryReport:
     def warn_of_unreached(self) -> Iterator[Note]:
         """Warn of queries that stay above their ``maxScan``, with the best result and a remedy."""
         for nth in self.current.exceeding.tolist():
-            says = self._explain_unreached(nth)
-            if says:
-                yield Note(WARNING_RULE, says)
+            sentence = self._explain_unreached(nth)
+            if sentence:
+                yield Note(WARNING_RULE, sentence)
 
     def _explain_unreached(self, nth: int) -> str:
         now, decision, tried = self.current, self.decision, self.predicted_if_all
@@ -115,11 +115,11 @@ class QueryReport:
 
     def _suggest_remedy(self, nth: int, declared: Sequence[str]) -> str:
         """Return what would help the query."""
-        query, foresight = self.current.queries[nth], self.forecast_input
-        if find_unknown_names(query.where, foresight.schema):
+        query, forecast_input = self.current.queries[nth], self.forecast_input
+        if find_unknown_names(query.where, forecast_input.schema):
             return "correct the names in its predicate first"
         bounded = find_query_columns(
-            (query,), foresight.schema, tuple(foresight.partition_values)
+            (query,), forecast_input.schema, tuple(forecast_input.partition_values)
         ).columns
         there = {name.lower() for name in declared}
         more = [name for name in bounded if name.lower() not in there]

@@ -86,42 +86,42 @@ def fit_layouts(
 
 
 def _rows_of_rewrite(
-    group: SimulatedGroup, drawn: SampledGroup
+    group: SimulatedGroup, sample: SampledGroup
 ) -> tuple[NDArray[np.int64], Floats, Any]:
     """Return the rows that the rewrite fits its layout to, their bytes and tie breakers.
 
     This repeats rewrite.sampling for parts that are whole files.
     """
-    found = np.repeat(np.arange(len(drawn.fit_counts)), drawn.fit_counts)
-    sizes = np.maximum(group.sizes, 1) / np.maximum(drawn.fitted_rows, 1)
-    given = int((drawn.fitted_rows > 0).sum())
-    return found, np.repeat(sizes, drawn.fitted_rows), pseudo_random_bits(len(found), given)
+    found = np.repeat(np.arange(len(sample.fit_counts)), sample.fit_counts)
+    sizes = np.maximum(group.sizes, 1) / np.maximum(sample.fitted_rows, 1)
+    given = int((sample.fitted_rows > 0).sum())
+    return found, np.repeat(sizes, sample.fitted_rows), pseudo_random_bits(len(found), given)
 
 
 def _fit_layout(
-    ask: SimulationInput,
+    question: SimulationInput,
     group: SimulatedGroup,
-    drawn: SampledGroup,
+    sample: SampledGroup,
     rows: NDArray[np.int64],
     sizes: Floats,
     ties: Any,
 ) -> RowLayout:
-    columns = [name for name in ask.layout.columns if name in drawn.rows.schema.names]
-    picked = drawn.rows.select(columns).take(to_integer_array(rows)).combine_chunks()
+    columns = [name for name in question.layout.columns if name in sample.rows.schema.names]
+    picked = sample.rows.select(columns).take(to_integer_array(rows)).combine_chunks()
     return fit_layout(
         FitSample(rows=picked, ties=ties, sizes=sizes),
         columns,
         files=group.outputs,
-        curve=cast("Curve", ask.layout.curve or "kd-tree"),
-        queries=ask.queries,
-        direct=_direct_mapping(ask, columns) if ask.layout.mapping == "direct" else None,
+        curve=cast("Curve", question.layout.curve or "kd-tree"),
+        queries=question.queries,
+        direct=_direct_mapping(question, columns) if question.layout.mapping == "direct" else None,
     )
 
 
-def _direct_mapping(ask: SimulationInput, columns: Sequence[str]) -> DirectMapping:
-    names = ask.forecast_input.schema.names
+def _direct_mapping(question: SimulationInput, columns: Sequence[str]) -> DirectMapping:
+    names = question.forecast_input.schema.names
     positions = [names.index(name.partition(".")[0]) for name in columns]
-    return DirectMapping(positions=positions or None, zone=ask.forecast_input.zone)
+    return DirectMapping(positions=positions or None, zone=question.forecast_input.zone)
 
 
 class FileCutter:
@@ -129,24 +129,26 @@ class FileCutter:
 
     def __init__(
         self,
-        ask: SimulationInput,
+        question: SimulationInput,
         group: SimulatedGroup,
-        drawn: SampledGroup,
+        sample: SampledGroup,
         layout: RowLayout | None,
         grown: SizeGrowth | None,
     ) -> None:
-        self._ask, self._drawn, self._outputs = ask, drawn, group.outputs
-        self._fixed = ask.sizes.fixed if grown is None else ask.sizes.fixed + grown.footer_bytes
+        self._ask, self._drawn, self._outputs = question, sample, group.outputs
+        self._fixed = (
+            question.sizes.fixed if grown is None else question.sizes.fixed + grown.footer_bytes
+        )
         self._lanes: Lane | None = None
         if layout is None:
-            place = np.minimum(drawn.position * group.outputs, group.outputs - 1)
+            place = np.minimum(sample.position * group.outputs, group.outputs - 1)
             self._file = place.astype(np.int64)
         else:
-            ties = pseudo_random_bits(len(drawn.rows), TRIES) if layout.needs_ties else None
-            self._lanes = compute_keys(layout, drawn.rows.select(list(layout.columns)), ties=ties)
+            ties = pseudo_random_bits(len(sample.rows), TRIES) if layout.needs_ties else None
+            self._lanes = compute_keys(layout, sample.rows.select(list(layout.columns)), ties=ties)
             self._file = assign_files(layout, self._lanes, ties=ties).astype(np.int64)
-        each = drawn.weight if grown is None else drawn.weight * grown.by_file[self._file]
-        self._each = each / drawn.weight.sum() * group.row_bytes
+        each = sample.weight if grown is None else sample.weight * grown.by_file[self._file]
+        self._each = each / sample.weight.sum() * group.row_bytes
         self._size = self._fixed + np.bincount(self._file, self._each, group.outputs)
 
     def count_parts(self, times: float = 1.0) -> NDArray[np.int64]:

@@ -78,20 +78,24 @@ def simulate_group(question: SimulationInput, group: SimulatedGroup) -> Simulate
     sample = question.forecast_input.sample
     if sample is None or not len(group.members):
         return None
-    drawn = SampledGroup.draw(sample, group)
-    if not len(drawn.rows):
+    sample_rows = SampledGroup.draw(sample, group)
+    if not len(sample_rows.rows):
         return None
     try:
-        cells = SampleStatistics.build(drawn.rows, question.queries)
-        asking = _Simulation(question, group, drawn, cells, GrowthEstimator(group, sample.whole))
-        found = [asking.try_layout(layout) for layout in fit_layouts(question, group, drawn)]
+        cells = SampleStatistics.build(sample_rows.rows, question.queries)
+        asking = _Simulation(
+            question, group, sample_rows, cells, GrowthEstimator(group, sample.whole)
+        )
+        found = [asking.try_layout(layout) for layout in fit_layouts(question, group, sample_rows)]
     except (UnsupportedError, pa.ArrowException, OverflowError):
         return None
     grown = [one.growth for one in found if one.growth is not None]
     return SimulatedReads(
         files=np.stack([one.files for one in found]),
         bytes=np.stack([one.bytes for one in found]),
-        share=min(1.0, len(drawn.rows) / max(group.rows, 1)) if not drawn.is_all else 1.0,
+        share=min(1.0, len(sample_rows.rows) / max(group.rows, 1))
+        if not sample_rows.is_all
+        else 1.0,
         output=(_mean(one.output[0] for one in found), _mean(one.output[1] for one in found)),
         growth=_mean(grown) if grown else None,
         split_error=np.mean([one.split_error for one in found], axis=0),
@@ -228,20 +232,21 @@ class _Simulation:
 
     def _count_reads(self, made: SimulatedFiles) -> tuple[Floats, Floats]:
         """Return files and bytes that queries read of quarters, halves and all rows."""
-        ask, count = self.question, len(made.size)
+        question, count = self.question, len(made.size)
         index, has_rows = self.statistics.build_index(made.file, count)
         at = to_integer_array(np.full(len(index), self.group.partition))
-        said = {
-            name: column.take(at) for name, column in ask.forecast_input.partition_values.items()
+        partition_values = {
+            name: column.take(at)
+            for name, column in question.forecast_input.partition_values.items()
         }
         found = find_reads(
-            ask.queries,
-            add_partition_values(index, said),
+            question.queries,
+            add_partition_values(index, partition_values),
             np.zeros(len(index), np.int64),
-            schema=ask.forecast_input.schema,
-            zone=ask.forecast_input.zone,
+            schema=question.forecast_input.schema,
+            zone=question.forecast_input.zone,
         )
-        kept = (found.kept & has_rows).reshape(len(ask.queries), 2 * QUARTERS - 1, count)
+        kept = (found.kept & has_rows).reshape(len(question.queries), 2 * QUARTERS - 1, count)
         files_, bytes_ = kept.sum(axis=2).astype(np.float64), kept @ made.size
         return _level_means(files_), _level_means(bytes_)
 

@@ -88,10 +88,10 @@ def plan_clean_resumes(
     warnings: list[Note] = []
     is_blocked = False
     for clean in state.pending_cleans:
-        alive = None if is_own_clean(clean) else _explain_foreign(clean, concurrency, now)
-        if alive is not None:
+        reason = None if is_own_clean(clean) else _explain_foreign(clean, concurrency, now)
+        if reason is not None:
             is_blocked = True
-            warnings.append(Note("pendingClean", alive))
+            warnings.append(Note("pendingClean", reason))
             continue
         found = revalidate_clean(state, clean, already_removed=rows, window=window)
         rows |= found.rows
@@ -165,29 +165,32 @@ def revalidate_clean(
     ``window``. ``already_removed`` marks rows that another step removes.
     """
     view = state.view
-    guard = find_protection(state, window)
+    protection = find_protection(state, window)
     planned = _find_planned_rows(state, clean)
     if already_removed is not None:
         planned &= ~already_removed
-    reasons = _assign_reasons(view, guard)
+    reasons = _assign_reasons(view, protection)
     stays = reasons.codes >= 0
     decisive = view.row_slice
     if view.row_slice_1x is not None:
         decisive = np.where(stays[view.row_slice], view.row_slice, view.row_slice_1x)
-    goes = planned & ~stays[decisive]
-    kept = np.flatnonzero(planned & ~goes)
+    is_removed = planned & ~stays[decisive]
+    kept = np.flatnonzero(planned & ~is_removed)
     files = state.files
     return RevalidatedClean(
-        files=_removed_files(view, clean, np.flatnonzero(goes)),
+        files=_removed_files(view, clean, np.flatnonzero(is_removed)),
         withheld=WithheldFiles(
             partition=build_dictionary(files.partition[kept], files.partitions),
             name=files.name.take(to_integer_array(kept)),
             because=reasons.build_column(decisive[kept].astype(np.int64)),
         ),
         delete_partitions=_find_partitions(
-            state, clean, view, goes if already_removed is None else goes | already_removed
+            state,
+            clean,
+            view,
+            is_removed if already_removed is None else is_removed | already_removed,
         ),
-        rows=goes,
+        rows=is_removed,
     )
 
 
@@ -207,24 +210,24 @@ def _find_planned_rows(state: TableState, clean: PendingClean) -> NDArray[np.boo
     return wanted
 
 
-def _assign_reasons(view: FileView, guard: Protection) -> RowReasons:
+def _assign_reasons(view: FileView, protection: Protection) -> RowReasons:
     """Return per slice why it must stay; slices that nothing needs have no reason."""
     reasons = RowReasons(len(view))
     nothing = np.zeros(len(view), np.int32)
     reasons.assign(
-        guard.savepoint >= 0,
-        guard.savepoint,
-        lambda code: f"savepoint {guard.savepoints[code]} pins its file slice",
+        protection.savepoint >= 0,
+        protection.savepoint,
+        lambda code: f"savepoint {protection.savepoints[code]} pins its file slice",
     )
     reasons.assign(
-        guard.compaction >= 0,
-        guard.compaction,
-        lambda code: f"pending compaction {guard.pending[code]} reads its file slice",
+        protection.compaction >= 0,
+        protection.compaction,
+        lambda code: f"pending compaction {protection.pending[code]} reads its file slice",
     )
     reasons.assign(
-        guard.clustering >= 0,
-        guard.clustering,
-        lambda code: f"pending clustering {guard.pending[code]} reads its file slice",
+        protection.clustering >= 0,
+        protection.clustering,
+        lambda code: f"pending clustering {protection.pending[code]} reads its file slice",
     )
     reasons.assign(
         view.is_newest & view.is_live,
@@ -232,7 +235,11 @@ def _assign_reasons(view: FileView, guard: Protection) -> RowReasons:
         lambda _: "it belongs to the newest slice of its file group",
     )
     reasons.assign(~view.is_visible, nothing, lambda _: "it belongs to no completed write")
-    reasons.assign(guard.by_readers.is_read, guard.by_readers.reason_key, guard.by_readers.explain)
+    reasons.assign(
+        protection.by_readers.is_read,
+        protection.by_readers.reason_key,
+        protection.by_readers.explain,
+    )
     return reasons
 
 
@@ -251,13 +258,13 @@ def _removed_files(view: FileView, clean: PendingClean, rows: NDArray[np.int64])
 
 
 def _find_partitions(
-    state: TableState, clean: PendingClean, view: FileView, goes: NDArray[np.bool_]
+    state: TableState, clean: PendingClean, view: FileView, is_removed: NDArray[np.bool_]
 ) -> tuple[str, ...]:
     """Return the planned folders that still exist and whose files are all removed."""
     planned = set(clean.delete_partitions) | _partitions_in_metadata(clean)
     if not planned or not state.is_partitioned:
         return ()
-    stays = set(np.unique(view.files.partition[~goes]).tolist())
+    stays = set(np.unique(view.files.partition[~is_removed]).tolist())
     full = {path for code, path in enumerate(view.files.partitions) if code in stays}
     there = state.metafile_partitions.union(state.partitions)
     return tuple(sorted((planned & there) - full - state.stray_partitions - {""}))

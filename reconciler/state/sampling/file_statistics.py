@@ -91,8 +91,8 @@ class FileStatisticsReader:
             partition=keys.partition, name=keys.name, size=keys.size, rows=rows, columns=known
         )
         source = ", ".join(self._sources) or "the listing"
-        doubts = tuple(self._warnings)
-        return FileStatistics(index=index, source=source, warnings=doubts, damaged=self._damaged)
+        warnings = tuple(self._warnings)
+        return FileStatistics(index=index, source=source, warnings=warnings, damaged=self._damaged)
 
     def _read_own_index(
         self, known: dict[str, ColumnStats], rows: NDArray[np.int64]
@@ -138,18 +138,18 @@ class FileStatisticsReader:
             built.unread_count > len(built.problems)
         )
         what = "footer" if built.unread_count == 1 else "footers"
-        says = (
+        because = (
             f"{built.unread_count} {what} cannot be read, so every query reads them: {some}{more}"
         )
-        self._warnings.append(ReadWarning(rule=WARNING_RULE, because=says))
+        self._warnings.append(ReadWarning(rule=WARNING_RULE, because=because))
 
     def _warn_of_many(self, missing: int) -> None:
-        says = (
+        because = (
             f"there are no predictions for the declared queries: {missing} base files have no "
             f"statistics on {', '.join(self.columns)}, and at most {self.max_footers} footers are "
             f"read; {self._suggest_remedy()}"
         )
-        self._warnings.append(ReadWarning(rule=WARNING_RULE, because=says))
+        self._warnings.append(ReadWarning(rule=WARNING_RULE, because=because))
 
     def _suggest_remedy(self) -> str:
         """Return how the index gets the missing columns."""
@@ -166,18 +166,18 @@ class FileStatisticsReader:
     def _read_column_stats(
         self, known: dict[str, ColumnStats], rows: NDArray[np.int64], missing: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        told = np.zeros((len(known), len(self.files)), np.bool_)
+        is_read = np.zeros((len(known), len(self.files)), np.bool_)
         try:
             for number, at, stats in self._read_entries(known, missing):
                 name = list(known)[number]
                 _fill_stats(known, {name: stats}, at)
                 rows[at] = np.maximum(rows[at], stats.values)
-                told[number, at] = True
+                is_read[number, at] = True
         except (FormatError, UnsupportedError) as problem:
-            says = f"the index column_stats is ignored for the queries: {problem}"
-            self._warnings.append(ReadWarning(rule="columnStats", because=says))
+            because = f"the index column_stats is ignored for the queries: {problem}"
+            self._warnings.append(ReadWarning(rule="columnStats", because=because))
             return np.zeros(len(self.files), np.bool_)
-        is_told: NDArray[np.bool_] = np.asarray(told.all(axis=0))
+        is_told: NDArray[np.bool_] = np.asarray(is_read.all(axis=0))
         if is_told.any():
             self._sources.append("column_stats")
         return is_told

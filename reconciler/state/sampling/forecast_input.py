@@ -71,8 +71,8 @@ def add_forecast_input(
             storage, spec, state, partial(choose_samples, only_max_scan=only_max_scan)
         )
     except (ReconcilerError, pa.ArrowException, OSError) as problem:
-        says = f"there are no predictions for the declared queries: {problem}"
-        warning = ReadWarning(rule=WARNING_RULE, because=says)
+        because = f"there are no predictions for the declared queries: {problem}"
+        warning = ReadWarning(rule=WARNING_RULE, because=because)
         return state.with_facts(forecast_input=_empty_input(warning))
 
 
@@ -119,36 +119,36 @@ def _is_bootstrapped(storage: Storage) -> bool:
 def _read_statistics(storage: Storage, spec: TableSpec, state: TableState) -> ForecastInput:
     properties = load_properties(storage)
     files = find_newest_bases(state.view)
-    schema, doubts = _read_schema(storage, properties, state)
+    schema, warnings = _read_schema(storage, properties, state)
     values = _partition_values(state, schema, properties)
     queries = [query.where for query in spec.queries]
     named = find_query_columns(queries, schema)
-    asked = tuple(name for name in named if name not in values)
+    query_columns = tuple(name for name in named if name not in values)
     lacking = {*properties.partition_fields, *_find_renamed(storage, state, files)}
     if properties.bootstrap_base is not None:
-        lacking.update(asked)
+        lacking.update(query_columns)
     telling = FileStatisticsReader(
         storage=storage,
         properties=properties,
         state=state,
         files=files,
-        columns=asked,
+        columns=query_columns,
         schema=schema,
         supplied=frozenset(lacking),
     )
-    told = telling.read() if schema.names else FileStatistics(index=None, source="")
+    statistics = telling.read() if schema.names else FileStatistics(index=None, source="")
     declared = spec.clustering.columns if spec.clustering else ()
     wanted = [*declared, *named]
     return ForecastInput(
-        index=told.index,
+        index=statistics.index,
         rows=files,
         schema=schema,
         zone=spec.timezone or "UTC",
         partition_values=values,
         columns=tuple(dict.fromkeys(c for c in wanted if find_type(schema, c) is not None)),
-        source=told.source,
-        damaged=told.damaged,
-        warnings=(*doubts, *told.warnings),
+        source=statistics.source,
+        damaged=statistics.damaged,
+        warnings=(*warnings, *statistics.warnings),
     )
 
 
@@ -159,13 +159,13 @@ def _read_schema(
         found = read_declared_schema(storage, properties, state)
         if found is not None:
             return build_table_schema(found.text, found.path, properties), ()
-        why = "no commit has the table's schema"
+        problem_text = "no commit has the table's schema"
     except (FormatError, UnsupportedError) as problem:
-        why = str(problem)
+        problem_text = str(problem)
     if not len(state.files):
         return _NOTHING, ()
-    says = f"there are no predictions for the declared queries: {why}"
-    return _NOTHING, (ReadWarning(rule=WARNING_RULE, because=says),)
+    because = f"there are no predictions for the declared queries: {problem_text}"
+    return _NOTHING, (ReadWarning(rule=WARNING_RULE, because=because),)
 
 
 def _partition_values(

@@ -52,7 +52,7 @@ def read_whole_rows(
     opened = {one.row: one for one, *_ in alike}.values()
     return WholeRows(
         rows=pa.Table.from_batches([rows for _, rows, _, _ in alike]),
-        query_columns=pa.Table.from_batches([asked for _, _, asked, _ in alike]),
+        query_columns=pa.Table.from_batches([query_columns for _, _, query_columns, _ in alike]),
         file=np.repeat([one.row for one, *_ in alike], counts),
         stored_bytes=np.repeat([each for *_, each in alike], counts),
         form=BaseFileSettings.from_footer(newest.file.metadata, newest.path),
@@ -71,8 +71,8 @@ def _measure_groups(groups: Sequence[tuple[OpenedFile, int]]) -> tuple[int, int]
 def _footer_bytes(one: OpenedFile, size: int) -> int:
     """Return the bytes of a file without its rows and without key-value metadata."""
     found = one.file.metadata
-    said = sum(len(key) + len(value) for key, value in (found.metadata or {}).items())
-    return size - count_row_bytes(found) - said
+    metadata_bytes = sum(len(key) + len(value) for key, value in (found.metadata or {}).items())
+    return size - count_row_bytes(found) - metadata_bytes
 
 
 def _read_group(
