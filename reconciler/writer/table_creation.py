@@ -48,11 +48,11 @@ _LEFTOVERS: Final = frozenset({_TIMELINE, ROOT, HEARTBEAT_FOLDER, MARKER_FOLDER}
 
 
 def create_table(session: TableSession, table: NewHudiTable, lock: str = _HOODIE) -> str | None:
-    """Make the table and announce its first write, whose instant is given; that beats already.
+    """Create the table and request its first write; returns the write's instant.
 
-    None where somebody else has made it meanwhile. ``session``: on the folder where it is to be, with
-    the properties that it will have; takes the lock. ``lock``: the folder of the lock's file.
-    Raises PlanError where the folder has other things in it, StorageError.
+    The write has a heartbeat already. None where somebody else has created the table meanwhile.
+    ``session``: on the future table, with its future properties; takes the lock. ``lock``: the
+    folder of the lock file. Raises PlanError where the folder has other content, StorageError.
     """
     storage = session.storage
     with session.hold_lock():

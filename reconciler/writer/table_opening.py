@@ -32,13 +32,13 @@ _BACKUP = f"{PROPERTIES}.backup"
 def open_for_writing(
     spec: TableSpec, storage: Storage, context: RunContext, token: str, request: WriteRequest
 ) -> tuple[TableSession, str | None]:
-    """A hold on the table, and the instant of its first write where it was made just now.
+    """Open a session on the table; also returns the first write's instant of a new table.
 
-    ``token``: a text that no other run has. Raises BlockedError where the spec does not say how the
-    table is locked or in which zone its writers count; SpecError for a table that is not there and
-    has no ``table`` block, and for one that is there and has other keys or partitions; RowsError
-    where the first rows lack what the table is declared by; PlanError where its folder holds other
-    things, and for deletions from what is not there; as ``load_properties``.
+    ``token``: a text that no other run has. Raises BlockedError where the spec declares no lock or
+    no needed time zone; SpecError for a missing table without a ``table`` block, and for an
+    existing one with other keys or partitions; RowsError where the first rows lack a declared
+    column; PlanError where the folder has other content, and for deletions from a missing table; as
+    ``load_properties``.
     """
     if spec.concurrency is None or spec.concurrency.lock is None:
         raise BlockedError(

@@ -119,7 +119,7 @@ def test_a_folder_with_other_files_in_it_is_left_alone(spec):
     storage = open_storage(spec.path)
     storage.create("data.parquet", b"PAR1")
 
-    with pytest.raises(PlanError, match=r"holds data\.parquet and no Hudi table"):
+    with pytest.raises(PlanError, match=r"has data\.parquet but no Hudi table"):
         create_table(open_test_session(spec), make_declared_table(spec))
     assert ["data.parquet"] == [e.name for e in storage.list("") if not e.is_folder]
 

@@ -119,7 +119,7 @@ def cast(batch, name, kind):
 def test_what_decides_about_rows_comes_in_the_tables_type(it, name, kind):
     it.write(make_rows((1, "a", 10, "one")))
 
-    with pytest.raises(RowsError, match=f"column {name} is of the table's .* cast it"):
+    with pytest.raises(RowsError, match=f"column {name}, part of the table's .* cast it"):
         it.write(cast(make_rows((1, "a", 9, "two")), name, kind))
     assert [(1, "a", 10, "one")] == it.read_rows()
 
@@ -139,12 +139,12 @@ def test_wider_whole_numbers_are_the_same_keys(it):
 
 
 def test_no_table_begins_with_rows_that_lack_what_it_is_declared_by(it):
-    with pytest.raises(RowsError, match=r"no column ts, which spec\.table\.ordering names"):
+    with pytest.raises(RowsError, match=r"lack column ts, which spec\.table\.ordering names"):
         it.write(make_rows((1, "a", 1, "one")).drop_columns(["ts"]))
     twice = make_rows((1, "a", 1, "one")).rename_columns(["id", "p", "ts", "ID"])
     with pytest.raises(RowsError, match="ID, id, which Hudi's readers cannot tell apart"):
         it.write(twice)
-    with pytest.raises(PlanError, match="there is no table"):
+    with pytest.raises(PlanError, match="no table at .* to delete from"):
         it.write(make_rows((1, "a", 1, "one")), WriteMode.DELETE)
 
     assert [] == [*Path(it.spec.path).glob("**/*.properties")]
