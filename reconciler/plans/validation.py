@@ -43,7 +43,7 @@ def _refuse(path: str, problem: str) -> None:
     raise PlanError(f"{path or 'the document'} {problem}")
 
 
-def _is_type(kind: type) -> Check:
+def _type_of(kind: type) -> Check:
     def is_of(value: Any, path: str) -> None:
         if type(value) is not kind:
             _refuse(path, f"must be {_TYPE_NAMES[kind]}, not {_TYPE_NAMES[type(value)]}")
@@ -55,18 +55,18 @@ def _matches(pattern: str, meaning: str) -> Check:
     compiled = re.compile(pattern)
 
     def matches(value: Any, path: str) -> None:
-        _check_text(value, path)
+        _text(value, path)
         if not compiled.fullmatch(value):
             _refuse(path, f"must be {meaning}, not {_shorten(value)}")
 
     return matches
 
 
-def _is_one_of(names: tuple[str, ...]) -> Check:
+def _one_of(names: tuple[str, ...]) -> Check:
     return _matches("|".join(map(re.escape, names)), "one of " + ", ".join(names))
 
 
-def _is_nullable(inner: Check) -> Check:
+def _nullable(inner: Check) -> Check:
     def is_null_or(value: Any, path: str) -> None:
         if value is not None:
             inner(value, path)
@@ -74,17 +74,17 @@ def _is_nullable(inner: Check) -> Check:
     return is_null_or
 
 
-def _is_list(inner: Check) -> Check:
+def _list_of(inner: Check) -> Check:
     def each(value: Any, path: str) -> None:
-        _check_array(value, path)
+        _array(value, path)
         for number, item in enumerate(value):
             inner(item, f"{path}[{number}]")
 
     return each
 
 
-def _is_filled_list(inner: Check) -> Check:
-    each = _is_list(inner)
+def _filled_list_of(inner: Check) -> Check:
+    each = _list_of(inner)
 
     def some(value: Any, path: str) -> None:
         each(value, path)
@@ -94,11 +94,11 @@ def _is_filled_list(inner: Check) -> Check:
     return some
 
 
-def _is_record(_optional: Mapping[str, Check] | None = None, /, **fields: Check) -> Check:
+def _record(_optional: Mapping[str, Check] | None = None, /, **fields: Check) -> Check:
     known = {**(_optional or {}), **fields}
 
     def has_fields(value: Any, path: str) -> None:
-        _check_object(value, path)
+        _object(value, path)
         for name in fields.keys() - value.keys():
             _refuse(path, f'has no "{name}"')
         for name in value.keys() - known.keys():
@@ -110,25 +110,25 @@ def _is_record(_optional: Mapping[str, Check] | None = None, /, **fields: Check)
     return has_fields
 
 
-def _check_count(value: Any, path: str) -> None:
-    _is_type(int)(value, path)
+def _count(value: Any, path: str) -> None:
+    _type_of(int)(value, path)
     if not 0 <= value < 1 << 63:
         _refuse(path, f"must be between 0 and 2^63, not {value}")
 
 
-def _check_positive(value: Any, path: str) -> None:
-    _check_count(value, path)
+def _positive(value: Any, path: str) -> None:
+    _count(value, path)
     if not value:
         _refuse(path, "must be at least 1")
 
 
-def _check_number(value: Any, path: str) -> None:
+def _number(value: Any, path: str) -> None:
     if type(value) not in (int, float):
         _refuse(path, f"must be a number, not {_TYPE_NAMES[type(value)]}")
 
 
-def _check_moment(value: Any, path: str) -> None:
-    _check_text(value, path)
+def _moment(value: Any, path: str) -> None:
+    _text(value, path)
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
@@ -137,26 +137,26 @@ def _check_moment(value: Any, path: str) -> None:
         _refuse(path, f"must be an ISO-8601 time with an offset, not {_shorten(value)}")
 
 
-def _check_targets(value: Any, path: str) -> None:
-    _is_list(_is_one_of(INDEX_TARGETS))(value, path)
+def _targets(value: Any, path: str) -> None:
+    _list_of(_one_of(INDEX_TARGETS))(value, path)
     if not value:
         _refuse(path, "must name at least one index")
 
 
-def _check_location(value: Any, path: str) -> None:
-    _check_text(value, path)
+def _location(value: Any, path: str) -> None:
+    _text(value, path)
     if not value.startswith("/") and "://" not in value:
         _refuse(path, f"must be an absolute path or a URL, not {_shorten(value)}")
 
 
-def _check_file_name(value: Any, path: str) -> None:
-    _check_text(value, path)
+def _file_name(value: Any, path: str) -> None:
+    _text(value, path)
     if not is_file_name(value):
         _refuse(path, f"must be the name of a file in its partition, not {_shorten(value)}")
 
 
-def _check_partition(value: Any, path: str) -> None:
-    _check_text(value, path)
+def _partition(value: Any, path: str) -> None:
+    _text(value, path)
     if not is_partition(value):
         _refuse(path, f"must be the path of a partition inside the table, not {_shorten(value)}")
 
@@ -183,10 +183,10 @@ def is_partition(value: str) -> bool:
     )
 
 
-def _check_step(value: Any, path: str) -> None:
-    _check_object(value, path)
+def _step(value: Any, path: str) -> None:
+    _object(value, path)
     kind = value.get("kind")
-    _check_text(kind, f"{path}.kind")
+    _text(kind, f"{path}.kind")
     if kind not in _STEPS:
         _refuse(path, f"has kind {_shorten(kind)}; known are {', '.join(_STEPS)}")
     _STEPS[kind](value, path)
@@ -197,222 +197,181 @@ def _shorten(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."  # noqa: PLR2004
 
 
-_check_text, _check_array, _check_object, _check_flag = (
-    _is_type(str),
-    _is_type(list),
-    _is_type(dict),
-    _is_type(bool),
+_text, _array, _object, _flag = (
+    _type_of(str),
+    _type_of(list),
+    _type_of(dict),
+    _type_of(bool),
 )
-_check_instant = _matches(r"[0-9]{1,24}", "an instant (digits)")
-_check_digest = _matches(r"sha256:[0-9a-f]{64}", "a digest (sha256:...)")
-_check_note = _is_record(rule=_check_text, because=_check_text)
+_instant = _matches(r"[0-9]{1,24}", "an instant (digits)")
+_digest = _matches(r"sha256:[0-9a-f]{64}", "a digest (sha256:...)")
+_note = _record(rule=_text, because=_text)
 
 
 def _accept_anything(_value: Any, _path: str) -> None:
     """Accept any value: the format does not restrict values of the spec."""
 
 
-_PARTITIONS = _is_list(
-    _is_record(
-        path=_check_partition,
-        deletePartition=_check_flag,
-        files=_is_list(
-            _is_record(
-                name=_check_file_name,
-                bytes=_check_count,
-                kind=_is_one_of(FILE_KINDS),
-                rule=_is_one_of(REMOVAL_RULES),
-                because=_check_text,
+_PARTITIONS = _list_of(
+    _record(
+        path=_partition,
+        deletePartition=_flag,
+        files=_list_of(
+            _record(
+                name=_file_name,
+                bytes=_count,
+                kind=_one_of(FILE_KINDS),
+                rule=_one_of(REMOVAL_RULES),
+                because=_text,
             )
         ),
     )
 )
-_GROUPS = _is_list(
-    _is_record(
-        partition=_check_partition,
-        outputs=_check_positive,
-        bytes=_check_count,
-        because=_check_text,
-        slices=_is_filled_list(
-            _is_record(
-                fileId=_check_file_name,
-                base=_is_nullable(_check_file_name),
-                logs=_is_list(_check_file_name),
-            )
+_GROUPS = _list_of(
+    _record(
+        partition=_partition,
+        outputs=_positive,
+        bytes=_count,
+        because=_text,
+        slices=_filled_list_of(
+            _record(fileId=_file_name, base=_nullable(_file_name), logs=_list_of(_file_name))
         ),
     )
 )
 _STEPS: Mapping[str, Check] = {
-    "resume": _is_record(
-        kind=_check_text,
-        instant=_check_instant,
-        action=_is_one_of(("clean", "clustering")),
+    "resume": _record(
+        kind=_text,
+        instant=_instant,
+        action=_one_of(("clean", "clustering")),
         partitions=_PARTITIONS,
         groups=_GROUPS,
-        because=_check_text,
+        because=_text,
     ),
-    "rollback": _is_record(
-        kind=_check_text,
-        instant=_check_instant,
-        action=_check_text,
-        files=_is_list(_is_record(partition=_check_partition, name=_check_file_name)),
-        because=_check_text,
+    "rollback": _record(
+        kind=_text,
+        instant=_instant,
+        action=_text,
+        files=_list_of(_record(partition=_partition, name=_file_name)),
+        because=_text,
     ),
-    "cluster": _is_record(
-        kind=_check_text,
-        columns=_is_list(_check_text),
-        curve=_is_nullable(_is_one_of(CURVES)),
-        mapping=_is_nullable(_is_one_of(MAPPINGS)),
+    "cluster": _record(
+        kind=_text,
+        columns=_list_of(_text),
+        curve=_nullable(_one_of(CURVES)),
+        mapping=_nullable(_one_of(MAPPINGS)),
         groups=_GROUPS,
     ),
-    "index": _is_record(
-        kind=_check_text,
-        targets=_check_targets,
-        columns=_is_list(_check_text),
-        add=_is_list(_check_text),
-        drop=_is_list(_check_text),
-        files=_check_count,
-        because=_check_text,
+    "index": _record(
+        kind=_text,
+        targets=_targets,
+        columns=_list_of(_text),
+        add=_list_of(_text),
+        drop=_list_of(_text),
+        files=_count,
+        because=_text,
     ),
-    "clean": _is_record(
-        kind=_check_text,
-        policy=_check_text,
-        earliestInstantToRetain=_is_nullable(_check_instant),
+    "clean": _record(
+        kind=_text,
+        policy=_text,
+        earliestInstantToRetain=_nullable(_instant),
         partitions=_PARTITIONS,
     ),
 }
-_FIGURES = _is_record(
-    files=_check_count,
-    small=_check_count,
-    bytes=_check_count,
-    overlap=_is_nullable(_check_number),
-    sizes=_is_list(_check_count),
+_FIGURES = _record(
+    files=_count, small=_count, bytes=_count, overlap=_nullable(_number), sizes=_list_of(_count)
 )
-_LAYOUT = _is_record(
-    {"sampled": _is_record(rowGroups=_check_count, of=_check_count, rows=_check_count)},
-    below=_is_list(_check_count),
+_LAYOUT = _record(
+    {"sampled": _record(rowGroups=_count, of=_count, rows=_count)},
+    below=_list_of(_count),
     before=_FIGURES,
     after=_FIGURES,
-    untouched=_is_list(_is_record(rule=_check_text, slices=_check_count, because=_check_text)),
+    untouched=_list_of(_record(rule=_text, slices=_count, because=_text)),
 )
-_SPAN = _is_nullable(_is_record(least=_check_count, most=_check_count))
+_SPAN = _nullable(_record(least=_count, most=_count))
 _OUTLOOK: Mapping[str, Check] = {
-    "rows": _check_count,
-    "filled": _check_count,
-    "filledRows": _check_count,
+    "rows": _count,
+    "filled": _count,
+    "filledRows": _count,
     "filledTo": _SPAN,
-    "rewritten": _check_count,
-    "new": _check_count,
+    "rewritten": _count,
+    "new": _count,
     "newOf": _SPAN,
-    "small": _check_count,
+    "small": _count,
 }
-_NEXT_INSERT = _is_record(
-    rows=_check_count,
-    because=_check_text,
-    into=_check_count,
-    total=_is_nullable(_is_record(**_OUTLOOK)),
-    partitions=_is_list(_is_record(partition=_check_text, **_OUTLOOK)),
+_NEXT_INSERT = _record(
+    rows=_count,
+    because=_text,
+    into=_count,
+    total=_nullable(_record(**_OUTLOOK)),
+    partitions=_list_of(_record(partition=_text, **_OUTLOOK)),
 )
-_FILE_SIZES = _is_record(
+_FILE_SIZES = _record(
     {"nextInsert": _NEXT_INSERT},
-    target=_check_count,
-    smallBelow=_check_count,
-    files=_check_count,
-    bytes=_check_count,
-    small=_check_count,
-    logOnly=_check_count,
-    histogram=_is_list(
-        _is_record(
-            least=_check_count,
-            below=_is_nullable(_check_count),
-            files=_check_count,
-            bytes=_check_count,
-        )
+    target=_count,
+    smallBelow=_count,
+    files=_count,
+    bytes=_count,
+    small=_count,
+    logOnly=_count,
+    histogram=_list_of(_record(least=_count, below=_nullable(_count), files=_count, bytes=_count)),
+    smallPartitions=_count,
+    partitions=_list_of(
+        _record(partition=_text, files=_count, small=_count, pinned=_count, bytes=_count)
     ),
-    smallPartitions=_check_count,
-    partitions=_is_list(
-        _is_record(
-            partition=_check_text,
-            files=_check_count,
-            small=_check_count,
-            pinned=_check_count,
-            bytes=_check_count,
-        )
-    ),
-    operations=_is_list(
-        _is_record(
-            operation=_check_text, files=_check_count, small=_check_count, bytes=_check_count
-        )
-    ),
+    operations=_list_of(_record(operation=_text, files=_count, small=_count, bytes=_count)),
 )
-_TABLE = _is_record(
+_TABLE = _record(
     {"layout": _LAYOUT, "fileSizes": _FILE_SIZES},
-    name=_check_text,
-    path=_check_location,
-    spec=_check_object,
-    specDigest=_check_digest,
-    stepsDigest=_check_digest,
-    error=_is_nullable(_check_text),
-    observed=_is_nullable(
-        _is_record(
-            tableVersion=_check_count,
-            tableType=_is_one_of(("COPY_ON_WRITE", "MERGE_ON_READ")),
-            lastCompleted=_is_nullable(_check_instant),
-            pending=_is_list(
-                _is_record(instant=_check_instant, action=_check_text, state=_check_text)
-            ),
-            savepoints=_is_list(_check_instant),
-            files=_check_count,
-            bytes=_check_count,
-            smallFiles=_check_count,
+    name=_text,
+    path=_location,
+    spec=_object,
+    specDigest=_digest,
+    stepsDigest=_digest,
+    error=_nullable(_text),
+    observed=_nullable(
+        _record(
+            tableVersion=_count,
+            tableType=_one_of(("COPY_ON_WRITE", "MERGE_ON_READ")),
+            lastCompleted=_nullable(_instant),
+            pending=_list_of(_record(instant=_instant, action=_text, state=_text)),
+            savepoints=_list_of(_instant),
+            files=_count,
+            bytes=_count,
+            smallFiles=_count,
         )
     ),
-    drift=_is_list(
-        _is_record(
-            field=_check_text,
-            desired=_accept_anything,
-            actual=_accept_anything,
-            because=_check_text,
+    drift=_list_of(
+        _record(field=_text, desired=_accept_anything, actual=_accept_anything, because=_text)
+    ),
+    steps=_list_of(_step),
+    kept=_list_of(
+        _record(partition=_partition, name=_file_name, rule=_one_of(KEEP_RULES), because=_text)
+    ),
+    predictions=_list_of(
+        _record(
+            query=_text,
+            filesBefore=_count,
+            filesAfter=_count,
+            bytesBefore=_count,
+            bytesAfter=_count,
+            error=_number,
         )
     ),
-    steps=_is_list(_check_step),
-    kept=_is_list(
-        _is_record(
-            partition=_check_partition,
-            name=_check_file_name,
-            rule=_is_one_of(KEEP_RULES),
-            because=_check_text,
-        )
+    impact=_record(
+        filesRemoved=_count,
+        bytesRemoved=_count,
+        bytesRewritten=_count,
+        earliestReadable=_record(before=_nullable(_instant), after=_nullable(_instant)),
     ),
-    predictions=_is_list(
-        _is_record(
-            query=_check_text,
-            filesBefore=_check_count,
-            filesAfter=_check_count,
-            bytesBefore=_check_count,
-            bytesAfter=_check_count,
-            error=_check_number,
-        )
-    ),
-    impact=_is_record(
-        filesRemoved=_check_count,
-        bytesRemoved=_check_count,
-        bytesRewritten=_check_count,
-        earliestReadable=_is_record(
-            before=_is_nullable(_check_instant), after=_is_nullable(_check_instant)
-        ),
-    ),
-    refusals=_is_list(_check_note),
-    warnings=_is_list(_check_note),
+    refusals=_list_of(_note),
+    warnings=_list_of(_note),
 )
-_SELECTION = _is_record(
-    tables=_check_count, of=_check_count, by=_is_list(_check_text), removed=_is_list(_check_text)
-)
-_DOCUMENT = _is_record(
+_SELECTION = _record(tables=_count, of=_count, by=_list_of(_text), removed=_list_of(_text))
+_DOCUMENT = _record(
     {"selection": _SELECTION},
-    format=_check_count,
-    digest=_check_digest,
-    createdAt=_check_moment,
-    tool=_check_text,
-    tables=_is_list(_TABLE),
+    format=_count,
+    digest=_digest,
+    createdAt=_moment,
+    tool=_text,
+    tables=_list_of(_TABLE),
 )

@@ -93,13 +93,17 @@ def test_a_limit_that_no_layout_reaches_is_explained_and_rewrites_nothing_again(
 
     assert ["cluster"] == [step.kind for step in before.steps]
     (said,) = of(before.warnings, "maxScan")
-    assert said.startswith("no layout on customer gets query 'one customer' below 1 % (maxScan): ")
+    assert said.startswith(
+        "no layout on customer brings query 'one customer' below 1 % (maxScan): "
+    )
     assert "it reads 100 % of the table's bytes today; raise its maxScan" in said
     assert () == after.steps
     (said,) = of(after.warnings, "maxScan")
     assert ": all is clustered as declared; it reads 9.1 % of the table's bytes today" in said
     assert "today, and 9.1 % was measured after clustering 2026" in said
-    assert said.startswith("no layout on customer gets query 'one customer' below 1 % (maxScan): ")
+    assert said.startswith(
+        "no layout on customer brings query 'one customer' below 1 % (maxScan): "
+    )
     # the first rewrite was worth it, and nothing is to be done about the rest
     assert ["queries.one customer.maxScan"] == [
         found.field for found in before.drift if found.field.startswith("queries")
@@ -118,7 +122,9 @@ def test_what_is_laid_out_as_declared_is_not_written_again_without_a_gain(table)
     assert ["cluster"] == [step.kind for step in before.steps]
     assert () == after.steps
     (said,) = of(after.warnings, "maxScan")
-    assert said.startswith("no layout on customer gets query 'one customer' below 1 % (maxScan): ")
+    assert said.startswith(
+        "no layout on customer brings query 'one customer' below 1 % (maxScan): "
+    )
     assert "predicted 9 %" in said
     assert () == after.drift
 
@@ -132,7 +138,7 @@ def test_a_layout_that_gains_nothing_is_not_written(table):
 
     assert () == found.steps
     (said,) = of(found.warnings, "maxScan")
-    assert said.startswith("no layout on id gets query 'one customer' below 50 % (maxScan): ")
+    assert said.startswith("no layout on id brings query 'one customer' below 50 % (maxScan): ")
     assert "predicted 100 %" in said
     assert () == found.drift
 
@@ -147,8 +153,8 @@ def test_without_a_clustering_block_the_limit_is_a_warning(table):
     assert ((), ()) == (found.steps, found.drift)
     (said,) = of(found.warnings, "maxScan")
     assert said == (
-        "query 'one customer' is to read at most 20 % (maxScan), and it reads 100 % of the table's "
-        "bytes today: the spec has no clustering block that could lay the table out for it"
+        "query 'one customer' should read at most 20 % (maxScan), but it reads 100 % of the "
+        "table's bytes today; add a clustering block to the spec"
     )
     assert [(16, 16, 0.0), (16, 16, 0.0)] == [
         (one["filesBefore"], one["filesAfter"], one["error"]) for one in found.predictions
@@ -200,9 +206,9 @@ def test_where_no_row_may_be_sampled_the_limit_is_not_judged(tmp_path):
     assert ["cluster"] == [step.kind for step in table.steps]
     (said,) = of(table.warnings, "maxScan")
     assert said == (
-        "query 'one customer' is to read at most 1 % (maxScan), and it reads 54 % of the table's "
-        "bytes today: what a clustering makes of that is not known, since no row of the files "
-        "could be sampled"
+        "query 'one customer' should read at most 1 % (maxScan), but it reads 54 % of the table's "
+        "bytes today; the effect of a clustering is unknown, because no row of the files could be "
+        "sampled"
     )
 
 
@@ -290,4 +296,4 @@ def test_log_files_are_no_reason_to_lay_out_again_what_lies_as_declared(table):
     assert after.predictions[0]["filesBefore"] == before.layout.after.files
     assert ((), ()) == (after.steps, after.drift)
     (said,) = of(after.warnings, "maxScan")
-    assert "it reads 10 file slices for their log files alone: compact them" in said
+    assert "it reads 10 file slices only because of log files: compact them" in said

@@ -112,7 +112,8 @@ def test_lint_points_out_a_waiver_of_no_table(capsys):
 
     assert run("lint", "specs") == 0
     assert (
-        "policies/gold.yaml:7:7: warning: spec.waivers: is for 'order', but no table has this name; did you mean 'orders'?"
+        "policies/gold.yaml:7:7: warning: spec.waivers: is for 'order', but no table has this "
+        "name; did you mean 'orders'?"
     ) in capsys.readouterr().err
 
 

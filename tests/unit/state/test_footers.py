@@ -113,7 +113,9 @@ def test_footers_of_a_table_are_read_once_each_however_long():
     assert 30 < storage.counts["read_range"] <= 30 + 16
 
 
-@pytest.mark.parametrize(("data", "says"), [(b"", "it is empty"), (b"PAR1", "it has only 4 bytes, ")])
+@pytest.mark.parametrize(
+    ("data", "says"), [(b"", "it is empty"), (b"PAR1", "it has only 4 bytes, ")]
+)
 def test_a_file_that_is_too_short_for_any_footer_says_how_long_it_is(data, says):
     storage, files = stored(pa.table({"x": [1]}))
     storage.create("bad.parquet", data)
