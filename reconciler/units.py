@@ -66,7 +66,7 @@ def parse_duration(text: str) -> int:
     """
     found = _NUMBER_AND_UNIT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not a duration; write a number with s, m, h or d, such as 24h")
+        raise ValueError(f"{text!r} is not a duration; write a number with a unit, such as 24h")
     number, unit = found.groups()
     if unit not in DURATION_UNITS:
         raise ValueError(

@@ -92,9 +92,7 @@ def test_a_retention_in_doubt_is_a_comment_that_becomes_one_by_uncommenting(tmp_
 
     assert loaded(written, tmp_path).retention is None
     assert "The widest is declared" not in written
-    assert (
-        "  # If this was declared, the next plan would remove 1 file. So decide" in written
-    )
+    assert "  # If this was declared, the next plan would remove 1 file. So decide" in written
     assert loaded(decided, tmp_path).retention == Retention(policy=Policy.COMMITS, keep=3)
 
 

@@ -180,7 +180,8 @@ def test_specs_in_another_environment_are_not_the_reviewed_ones(capsys):
 def test_without_an_environment_a_command_says_which_there_are(capsys):
     assert run("plan", "specs/sales.orders.yaml") == 1
     assert (
-        "error: specs/sales.orders.yaml:5:3: spec.path: is missing: the table has no path; select an environment: --env prod\n"
+        "error: specs/sales.orders.yaml:5:3: spec.path: is missing: the table has no path; "
+        "select an environment: --env prod\n"
     ) == capsys.readouterr().err
 
 

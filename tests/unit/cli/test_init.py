@@ -105,12 +105,8 @@ def test_a_retention_that_would_remove_something_is_left_to_people(tmp_path, cap
 
     assert run("init", "--from", tmp_path / "t", "-o", tmp_path / "t.yaml") == 0
     said = " ".join((tmp_path / "t.yaml").read_text().replace("#", "").split())
-    assert (
-        "followed KEEP_LATEST_COMMITS and kept 2 commits. If this was declared, the next" in said
-    )
-    assert (
-        "plan would remove 2 files. So decide yourself (commits: 4 would remove nothing" in said
-    )
+    assert "followed KEEP_LATEST_COMMITS and kept 2 commits. If this was declared, the next" in said
+    assert "plan would remove 2 files. So decide yourself (commits: 4 would remove nothing" in said
     assert load_specs([tmp_path / "t.yaml"])[0].retention is None
 
     text = (tmp_path / "t.yaml").read_text()
@@ -156,7 +152,8 @@ def test_a_second_run_adopts_only_what_is_new(lake, tmp_path, capsys):
     said = capsys.readouterr().err
     assert f"{lake()}/crm/orders: already declared in {specs}/crm.t.yaml\n" in said
     assert (
-        f"wrote 1 of 3 tables to {specs}/: 1 without (no clean to derive it from); 2 already declared" in said
+        f"wrote 1 of 3 tables to {specs}/: 1 without (no clean to derive it from); 2 already "
+        "declared" in said
     )
     after = {path.name: path.stat().st_mtime_ns for path in specs.iterdir()}
     assert after == before | {"t.yaml": after["t.yaml"]}

@@ -284,7 +284,7 @@ def test_problems_of_specs_are_listed_with_their_places(spec, capsys):
 
 def test_an_empty_folder_is_an_error(tmp_path, capsys):
     assert run("plan", tmp_path) == 1
-    assert "holds no spec file" in capsys.readouterr().err
+    assert "no spec file (*.yaml or *.yml) in this folder" in capsys.readouterr().err
 
 
 def test_init_writes_a_form_that_is_a_spec(tmp_path, capsys):

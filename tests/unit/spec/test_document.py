@@ -100,7 +100,8 @@ def test_a_document_with_a_secret_is_refused_without_saying_it(load):
         spec_from_document(document, "t", "/lake/t")
 
     assert (
-        "plan of t: spec.storageOptions.secret: is a credential by its name, and files must not have credentials; write {fromEnv: SECRET} and set this variable"
+        "plan of t: spec.storageOptions.secret: is a credential by its name, and files must not "
+        "have credentials; write {fromEnv: SECRET} and set this variable"
     ) == str(caught.value)
 
 

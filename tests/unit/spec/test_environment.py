@@ -132,7 +132,8 @@ def test_a_table_without_a_schema_is_not_put_among_those_that_have_one():
 
     assert [
         (
-            "environments/prod.yaml:5:3: spec.pattern: orders has no schema in its name; list the table under tables"
+            "environments/prod.yaml:5:3: spec.pattern: orders has no schema in its name; list "
+            "the table under tables"
         )
     ] == said()
 
@@ -179,7 +180,8 @@ def test_one_pattern_that_gives_two_tables_one_place_is_an_error():
 
     assert [
         (
-            "environments/prod.yaml:5:3: spec.pattern: the table at s3://lake/t is already declared, as x.t in environments/prod.yaml:5:3; keep one of them"
+            "environments/prod.yaml:5:3: spec.pattern: the table at s3://lake/t is already "
+            "declared, as x.t in environments/prod.yaml:5:3; keep one of them"
         )
     ] == said()
 
@@ -191,7 +193,8 @@ def test_an_environment_may_not_move_a_table_onto_another(repo):
 
     assert [
         (
-            f"environments/prod.yaml:5:12: spec.tables.b: the table at {repo}/lake/a is already declared, as a in specs/a.yaml:5:3; keep one of them"
+            f"environments/prod.yaml:5:12: spec.tables.b: the table at {repo}/lake/a is already "
+            "declared, as a in specs/a.yaml:5:3; keep one of them"
         )
     ] == said()
 
@@ -202,7 +205,8 @@ def test_a_path_of_its_own_is_checked_even_where_the_environment_wins():
 
     assert [
         (
-            "specs/t.yaml:5:9: spec.path: '~/t': ~ is not expanded; write an absolute or relative path"
+            "specs/t.yaml:5:9: spec.path: '~/t': ~ is not expanded; write an absolute or "
+            "relative path"
         )
     ] == said()
 
@@ -294,7 +298,8 @@ def test_without_an_environment_a_table_without_a_path_says_which_there_are():
 
     assert [
         (
-            "specs/t.yaml:4:7: spec.path: is missing: the table has no path; select an environment: --env dev or --env prod"
+            "specs/t.yaml:4:7: spec.path: is missing: the table has no path; select an "
+            "environment: --env dev or --env prod"
         )
     ] == said(None)
 
@@ -305,7 +310,8 @@ def test_an_environment_without_a_place_for_a_table_is_named():
 
     assert [
         (
-            "specs/t.yaml:4:7: spec.path: is missing, and the environment prod has no location for it"
+            "specs/t.yaml:4:7: spec.path: is missing, and the environment prod has no location "
+            "for it"
             "; list t in environments/prod.yaml, or add a pattern there"
         )
     ] == said()
@@ -359,7 +365,8 @@ def test_a_name_that_was_meant_to_be_a_tables_is_a_warning():
 
     assert [
         (
-            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: no table has this name; did you mean 'sales.orders'?"
+            "environments/prod.yaml:5:12: warning: spec.tables.sales.ordres: no table has this "
+            "name; did you mean 'sales.orders'?"
         ),
         (
             "environments/prod.yaml:5:32: warning: spec.tables: lists tables that no spec declares"
@@ -452,7 +459,8 @@ def test_two_environments_of_one_name_are_not_guessed_between():
     [problem] = said("prod", "specs/t.yaml", "specs/sub/u.yaml")
 
     assert (
-        "environment 'prod': several files have this name: environments/prod.yaml, specs/sub/environments/prod.yml; give the path of one of them"
+        "environment 'prod': several files have this name: environments/prod.yaml, "
+        "specs/sub/environments/prod.yml; give the path of one of them"
     ) == problem
 
 
@@ -460,15 +468,15 @@ CONTENTS = {
     "nothing": ("# nothing\n", "environments/prod.yaml: declares no environment"),
     "a table": (
         document("HudiTable", "t", "spec: {path: ../x}\n"),
-        "environments/prod.yaml:2:1: kind: is HudiTable, but an environment needs a file of its own",
+        "environments/prod.yaml:2:1: kind: is HudiTable, but an environment needs a file",
     ),
     "two": (
-        f"{document('Environment', 'prod', NOWHERE)}---\n{document('Environment', 'dev', NOWHERE)}",
+        "---\n".join(document("Environment", name, NOWHERE) for name in ("prod", "dev")),
         "environments/prod.yaml:7:1: kind: is Environment, but an environment needs a file of its",
     ),
     "another": (
         document("Environment", "dev", NOWHERE),
-        "environments/prod.yaml:3:12: metadata.name: is 'dev', but the file is named prod; make both",
+        "environments/prod.yaml:3:12: metadata.name: is 'dev', but the file is named prod",
     ),
     "a selector": (
         document("Environment", "prod", f"selector: {{}}\n{NOWHERE}"),

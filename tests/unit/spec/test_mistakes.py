@@ -68,7 +68,8 @@ def test_what_is_said_can_be_read(name):
         (
             b"#" * (16 * 1024**2 + 1),
             (
-                "a.yaml: has 16777217 bytes; a spec file has at most 16777216; check that this is a spec"
+                "a.yaml: has 16777217 bytes; a spec file has at most 16777216; check that this "
+                "is a spec"
             ),
         ),
     ],

@@ -212,7 +212,8 @@ def test_a_file_in_place_of_the_folder_stops_everything(write):
     [problem] = said("specs/t.yaml")
 
     assert problem.endswith(
-        "/policies: not a folder, so its content is not used; move the file into a folder of this name, or rename it"
+        "/policies: not a folder, so its content is not used; move the file into a folder of "
+        "this name, or rename it"
     )
 
 
@@ -240,7 +241,8 @@ def test_a_policy_in_the_file_of_a_table_is_refused(write):
 
     assert [
         (
-            "specs/t.yaml:8:1: kind: is Policy in the file of a table, so whoever edits the table can edit it; move it to a file of its own, such as policies/p.yaml"
+            "specs/t.yaml:8:1: kind: is Policy in the file of a table, so whoever edits the "
+            "table can edit it; move it to a file of its own, such as policies/p.yaml"
         )
     ] == said("specs")
 
@@ -325,7 +327,8 @@ def test_a_waiver_that_waives_nothing_is_pointed_out(write):
 
     assert [
         (
-            f"{at}:9:5: warning: spec.waivers: is for 'order', but no table has this name; did you mean 'orders'?"
+            f"{at}:9:5: warning: spec.waivers: is for 'order', but no table has this name; did "
+            "you mean 'orders'?"
         ),
         (
             f"{at}:10:5: warning: spec.waivers: is for web, which the policy does not "
@@ -333,7 +336,8 @@ def test_a_waiver_that_waives_nothing_is_pointed_out(write):
         ),
         f"{at}:11:5: warning: spec.waivers: ended on 2026-02-27; remove it",
         (
-            f"{at}:12:5: warning: spec.waivers: waives protected, a rule that the policy does not set; remove it"
+            f"{at}:12:5: warning: spec.waivers: waives protected, a rule that the policy does "
+            "not set; remove it"
         ),
     ] == [str(problem) for problem in problems]
 

@@ -105,9 +105,9 @@ def test_an_alias_is_its_anchor():
 
 def test_anchors_end_with_their_document():
 
-    assert "a.yaml:3:4: no anchor named c for the alias *c; quote a text that starts with *" == refused(
-        "a: &c 1\n---\nb: *c\n"
-    )
+    problem = "a.yaml:3:4: no anchor named c for the alias *c; quote a text that starts with *"
+
+    assert problem == refused("a: &c 1\n---\nb: *c\n")
 
 
 def test_aliases_of_aliases_are_counted_unfolded_and_quickly():
