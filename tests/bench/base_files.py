@@ -22,8 +22,9 @@ import pyarrow as pa
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
-from reconciler.hudi.codecs.bloom import BloomShape, build_bloom_filter
+from reconciler.hudi.codecs.bloom import BloomShape
 from tests.base_files import write_base_file
+from tests.bloom_filters import build_bloom_filter
 
 AVRO = {
     "type": "record",

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.hudi.codecs.bloom import BloomFilter, build_bloom_filter
+from reconciler.hudi.codecs.bloom import BloomFilter
+from tests.bloom_filters import build_bloom_filter
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent

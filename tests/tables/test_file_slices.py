@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.hudi.files.slices import (
+from reconciler.state.observe import observe
+from reconciler.storage.open import open_storage
+from tests.file_slices import (
     keep_completed_slices,
     list_slices,
     select_latest_slices,
     select_merged_slices,
 )
-from reconciler.state.observe import observe
-from reconciler.storage.open import open_storage
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent

@@ -15,17 +15,18 @@ from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions, read_slice
-from reconciler.hudi.files.slices import (
-    keep_completed_slices,
-    list_slices,
-    select_latest_slices,
-    select_merged_slices,
-)
 from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import COMMITS, Action
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.file_slices import (
+    keep_completed_slices,
+    list_slice_files,
+    list_slices,
+    select_latest_slices,
+    select_merged_slices,
+)
 
 TABLES = Path(__file__).parent
 #: tables made for merging, with the rows that readers of several Hudi versions return
@@ -78,7 +79,7 @@ class Table:
             for one in found:
                 path = f"{partition}/{one.base}".lstrip("/") if one.base else ""
                 size = self.storage.stat(path).size if path else 0
-                ref = SliceFiles.from_slice(partition, one, size)
+                ref = list_slice_files(partition, one, size)
                 yield SliceFiles(base=ref.base, base_size=size) if optimised else ref
 
     def rows(self, *, optimised=False):
@@ -132,7 +133,7 @@ def test_a_bootstrap_skeleton_is_refused_by_name(tmp_path):
     (skeleton,) = [s for s in list_slices(table.view, "p=p0") if s.key == "00000000000001"]
 
     with pytest.raises(UnsupportedError, match="bootstrap skeleton"):
-        table.read([SliceFiles.from_slice("p=p0", skeleton, 1)])
+        table.read([list_slice_files("p=p0", skeleton, 1)])
 
 
 def plain(value):

@@ -18,10 +18,11 @@ from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks, read_delete_keys
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
 from reconciler.hudi.metadata.index_keys import build_column_stats_keys, split_by_file_group
-from reconciler.hudi.metadata.listing import find_differences, read_metadata_listing
+from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
+from tests.listing_differences import find_differences
 from tests.memory_source import MemorySource
 from tests.metadata_keys import read_index_keys, read_slice_keys
 from tests.trees import is_data

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,6 @@ from reconciler.file_slices.merge.record_keys import read_record_keys
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.hudi.files.names import BaseName
-from reconciler.hudi.files.slices import FileSlice
 
 #: rows of a batch
 _BATCH_ROWS: Final = 64 * 1024
@@ -60,16 +59,6 @@ class SliceFiles:
     base: str | None = None
     base_size: int = 0
     logs: tuple[str, ...] = ()
-
-    @classmethod
-    def from_slice(cls, partition: str, file_slice: FileSlice, base_size: int) -> Self:
-        """Return the files of a ``FileSlice`` in a partition, "" where the table has none."""
-        folder = f"{partition}/" if partition else ""
-        return cls(
-            base=file_slice.base and folder + file_slice.base,
-            base_size=base_size,
-            logs=tuple(folder + log for log in file_slice.logs),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -252,13 +252,6 @@ class BloomBuilder:
         return np.where(at < full, at // self._shape.entries, reused)
 
 
-def build_bloom_filter(keys: Any, shape: BloomShape) -> BloomFilter:
-    """Build the filter of a string array without nulls, in the order of the file's rows."""
-    builder = BloomBuilder(shape)
-    builder.add(keys)
-    return builder.build()
-
-
 @dataclass(frozen=True, slots=True)
 class _HashedKeys:
     """Keys as columns of 4-byte words, longest first, hashed as far as the seed is not needed.

@@ -45,9 +45,6 @@ class FileKind(IntEnum):
     CDC = 2
 
 
-KIND_NAMES = ("base", "log", "cdc")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFiles:
     """Files sorted by (partition, name). Arrays have one element per file unless said otherwise.

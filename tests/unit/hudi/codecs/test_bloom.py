@@ -11,13 +11,8 @@ import pytest
 
 from reconciler.errors import FormatError
 from reconciler.hudi.codecs import bloom
-from reconciler.hudi.codecs.bloom import (
-    BloomBuilder,
-    BloomFilter,
-    BloomShape,
-    build_bloom_filter,
-    infer_type_code,
-)
+from reconciler.hudi.codecs.bloom import BloomBuilder, BloomFilter, BloomShape, infer_type_code
+from tests.bloom_filters import build_bloom_filter
 
 #: bytes that Java treats as signed, and keys of every length that the hash handles separately
 KEYS = ["a", "ab", "abc", "abcd", "é", "aé", "漢字", "😀", "order:17,customer:x", "k" * 37]

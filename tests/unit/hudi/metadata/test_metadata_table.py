@@ -10,16 +10,12 @@ from reconciler.hudi.codecs import avro_container, hfile_writer
 from reconciler.hudi.codecs.avro_binary import encode_record, parse_schema
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
-from reconciler.hudi.metadata.listing import (
-    ListingDifference,
-    find_differences,
-    merge_file_sizes,
-    read_metadata_listing,
-)
+from reconciler.hudi.metadata.listing import merge_file_sizes, read_metadata_listing
 from reconciler.hudi.metadata.sync_decisions import SyncDecision, decide_sync
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant
+from tests.listing_differences import ListingDifference, find_differences
 from tests.memory_source import MemorySource
 
 ROOT = ".hoodie/metadata"

@@ -1,7 +1,4 @@
-"""File slices as objects, one partition at a time, as Hudi's file-system view returns them.
-
-Readers and explanations use these; planners use the columns of ``view``.
-"""
+"""File slices as objects, one partition at a time, to compare with Hudi's file-system view."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
+from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView
@@ -126,4 +124,14 @@ def _build_slice(view: FileView, index: int, rows: list[int]) -> FileSlice:
         base=base,
         logs=tuple(log.text for log in sorted(logs, key=lambda log: log.order)),
         is_phantom=bool(view.is_phantom[index]),
+    )
+
+
+def list_slice_files(partition: str, file_slice: FileSlice, base_size: int) -> SliceFiles:
+    """Return the files of a slice in a partition, "" where the table has none."""
+    folder = f"{partition}/" if partition else ""
+    return SliceFiles(
+        base=file_slice.base and folder + file_slice.base,
+        base_size=base_size,
+        logs=tuple(folder + log for log in file_slice.logs),
     )
