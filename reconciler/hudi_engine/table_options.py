@@ -77,7 +77,11 @@ def make_table_options(
     ``make_index_options``.
     """
     options = {key: value for key, value in properties.raw.items() if value}
-    options |= {there: options[here] for here, there in _WRITER_OPTIONS.items() if here in options}
+    options |= {
+        writer_key: options[table_key]
+        for table_key, writer_key in _WRITER_OPTIONS.items()
+        if table_key in options
+    }
     options |= _SERVICES_OFF | dict(indexes)
     options["hoodie.datasource.write.table.type"] = properties.table_type
     if schema is not None:

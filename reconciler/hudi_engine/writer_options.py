@@ -138,30 +138,38 @@ def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[_OptionReq
 
 
 def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterator[_OptionRequest]:
-    def made(meaning: OptionMeaning, value: str, field: str, because: str) -> _OptionRequest:
+    def table_request(
+        meaning: OptionMeaning, value: str, field: str, because: str
+    ) -> _OptionRequest:
         return _OptionRequest(meaning, value, field, because, creates_table=True)
 
     because = "the table's name"
-    yield made(OptionMeaning.NAME, name.rpartition(".")[2], "metadata.name", because)
+    yield table_request(OptionMeaning.NAME, name.rpartition(".")[2], "metadata.name", because)
     kind = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}[table.type]
     value = kind if engine is WriterEngine.SQL else table.type
-    yield made(OptionMeaning.TYPE, value, "table.type", "the table's type")
+    yield table_request(OptionMeaning.TYPE, value, "table.type", "the table's type")
     because = "the columns of the record key"
-    yield made(OptionMeaning.RECORD_KEY, ",".join(table.record_key), "table.recordKey", because)
+    yield table_request(
+        OptionMeaning.RECORD_KEY, ",".join(table.record_key), "table.recordKey", because
+    )
     because = "the columns of the partition path" if table.partition_by else "no partitions"
-    yield made(
+    yield table_request(
         OptionMeaning.PARTITION_BY, ",".join(table.partition_by), "table.partitionBy", because
     )
     if table.ordering:
         because = "of two records with one key, the greater value wins"
-        yield made(OptionMeaning.ORDERING, ",".join(table.ordering), "table.ordering", because)
+        yield table_request(
+            OptionMeaning.ORDERING, ",".join(table.ordering), "table.ordering", because
+        )
         because = "the value also decides against records already in the table"
-        yield made(OptionMeaning.PAYLOAD, _EVENT_TIME_PAYLOAD, "table.ordering", because)
+        yield table_request(OptionMeaning.PAYLOAD, _EVENT_TIME_PAYLOAD, "table.ordering", because)
     elif engine is WriterEngine.FLINK:
         because = "the later write wins; by default Flink orders by a column ts"
-        yield made(OptionMeaning.ORDERING, _FLINK_WITHOUT_ORDERING, "table.ordering", because)
+        yield table_request(
+            OptionMeaning.ORDERING, _FLINK_WITHOUT_ORDERING, "table.ordering", because
+        )
     because = "whether partition folders are named column=value"
-    yield made(
+    yield table_request(
         OptionMeaning.HIVE_STYLE, spell_boolean(table.hive_style), "table.hiveStyle", because
     )
     because = "a newer Hudi otherwise upgrades the table to its own version"

@@ -163,15 +163,15 @@ def decide_by_index(
     stats = add_partition_columns(
         _select_files(index, index_rows[index_rows >= 0]), scan, partition_rows
     )
-    asked = find_used_columns(
+    used_columns = find_used_columns(
         condition.predicate, stats, schema=scan.table_schema, zone=condition.zone
     )
     mask = may_match(condition.predicate, stats, schema=scan.table_schema, zone=condition.zone)
-    if not asked - set(scan.partition_schema.names) and mask.all():
+    if not used_columns - set(scan.partition_schema.names) and mask.all():
         return repeat_decision(SkipDecision.NOT_UNDERSTOOD, count)
     decisions = repeat_decision(SkipDecision.NOT_INDEXED, count)
     has_statistics = _has_statistics(
-        [stats.columns[name] for name in asked if name in index.columns], len(known_rows)
+        [stats.columns[name] for name in used_columns if name in index.columns], len(known_rows)
     )
     decisions[known_rows] = np.where(
         has_statistics, _CODES[SkipDecision.MATCHES], _CODES[SkipDecision.NO_STATISTICS]

@@ -251,17 +251,17 @@ def _select_merged_slices(view: FileView) -> SliceSelection:
     rows = np.flatnonzero(view.is_visible & view.is_live)
     is_last = _is_last(view.group[rows])
     newest = rows[is_last]
-    place = np.full(len(view), -1, np.int64)
-    place[newest] = np.arange(len(newest))
+    position = np.full(len(view), -1, np.int64)
+    position[newest] = np.arange(len(newest))
     at = np.flatnonzero(is_last)
     previous = at - 1
     is_pending = view.is_phantom[newest] & (previous >= 0)
     is_pending[is_pending] = (
         view.group[rows[previous[is_pending]]] == view.group[newest[is_pending]]
     )
-    place[rows[previous[is_pending]]] = np.flatnonzero(is_pending)
+    position[rows[previous[is_pending]]] = np.flatnonzero(is_pending)
 
-    target = place[view.row_slice]
+    target = position[view.row_slice]
     base = np.full(len(newest), -1, np.int64)
     bases = np.flatnonzero((files.kind == FileKind.BASE) & (target >= 0))
     base[target[bases]] = bases  # of two files of one task the last one counts, as in Hudi

@@ -112,8 +112,8 @@ class SliceReadTask:
             for number in batch.column(0).to_pylist():
                 yield from self._read_slices(packs[number], storage)
 
-    def _read_slices(self, pack: bytes, storage: Storage) -> Iterator[pa.RecordBatch]:
-        for row in pa.ipc.open_stream(pack).read_all().to_pylist():
+    def _read_slices(self, data: bytes, storage: Storage) -> Iterator[pa.RecordBatch]:
+        for row in pa.ipc.open_stream(data).read_all().to_pylist():
             files = SliceFiles(
                 base=row["base"], base_size=row["base_size"], logs=tuple(row["logs"])
             )

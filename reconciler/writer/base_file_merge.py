@@ -83,13 +83,13 @@ class BaseFileMerge:
         row = self._records.row[records]
         is_update, is_delete = wins & (row >= 0), wins & (row < 0)
         self._add_counts(updates=int(is_update.sum()), deletes=int(is_delete.sum()))
-        place = np.arange(len(rows))
+        order = np.arange(len(rows))
         if is_update.any():
-            place[positions[is_update]] = len(rows) + np.arange(is_update.sum())
+            order[positions[is_update]] = len(rows) + np.arange(is_update.sum())
             new = self._rows.take(to_integer_array(row[is_update]))
-            rows = pa.concat_batches([rows, new]).take(to_integer_array(place))
+            rows = pa.concat_batches([rows, new]).take(to_integer_array(order))
         if is_delete.any():
-            stays = np.ones(len(place), np.bool_)
+            stays = np.ones(len(order), np.bool_)
             stays[positions[is_delete]] = False
             rows = rows.filter(to_boolean_array(stays))
         return rows

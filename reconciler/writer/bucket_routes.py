@@ -84,8 +84,8 @@ class BucketRoutes:
         """Return the routes with the cuts of partitions."""
         known = dict(found)
         new = {
-            path: BucketRoute(buckets=one.buckets, inserts=one.inserts, cuts=known.get(path))
-            for path, one in self.new.items()
+            path: BucketRoute(buckets=route.buckets, inserts=route.inserts, cuts=known.get(path))
+            for path, route in self.new.items()
         }
         return BucketRoutes(new=new, file=self.file)
 
@@ -98,12 +98,12 @@ class CountBinsTask:
     routes: Broadcast
     partitions: int
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
         routes: BucketRoutes = self.routes.value
         numbered = {path: number for number, path in enumerate(routes.split_partitions)}
-        packs = [RowBlock.from_bytes(piece) for piece in blocks]
-        tags = [pack for pack in packs if pack.kind is BlockKind.TAGS]
-        for chunk in build_chunks(place, packs, self.row_job.value):
+        blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
+        tags = [block for block in blocks if block.kind is BlockKind.TAGS]
+        for chunk in build_chunks(partition, blocks, self.row_job.value):
             new = match_rows(chunk, tags).new
             hashes = chunk.hashes[new]
             codes, paths = chunk.encode_paths(new)
@@ -116,7 +116,7 @@ class CountBinsTask:
                     data = pa.RecordBatch.from_arrays(columns, ["bin", "rows"])
                     yield (
                         number % self.partitions,
-                        RowBlock(kind=BlockKind.BINS, source=place, number=number, data=data),
+                        RowBlock(kind=BlockKind.BINS, source=partition, number=number, data=data),
                     )
 
 
@@ -126,14 +126,16 @@ class CutBinsTask:
 
     routes: Broadcast
 
-    def __call__(self, _place: int, blocks: Iterator[Any]) -> Iterator[tuple[str, RouteBoundaries]]:
+    def __call__(
+        self, _place: int, buffers: Iterator[Any]
+    ) -> Iterator[tuple[str, RouteBoundaries]]:
         routes: BucketRoutes = self.routes.value
         shared = routes.split_partitions
         found: dict[int, NDArray[np.int64]] = {}
-        for pack in map(RowBlock.from_bytes, blocks):
-            route = routes.new[shared[pack.number]]
-            counts = found.setdefault(pack.number, np.zeros(1 << _count_bits(route), np.int64))
-            bins = pack.read_batch()
+        for block in map(RowBlock.from_bytes, buffers):
+            route = routes.new[shared[block.number]]
+            counts = found.setdefault(block.number, np.zeros(1 << _count_bits(route), np.int64))
+            bins = block.read_batch()
             counts[to_numpy_numbers(bins.column("bin"))] += to_numpy_numbers(bins.column("rows"))
         for number, counts in found.items():
             path = shared[number]
@@ -151,11 +153,11 @@ class RouteRowsTask:
     row_job: Broadcast
     routes: Broadcast
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
         routes: BucketRoutes = self.routes.value
-        packs = [RowBlock.from_bytes(piece) for piece in blocks]
-        tags = [pack for pack in packs if pack.kind is BlockKind.TAGS]
-        for chunk in build_chunks(place, packs, self.row_job.value):
+        blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
+        tags = [block for block in blocks if block.kind is BlockKind.TAGS]
+        for chunk in build_chunks(partition, blocks, self.row_job.value):
             where = match_rows(chunk, tags)
             yield from _send_new_rows(chunk, where.new, routes)
             yield from _send_changes(chunk, where, routes)

@@ -53,14 +53,17 @@ class WriteBucketTask:
     context: TaskContext
     needs_blooms: bool
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[WrittenBucket]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[WrittenBucket]:
         row_job: RowJob = self.row_job.value
-        bucket: Bucket = self.buckets.value[place]
+        bucket: Bucket = self.buckets.value[partition]
         with self.context.make_folder() as folder:
-            packs = [RowBlock.from_bytes(piece) for piece in map_blocks(blocks, folder)]
-            if not packs:
+            blocks = [RowBlock.from_bytes(buffer) for buffer in map_blocks(buffers, folder)]
+            if not blocks:
                 return
-            new, changes = sort_blocks(packs, BlockKind.ROWS), sort_blocks(packs, BlockKind.CHANGES)
+            new, changes = (
+                sort_blocks(blocks, BlockKind.ROWS),
+                sort_blocks(blocks, BlockKind.CHANGES),
+            )
             files = BucketWriter(
                 settings=row_job.settings,
                 bucket=bucket,
@@ -69,7 +72,7 @@ class WriteBucketTask:
             ).write(
                 BucketRows(
                     records=make_log_records(changes, row_job) if changes else None,
-                    inserts=lambda: (pack.read_batch() for pack in new),
+                    inserts=lambda: (block.read_batch() for block in new),
                 ),
                 self.context.open_storage(),
             )
@@ -81,17 +84,17 @@ class WriteBucketTask:
             )
 
 
-def map_blocks(blocks: Iterable[Any], folder: Path) -> Iterator[Any]:
+def map_blocks(buffers: Iterable[Any], folder: Path) -> Iterator[Any]:
     """Yield blocks as buffers of mapped memory; blocks that are bytes go to a file first."""
     ends = [0]
     path = folder / "arrived"
     with path.open("wb") as file:
-        for piece in blocks:
-            if isinstance(piece, bytes):
-                file.write(piece)
-                ends.append(ends[-1] + len(piece))
+        for buffer in buffers:
+            if isinstance(buffer, bytes):
+                file.write(buffer)
+                ends.append(ends[-1] + len(buffer))
             else:
-                yield piece
+                yield buffer
     if len(ends) > 1:
         with pa.memory_map(str(path)) as mapped:
             data = mapped.read_buffer()
@@ -100,10 +103,10 @@ def map_blocks(blocks: Iterable[Any], folder: Path) -> Iterator[Any]:
     path.unlink()
 
 
-def _tally_blocks(packs: Iterable[RowBlock]) -> Tally:
+def _tally_blocks(blocks: Iterable[RowBlock]) -> Tally:
     found = Tally()
-    for pack in packs:
-        hashes = hash_record_keys(pack.read_batch().column(RECORD_KEY))
+    for block in blocks:
+        hashes = hash_record_keys(block.read_batch().column(RECORD_KEY))
         (own,) = tally_by_code(np.zeros(len(hashes), np.int64), hashes, 1)
         found = found.add(own)
     return found
@@ -119,7 +122,7 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
     A deletion without event time is final, as in log files. So are all deletions of a delete, which
     has no event times, and those of rows that move to another partition.
     """
-    batch = pa.concat_batches([pack.read_batch() for pack in changes])
+    batch = pa.concat_batches([block.read_batch() for block in changes])
     is_gone = to_numpy_bools(batch.column(DELETION))
     reading = row_job.settings.reading
     rows = batch.filter(to_boolean_array(~is_gone))

@@ -109,7 +109,7 @@ class WriteFacts:
 
     def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
         """Return the job of a request; ``attempt``: a text that no other attempt has."""
-        recipe = RowJob(
+        row_job = RowJob(
             operation=request.mode.operation,
             settings=BucketSettings(
                 instant=instant,
@@ -127,7 +127,7 @@ class WriteFacts:
             dedupes=request.dedupes,
         )
         return WriteJob(
-            row_job=recipe,
+            row_job=row_job,
             seed=make_seed(instant, attempt),
             table_groups=self.table_groups,
             size_rule=self.size_rule,
@@ -301,7 +301,9 @@ def _evolve_schema(
     return found
 
 
-def _check_key_columns(properties: TableProperties, columns: pa.Schema, brought: pa.Schema) -> None:
+def _check_key_columns(
+    properties: TableProperties, columns: pa.Schema, incoming: pa.Schema
+) -> None:
     """Raise RowsError where columns of keys, partitions or ordering are missing or retyped.
 
     A key of another type is another key: 1 and 1.0.
@@ -315,12 +317,12 @@ def _check_key_columns(properties: TableProperties, columns: pa.Schema, brought:
         for name in dict.fromkeys(path.partition(".")[0] for path in paths):
             if name not in columns.names:
                 continue
-            if name not in brought.names:
+            if name not in incoming.names:
                 raise RowsError(
                     f"the rows lack column {name}, part of the table's {purpose}; it cannot be "
                     "null for all rows"
                 )
-            row_type, table_type = brought.field(name).type, columns.field(name).type
+            row_type, table_type = incoming.field(name).type, columns.field(name).type
             is_whole = pa.types.is_integer(row_type) and pa.types.is_integer(table_type)
             if row_type != table_type and not is_whole:
                 raise RowsError(

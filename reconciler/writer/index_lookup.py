@@ -77,10 +77,10 @@ class SendKeysToIndexTask:
     row_job: Broadcast
     lookup: Broadcast
 
-    def __call__(self, partition: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
         row_job: RowJob = self.row_job.value
         lookup: IndexLookup = self.lookup.value
-        for chunk in build_chunks(partition, map(RowBlock.from_bytes, blocks), row_job):
+        for chunk in build_chunks(partition, map(RowBlock.from_bytes, buffers), row_job):
             batch = _describe_keys(chunk, row_job, lookup.files)
             where = lookup.index.find_groups(batch.column("key")) % lookup.index_tasks
             for task, some in split_by_code(batch, where):
@@ -127,25 +127,27 @@ class LookUpKeysTask:
     lookup: Broadcast
     context: TaskContext
 
-    def __call__(self, partition: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
         lookup: IndexLookup = self.lookup.value
         storage: Storage | None = None
-        for number, packs in enumerate(batch_blocks(blocks)):
+        for number, blocks in enumerate(batch_blocks(buffers)):
             storage = storage or self.context.open_storage()
-            batch = _combine_keys(packs)
+            batch = _combine_keys(blocks)
             rows, file = _find_file_groups(lookup, storage, batch.column("key"))
-            told = batch.take(to_integer_array(rows)).append_column("file", to_integer_array(file))
-            for task, some in split_by_code(told, file % lookup.file_tasks):
+            selected = batch.take(to_integer_array(rows)).append_column(
+                "file", to_integer_array(file)
+            )
+            for task, some in split_by_code(selected, file % lookup.file_tasks):
                 yield (
                     task,
                     RowBlock(kind=BlockKind.KEYS, source=partition, number=number, data=some),
                 )
 
 
-def _combine_keys(packs: Sequence[RowBlock]) -> Any:
+def _combine_keys(blocks: Sequence[RowBlock]) -> Any:
     """Combine the keys of blocks, each with its source."""
-    batches = [pack.read_batch() for pack in packs]
-    source = np.repeat([pack.source for pack in packs], [len(batch) for batch in batches])
+    batches = [block.read_batch() for block in blocks]
+    source = np.repeat([block.source for block in blocks], [len(batch) for batch in batches])
     whole = pa.concat_batches(batches)
     return whole.append_column("source", to_integer_array(source.astype(np.int64)))
 
@@ -157,12 +159,12 @@ def _find_file_groups(
     known: dict[FileGroupLocation, int] = {}
     rows, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for group, requested in group_rows(lookup.index.find_groups(keys)):
-        places = _read_index(lookup, storage, group, keys.take(to_integer_array(requested)))
+        locations = _read_index(lookup, storage, group, keys.take(to_integer_array(requested)))
         code = np.array(
-            [known.setdefault(location, len(known)) for location in places.locations], np.int64
+            [known.setdefault(location, len(known)) for location in locations.locations], np.int64
         )
-        rows.append(requested[places.key_index])
-        codes.append(code[places.location_code])
+        rows.append(requested[locations.key_index])
+        codes.append(code[locations.location_code])
     row, partition = np.concatenate(rows), np.concatenate(codes)
     files = _match_file_groups(lookup.files, [*known])
     missing = np.flatnonzero(files[partition] < 0)
@@ -194,7 +196,7 @@ def misplaced_keys_error(keys: Any, rows: NDArray[np.int64], where: str) -> Form
 
 
 def _match_file_groups(
-    files: TableGroups, places: Sequence[FileGroupLocation]
+    files: TableGroups, locations: Sequence[FileGroupLocation]
 ) -> NDArray[np.int64]:
     """Return the file groups at some locations, -1 where no current base file is."""
     groups = files.groups
@@ -205,7 +207,7 @@ def _match_file_groups(
     existing = pc.binary_join_element_wise(
         folders, groups.file_id.take(to_integer_array(live)), "/"
     )
-    wanted = pa.array(["/".join(partition) for partition in places], pa.string())
+    wanted = pa.array(["/".join(partition) for partition in locations], pa.string())
     position = pc.index_in(wanted, value_set=existing).fill_null(-1)
     found = to_numpy_numbers(position).astype(np.int64)
     return np.where(found < 0, -1, live[found]) if len(live) else found

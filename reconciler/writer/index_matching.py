@@ -50,12 +50,12 @@ class MatchKeysTask:
     lookup: Broadcast
     context: TaskContext
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
         lookup: IndexLookup = self.lookup.value
         storage: Storage | None = None
-        for number, packs in enumerate(batch_blocks(blocks)):
+        for number, blocks in enumerate(batch_blocks(buffers)):
             storage = storage or self.context.open_storage()
-            batch = pa.concat_batches([pack.read_batch() for pack in packs])
+            batch = pa.concat_batches([block.read_batch() for block in blocks])
             tags = []
             for file, rows in group_rows(to_numpy_numbers(batch.column("file"))):
                 selected = batch.take(to_integer_array(rows))
@@ -65,7 +65,7 @@ class MatchKeysTask:
                     to_numpy_numbers(selected.column("source")),
                 )
                 tags.append((source, make_tags(file, row, selected.column("key"), outcome)))
-            yield from send_tags(place, number, tags)
+            yield from send_tags(partition, number, tags)
 
 
 def _decide_outcomes(
@@ -124,12 +124,12 @@ class SendMovedKeysTask:
     row_job: Broadcast
     search: Broadcast
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
-        packs = [RowBlock.from_bytes(piece) for piece in blocks]
-        tags = [pack for pack in packs if pack.kind is BlockKind.TAGS]
-        for chunk in build_chunks(place, packs, self.row_job.value):
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
+        blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
+        tags = [block for block in blocks if block.kind is BlockKind.TAGS]
+        for chunk in build_chunks(partition, blocks, self.row_job.value):
             where = match_rows(chunk, tags)
-            yield from send_keys(chunk, where.row[where.is_moved], place, self.search.value)
+            yield from send_keys(chunk, where.row[where.is_moved], partition, self.search.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,10 @@ class DuplicateKeyCheck:
     search: Broadcast
     context: TaskContext
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[Never]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[Never]:
         search: KeySearch = self.search.value
-        for packs in batch_blocks(blocks):
-            for match in search_files(search, place, packs, self.context.open_storage()):
+        for blocks in batch_blocks(buffers):
+            for match in search_files(search, partition, blocks, self.context.open_storage()):
                 raise FormatError(
                     INDEX_PATH,
                     f"has key {match.keys[0].as_py()!r} in another partition, but "

@@ -58,14 +58,14 @@ class KeySearch:
         found = {path: _find_groups(table_groups, path) for path in sorted(keys)}
         found = {path: files for path, files in found.items() if len(files)}
         total = sum(map(len, found.values()))
-        places: list[range] = []
+        task_ranges: list[range] = []
         files: list[dict[int, NDArray[np.int64]]] = []
         for code, (path, group_files) in enumerate(found.items()):
             max_tasks = max(1, _MAX_KEY_COPIES // max(keys[path], 1))
             shares = min(
                 len(group_files), max(1, round(count * len(group_files) / total)), max_tasks
             )
-            places.append(range(len(files), len(files) + shares))
+            task_ranges.append(range(len(files), len(files) + shares))
             files += [{code: group_files[nth::shares]} for nth in range(shares)]
         all_groups = np.concatenate([np.zeros(0, np.int64), *found.values()]).tolist()
         names = table_groups.bases.take(
@@ -75,7 +75,7 @@ class KeySearch:
         paths = (make_file_path(at, name) for at, name in zip(folders, names, strict=True))
         return cls(
             partitions=tuple(found),
-            tasks_by_partition=tuple(places),
+            tasks_by_partition=tuple(task_ranges),
             files=tuple(files),
             path=dict(zip(all_groups, paths, strict=True)),
             size={at: int(groups.base[at]) for at in all_groups},
@@ -97,13 +97,13 @@ class SendKeysToFilesTask:
     row_job: Broadcast
     search: Broadcast
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
-        for chunk in build_chunks(place, map(RowBlock.from_bytes, blocks), self.row_job.value):
-            yield from send_keys(chunk, np.arange(len(chunk.rows)), place, self.search.value)
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
+        for chunk in build_chunks(partition, map(RowBlock.from_bytes, buffers), self.row_job.value):
+            yield from send_keys(chunk, np.arange(len(chunk.rows)), partition, self.search.value)
 
 
 def send_keys(
-    chunk: RowChunk, rows: NDArray[np.int64], place: int, search: KeySearch
+    chunk: RowChunk, rows: NDArray[np.int64], partition: int, search: KeySearch
 ) -> Iterator[BlockForPartition]:
     """Yield the keys of some rows for the tasks that read their partitions' files."""
     codes = {path: code for code, path in enumerate(search.partitions)}
@@ -114,10 +114,10 @@ def send_keys(
     batch = pa.RecordBatch.from_arrays(
         [keys.take(to_integer_array(rows)), to_integer_array(rows.astype(np.int32))], ["key", "row"]
     )
-    for code, some in split_by_code(batch, number):
-        pack = RowBlock(kind=BlockKind.KEYS, source=place, number=code, data=some)
+    for code, rows_of_code in split_by_code(batch, number):
+        block = RowBlock(kind=BlockKind.KEYS, source=partition, number=code, data=rows_of_code)
         for task in search.tasks_by_partition[code]:
-            yield task, pack
+            yield task, block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,40 +140,40 @@ class SearchFilesTask:
     search: Broadcast
     context: TaskContext
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[BlockForPartition]:
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
         storage: Storage | None = None
-        for number, packs in enumerate(batch_blocks(blocks)):
+        for number, blocks in enumerate(batch_blocks(buffers)):
             storage = storage or self.context.open_storage()
             tags = [
                 (match.source, make_tags(match.file, match.row, match.keys))
-                for match in search_files(self.search.value, place, packs, storage)
+                for match in search_files(self.search.value, partition, blocks, storage)
             ]
-            yield from send_tags(place, number, tags)
+            yield from send_tags(partition, number, tags)
 
 
-def batch_blocks(blocks: Iterator[Any]) -> Iterator[list[RowBlock]]:
+def batch_blocks(buffers: Iterator[Any]) -> Iterator[list[RowBlock]]:
     """Group blocks of keys, up to about as many keys as a task keeps in memory."""
-    some: list[RowBlock] = []
+    collected: list[RowBlock] = []
     count = 0
-    for pack in map(RowBlock.from_bytes, blocks):
-        some.append(pack)
-        count += len(pack.read_batch())
+    for block in map(RowBlock.from_bytes, buffers):
+        collected.append(block)
+        count += len(block.read_batch())
         if count >= _KEYS_AT_ONCE:
-            yield some
-            count, some = 0, []
-    if some:
-        yield some
+            yield collected
+            count, collected = 0, []
+    if collected:
+        yield collected
 
 
 def search_files(
-    search: KeySearch, task_number: int, packs: Sequence[RowBlock], storage: Storage
+    search: KeySearch, task_number: int, blocks: Sequence[RowBlock], storage: Storage
 ) -> Iterator[KeysInFile]:
     """Yield what each file of a task holds of the keys of its partition."""
-    for code in sorted({pack.number for pack in packs}):
-        selected = [pack for pack in packs if pack.number == code]
-        batches = [pack.read_batch() for pack in selected]
+    for code in sorted({block.number for block in blocks}):
+        selected = [block for block in blocks if block.number == code]
+        batches = [block.read_batch() for block in selected]
         counts = [len(batch) for batch in batches]
-        source = np.repeat([pack.source for pack in selected], counts).astype(np.int64)
+        source = np.repeat([block.source for block in selected], counts).astype(np.int64)
         batch = pa.concat_batches(batches)
         keys, row = batch.column("key"), to_numpy_numbers(batch.column("row"))
         for file in search.files[task_number][code].tolist():
@@ -188,10 +188,15 @@ def search_files(
 
 
 def send_tags(
-    place: int, number: int, tags: Sequence[tuple[NDArray[np.int64], Any]]
+    partition: int, number: int, tags: Sequence[tuple[NDArray[np.int64], Any]]
 ) -> Iterator[BlockForPartition]:
     """Yield tags (``make_tags``) for the source of each row, in blocks of this number."""
     if tags:
         sources = np.concatenate([source for source, _ in tags])
-        for task, some in split_by_code(pa.concat_batches([match for _, match in tags]), sources):
-            yield task, RowBlock(kind=BlockKind.TAGS, source=place, number=number, data=some)
+        for task, rows_of_code in split_by_code(
+            pa.concat_batches([batch for _, batch in tags]), sources
+        ):
+            yield (
+                task,
+                RowBlock(kind=BlockKind.TAGS, source=partition, number=number, data=rows_of_code),
+            )

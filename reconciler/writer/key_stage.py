@@ -57,8 +57,8 @@ def prepare_batch(batch: Any, row_job: RowJob) -> Any:
         case RowOperation.DELETE:
             rows = _select_key_columns(batch, row_job)
         case RowOperation.INSERT | RowOperation.UPSERT | RowOperation.BULK_INSERT:
-            brought = evolve_batch(batch, row_job.incoming, "the rows")
-            rows = evolve_batch(brought, row_job.columns, "the rows")
+            converted = evolve_batch(batch, row_job.incoming, "the rows")
+            rows = evolve_batch(converted, row_job.columns, "the rows")
         case _:
             assert_never(row_job.operation)
     keys = make_record_keys(rows, row_job.key_rule)
@@ -81,9 +81,9 @@ def _select_key_columns(batch: Any, row_job: RowJob) -> Any:
     return evolve_batch(batch, pa.schema(fields), "the rows")
 
 
-def _choose_field(brought: pa.Field, declared: pa.Field) -> pa.Field:
-    is_whole = pa.types.is_integer(brought.type) and pa.types.is_integer(declared.type)
-    return brought if is_whole else declared
+def _choose_field(converted: pa.Field, declared: pa.Field) -> pa.Field:
+    is_whole = pa.types.is_integer(converted.type) and pa.types.is_integer(declared.type)
+    return converted if is_whole else declared
 
 
 def add_keys(batch: Any, keys: Any, paths: Any) -> Any:
@@ -98,6 +98,8 @@ def add_keys(batch: Any, keys: Any, paths: Any) -> Any:
                 f"{len(batch)} rows have {len(values)} keys or partition paths, of which "
                 f"{values.null_count} are null; every row needs one"
             )
-    own = [name for name in batch.schema.names if name not in META_COLUMNS]
-    columns = [batch.column(name) for name in own]
-    return pa.RecordBatch.from_arrays([keys, paths, *columns], [RECORD_KEY, PARTITION, *own])
+    own_columns = [name for name in batch.schema.names if name not in META_COLUMNS]
+    columns = [batch.column(name) for name in own_columns]
+    return pa.RecordBatch.from_arrays(
+        [keys, paths, *columns], [RECORD_KEY, PARTITION, *own_columns]
+    )

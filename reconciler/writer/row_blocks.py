@@ -64,10 +64,10 @@ class RowBlock:
         return pa.ipc.open_stream(self.data).read_next_batch()
 
 
-def sort_blocks(packs: Iterable[RowBlock], kind: BlockKind) -> list[RowBlock]:
+def sort_blocks(blocks: Iterable[RowBlock], kind: BlockKind) -> list[RowBlock]:
     """Return the blocks of a kind in the order in which they were sent."""
-    found = [pack for pack in packs if pack.kind is kind]
-    return sorted(found, key=lambda pack: (pack.source, pack.number))
+    found = [block for block in blocks if block.kind is kind]
+    return sorted(found, key=lambda block: (block.source, block.number))
 
 
 def combine_batches(batches: Iterable[Any], most: int = BLOCK_BYTES) -> Iterator[Any]:

@@ -79,25 +79,27 @@ class MatchedRows:
         return chunk.is_deletion[self.row] | self.is_moved
 
 
-def build_chunks(place: int, packs: Iterable[RowBlock], row_job: RowJob) -> Iterator[RowChunk]:
+def build_chunks(partition: int, blocks: Iterable[RowBlock], row_job: RowJob) -> Iterator[RowChunk]:
     """Yield what is written of the rows of a shuffle partition; one chunk where keys are unique."""
-    found = sort_blocks(packs, BlockKind.ROWS)
+    found = sort_blocks(blocks, BlockKind.ROWS)
     if not row_job.keeps_one_per_key:
-        for pack in found:
-            rows = pack.read_batch()
+        for block in found:
+            rows = block.read_batch()
             yield RowChunk(
-                source=pack.source,
-                number=pack.number,
+                source=block.source,
+                number=block.number,
                 incoming_count=len(rows),
                 rows=rows,
                 is_deletion=find_deletions(rows, row_job.dedupe_rule.delete_marker),
             )
         return
     if found:
-        yield _choose_rows(place, pa.concat_batches([pack.read_batch() for pack in found]), row_job)
+        yield _choose_rows(
+            partition, pa.concat_batches([block.read_batch() for block in found]), row_job
+        )
 
 
-def _choose_rows(place: int, rows: Any, row_job: RowJob) -> RowChunk:
+def _choose_rows(partition: int, rows: Any, row_job: RowJob) -> RowChunk:
     keys, paths = rows.column(RECORD_KEY), rows.column(PARTITION).dictionary_encode()
     is_delete = row_job.operation is RowOperation.DELETE
     rule = (
@@ -108,7 +110,7 @@ def _choose_rows(place: int, rows: Any, row_job: RowJob) -> RowChunk:
     found = choose_rows(rows, keys, paths, rule)
     is_whole = len(found.rows) == len(rows)
     return RowChunk(
-        source=place,
+        source=partition,
         number=0,
         incoming_count=len(rows),
         rows=rows if is_whole else rows.take(to_integer_array(found.rows)),

@@ -25,10 +25,10 @@ from reconciler.writer.row_weight import RowWeight, WeightSample
 class CountRowsTask:
     """Counts the rows of each partition; picklable."""
 
-    def __call__(self, _place: int, blocks: Iterator[Any]) -> Iterator[dict[str, int]]:
+    def __call__(self, _place: int, buffers: Iterator[Any]) -> Iterator[dict[str, int]]:
         found: Counter[str] = Counter()
-        for pack in map(RowBlock.from_bytes, blocks):
-            for value in pack.read_batch().column(PARTITION).value_counts().to_pylist():
+        for block in map(RowBlock.from_bytes, buffers):
+            for value in block.read_batch().column(PARTITION).value_counts().to_pylist():
                 found[value["values"]] += value["counts"]
         yield dict(found)
 
@@ -62,11 +62,11 @@ class CountChangesTask:
     row_job: Broadcast
     weighed_rows: int = 0
 
-    def __call__(self, place: int, blocks: Iterator[Any]) -> Iterator[ChunkCounts | RowWeight]:
-        packs = [RowBlock.from_bytes(piece) for piece in blocks]
-        tags = [pack for pack in packs if pack.kind is BlockKind.TAGS]
+    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[ChunkCounts | RowWeight]:
+        blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
+        tags = [block for block in blocks if block.kind is BlockKind.TAGS]
         sample = WeightSample(self.weighed_rows)
-        for chunk in build_chunks(place, packs, self.row_job.value):
+        for chunk in build_chunks(partition, blocks, self.row_job.value):
             matched = match_rows(chunk, tags)
             sample.add(chunk.rows, matched.new)
             yield count_chunk(chunk, matched)

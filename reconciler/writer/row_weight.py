@@ -31,13 +31,13 @@ _BYTES: Final = 32 * 1024 * 1024
 _NO_LIMIT: Final = 1 << 60
 
 
-def choose_sample_size(places: int) -> int:
+def choose_sample_size(tasks: int) -> int:
     """Return how many new rows each of so many tasks weighs.
 
     >>> choose_sample_size(1), choose_sample_size(16), choose_sample_size(10_000)
     (65536, 16384, 4096)
     """
-    return max(_LEAST, min(_ROWS // places, _MOST))
+    return max(_LEAST, min(_ROWS // tasks, _MOST))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

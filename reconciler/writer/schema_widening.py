@@ -58,9 +58,9 @@ class SchemaWidening:
         found = {field_["name"]: field_ for field_ in rows["fields"]}
         fields = []
         for field_ in table["fields"]:
-            brought = found.pop(field_["name"], None)
+            row_field = found.pop(field_["name"], None)
             fields.append(
-                self._merge_field(field_, brought, _join_path(where, field_["name"]), found)
+                self._merge_field(field_, row_field, _join_path(where, field_["name"]), found)
             )
         lower_names = {field_["name"].lower() for field_ in table["fields"]}
         for name, field_ in found.items():
@@ -73,11 +73,13 @@ class SchemaWidening:
             fields.append(field_)
         return {**table, "fields": fields}
 
-    def _merge_field(self, table: Any, brought: Any, where: str, others: Mapping[str, Any]) -> Any:
-        if brought is None and where in META_COLUMNS:
+    def _merge_field(
+        self, table: Any, row_field: Any, where: str, others: Mapping[str, Any]
+    ) -> Any:
+        if row_field is None and where in META_COLUMNS:
             return table
-        if brought is not None:
-            kind = self._merge_nullable(table["type"], brought["type"], where)
+        if row_field is not None:
+            kind = self._merge_nullable(table["type"], row_field["type"], where)
         elif self.fills_missing and not _has_other_case(table["name"], others):
             kind = _make_nullable(table["type"])
         else:

@@ -148,8 +148,8 @@ def _count_shuffle_partitions(rows: DataFrame, slots: int) -> int:
     plan = rows._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (no public name)
     expected = int(plan.stats().sizeInBytes())
     if expected >= _KNOWN:
-        asked = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0)
-        return max(slots, min(asked, _UNKNOWN_PER_SLOT * slots))
+        configured = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0)
+        return max(slots, min(configured, _UNKNOWN_PER_SLOT * slots))
     return max(slots, min(-(-expected // _BYTES), _MOST_PLACES))
 
 

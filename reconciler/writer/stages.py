@@ -51,23 +51,23 @@ def write_files(
     """Write the new files of a write; contract and errors as of ``RowWriter``."""
     _check_supported(job)
     row_job = engine.broadcast(job.row_job)
-    held = rows.shuffle(PrepareTask(row_job, engine.partitions), engine.partitions)
+    staged = rows.shuffle(PrepareTask(row_job, engine.partitions), engine.partitions)
     if job.row_job.operation.needs_lookup:
-        held = _match_keys(held, job, engine, row_job)
+        staged = _match_keys(staged, job, engine, row_job)
     weighed = choose_sample_size(engine.partitions) if _needs_weight(job.size_rule) else 0
-    total = WriteCounts.from_chunks(held.collect(CountChangesTask(row_job, weighed)))
-    _check_moved_keys(held, total, job, engine, row_job)
-    found = _assign_buckets(total, job)
-    assigned(found)
-    if not len(found.assignment):
-        return _make_result([], total, found)
-    routes = _make_routes(held, found.assignment, job, engine, row_job)
-    buckets = engine.broadcast(_make_buckets(found.assignment, job))
-    filled = held.shuffle(
-        RouteRowsTask(row_job, engine.broadcast(routes)), len(found.assignment)
+    total = WriteCounts.from_chunks(staged.collect(CountChangesTask(row_job, weighed)))
+    _check_moved_keys(staged, total, job, engine, row_job)
+    result = _assign_buckets(total, job)
+    assigned(result)
+    if not len(result.assignment):
+        return _make_result([], total, result)
+    routes = _make_routes(staged, result.assignment, job, engine, row_job)
+    buckets = engine.broadcast(_make_buckets(result.assignment, job))
+    filled = staged.shuffle(
+        RouteRowsTask(row_job, engine.broadcast(routes)), len(result.assignment)
     ).collect(WriteBucketTask(row_job, buckets, engine.context, job.needs_blooms))
-    _check_written_rows(filled, total, found.assignment)
-    return _make_result(filled, total, found)
+    _check_written_rows(filled, total, result.assignment)
+    return _make_result(filled, total, result)
 
 
 def _check_supported(job: WriteJob) -> None:
@@ -84,35 +84,37 @@ def _check_supported(job: WriteJob) -> None:
         )
 
 
-def _match_keys(held: StagedRows, job: WriteJob, engine: TaskRunner, row_job: Any) -> StagedRows:
+def _match_keys(staged: StagedRows, job: WriteJob, engine: TaskRunner, row_job: Any) -> StagedRows:
     """Return the rows with tags that say where their keys are."""
     if job.index is not None:
         lookup = IndexLookup.from_index(job.index, job.table_groups, engine.search_tasks)
         shared = engine.broadcast(lookup)
-        keys_sent = held.shuffle(SendKeysToIndexTask(row_job, shared), lookup.index_tasks)
+        keys_sent = staged.shuffle(SendKeysToIndexTask(row_job, shared), lookup.index_tasks)
         located = keys_sent.shuffle(LookUpKeysTask(shared, engine.context), lookup.file_tasks)
-        return held.union(
+        return staged.union(
             located.shuffle(MatchKeysTask(row_job, shared, engine.context), engine.partitions)
         )
     rows: Counter[str] = Counter()
-    for found in held.collect(CountRowsTask()):
-        rows.update(found)
+    for result in staged.collect(CountRowsTask()):
+        rows.update(result)
     search = KeySearch.from_groups(job.table_groups, rows, engine.search_tasks)
     if not search.files:
-        return held
+        return staged
     shared = engine.broadcast(search)
-    keys_sent = held.shuffle(SendKeysToFilesTask(row_job, shared), len(search.files))
-    return held.union(keys_sent.shuffle(SearchFilesTask(shared, engine.context), engine.partitions))
+    keys_sent = staged.shuffle(SendKeysToFilesTask(row_job, shared), len(search.files))
+    return staged.union(
+        keys_sent.shuffle(SearchFilesTask(shared, engine.context), engine.partitions)
+    )
 
 
 def _check_moved_keys(
-    held: StagedRows, total: WriteCounts, job: WriteJob, engine: TaskRunner, row_job: Any
+    staged: StagedRows, total: WriteCounts, job: WriteJob, engine: TaskRunner, row_job: Any
 ) -> None:
     """Check that rows that move are not already in their new partition."""
     search = KeySearch.from_groups(job.table_groups, total.moves, engine.search_tasks)
     if search.files:
         shared = engine.broadcast(search)
-        keys_sent = held.shuffle(SendMovedKeysTask(row_job, shared), len(search.files))
+        keys_sent = staged.shuffle(SendMovedKeysTask(row_job, shared), len(search.files))
         keys_sent.collect(DuplicateKeyCheck(shared, engine.context))
 
 
@@ -160,7 +162,11 @@ def _check_no_pending_clustering(total: WriteCounts, table_groups: TableGroups) 
 
 
 def _make_routes(
-    held: StagedRows, assignment: BucketAssignment, job: WriteJob, engine: TaskRunner, row_job: Any
+    staged: StagedRows,
+    assignment: BucketAssignment,
+    job: WriteJob,
+    engine: TaskRunner,
+    row_job: Any,
 ) -> BucketRoutes:
     routes = BucketRoutes.from_assignment(assignment, len(job.table_groups.groups))
     if not routes.split_partitions or not (
@@ -168,9 +174,11 @@ def _make_routes(
     ):
         return routes
     shared = engine.broadcast(routes)
-    places = min(engine.partitions, len(routes.split_partitions))
+    bin_tasks = min(engine.partitions, len(routes.split_partitions))
     return routes.add_cuts(
-        held.shuffle(CountBinsTask(row_job, shared, places), places).collect(CutBinsTask(shared))
+        staged.shuffle(CountBinsTask(row_job, shared, bin_tasks), bin_tasks).collect(
+            CutBinsTask(shared)
+        )
     )
 
 
@@ -220,7 +228,7 @@ def _check_written_rows(
 
 
 def _make_result(
-    filled: Sequence[WrittenBucket], total: WriteCounts, found: WriteAssignment
+    filled: Sequence[WrittenBucket], total: WriteCounts, result: WriteAssignment
 ) -> WrittenFiles:
     in_order = sorted(filled, key=lambda one: one.bucket)
     files = tuple(file for one in in_order for file in one.files)
@@ -234,5 +242,5 @@ def _make_result(
             updates=sum(file.counts.updates for file in files),
             deletes=sum(file.counts.deletes for file in files),
         ),
-        assignment=found,
+        assignment=result,
     )
