@@ -91,4 +91,7 @@ def _describe_usage_error(error: Any) -> str:
     """Return click's sentence and where to read on."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "reconciler"
-    return f"{error.format_message().rstrip('.')}; see `{path} --help`"
+    message = error.format_message().rstrip(".")
+    if message.endswith("?"):
+        return f"{message} See `{path} --help`"
+    return f"{message}; see `{path} --help`"
