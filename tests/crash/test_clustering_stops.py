@@ -26,7 +26,7 @@ STORIES = {
 }
 
 #: calls, of reading and of changing, that an apply is stopped at before another plan goes on
-STOPS = 6 if EVERY_CASE else 3
+STOPS = 6 if EVERY_CASE else 2
 
 
 @dataclass

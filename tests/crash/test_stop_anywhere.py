@@ -46,7 +46,7 @@ TABLES = {
 
 
 #: calls, of reading and of changing, that an apply is stopped at before another plan goes on
-STOPS = 12 if EVERY_CASE else 5
+STOPS = 12 if EVERY_CASE else 3
 
 
 @dataclass

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from reconciler.executor.index.column_ranges import make_file_ranges
 from reconciler.hudi.metadata.bound_encoding import find_bound_encoding
 from reconciler.index.footers import index_footers
+from tests.selection import examples
 from tests.unit.index.footer_samples import write_footer
 
 CENTS = st.decimals(-9999, 9999, places=2)
@@ -44,7 +45,7 @@ def comparable(value):
     return value.encode() if isinstance(value, str) else value
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(40, many=80), deadline=None)
 @given(COLUMNS)
 def test_every_value_is_within_bounds_and_nulls_are_counted(column):
     kind, values, has_statistics = column

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.writer.request import WriteMode
 from tests.laws.test_write_histories import LAW, History, Model, Step, shapes, steps
 from tests.record_indexes import add_record_index, find_places, read_indexed_places
+from tests.selection import rounds
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Indexed(History):
         )
 
 
-@LAW
+@settings(LAW, max_examples=rounds("WRITE_HISTORIES", few=8, many=250))
 @given(shapes, st.lists(steps, min_size=1, max_size=5), st.integers(1, 3))
 def test_key_is_in_the_table_once_at_its_indexed_location(shape, history, groups):
     with tempfile.TemporaryDirectory() as folder:
