@@ -101,7 +101,7 @@ def observe_offsets(timeline: Timeline) -> tuple[int, ...]:
     disagree, for example after a copy that did not keep them.
     """
     offsets = set()
-    told = 0
+    times = 0
     for file in timeline.files:
         if file.instant.state is not State.REQUESTED or not file.modified_ms:
             continue
@@ -113,8 +113,8 @@ def observe_offsets(timeline: Timeline) -> tuple[int, ...]:
         if offset - ahead > _LATEST_FILE_S or abs(offset) > _LARGEST_OFFSET_S:
             return ()
         offsets.add(offset)
-        told += 1
-    return _plausible_offsets(sorted(offsets)) if told >= _FEWEST_TIMES else ()
+        times += 1
+    return _plausible_offsets(sorted(offsets)) if times >= _FEWEST_TIMES else ()
 
 
 def _plausible_offsets(offsets: Sequence[int]) -> tuple[int, ...]:

@@ -161,11 +161,11 @@ def _format_offset(seconds: int) -> str:
 
 def _retention_lines(observed: ObservedRetention | None, proposed: ProposedRetention) -> list[str]:
     if observed is None:
-        said = (
+        sentence = (
             "No completed clean on the active timeline shows the retention, so none is declared. "
             "Declare one of commits, hours, fileVersions:"
         )
-        return [*_comment_lines(said), *_undecided_lines(("commits", "hours", "fileVersions"))]
+        return [*_comment_lines(sentence), *_undecided_lines(("commits", "hours", "fileVersions"))]
     candidate = proposed.candidate
     if candidate is None or observed.field is None:
         fields = (observed.field,) if observed.field else ("commits", "hours", "fileVersions")
@@ -207,12 +207,12 @@ def _clustering_lines(observed: ObservedClustering | None) -> list[str]:
             f" (so do {observed.equal_plans} of the {observed.plans} such plans on the timeline)"
         )
     curve = observed.curve or "...                # linear | z-order | hilbert: not recorded"
-    said = (
+    sentence = (
         f"The clustering {observed.instant} {by}{alike}. "
         "The table does not record when to cluster again:"
     )
     return [
-        *_comment_lines(said),
+        *_comment_lines(sentence),
         "  # clustering:",
         f"  #   columns: {columns}",
         f"  #   curve: {curve}",
@@ -223,13 +223,13 @@ def _clustering_lines(observed: ObservedClustering | None) -> list[str]:
 def _size_lines(observed: ObservedSizes | None) -> list[str]:
     if observed is None:
         return []
-    said = (
+    sentence = (
         f"Of the {words.format_number(observed.files)} base files in the newest slices 95 % are at "
         f"most {words.format_size(observed.common_size)}, the largest is "
         f"{words.format_size(observed.largest)}. The table does not record the target:"
     )
     return [
-        *_comment_lines(said),
+        *_comment_lines(sentence),
         "  # files: {target: ..., small: ...}  # hoodie.parquet.max.file.size, .small.file.limit",
     ]
 

@@ -100,14 +100,14 @@ def _select_specs(
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
     chosen = select_specs([Path(table) for table in tables], selectors, env)
-    asked = tuple(spec for spec in chosen.tables if spec.queries)
-    if not asked and chosen.tables:
+    with_queries = tuple(spec for spec in chosen.tables if spec.queries)
+    if not with_queries and chosen.tables:
         names = ", ".join(spec.name for spec in chosen.tables[:3])
         raise UsageError(
             f"no spec declares queries ({names}): declare them under queries:, or give the path of "
             "one table and --query"
         )
-    return asked, chosen.selection
+    return with_queries, chosen.selection
 
 
 def _build_table_spec(
@@ -127,8 +127,8 @@ def _build_table_spec(
     from reconciler.spec.model import Query, TableSpec  # noqa: PLC0415
 
     path = resolve_location(tables[0], str(Path.cwd()))
-    asked = tuple(Query(name=where, where=where) for where in dict.fromkeys(queries))
-    return TableSpec(name=path.rpartition("/")[2] or path, path=path, queries=asked)
+    wanted = tuple(Query(name=where, where=where) for where in dict.fromkeys(queries))
+    return TableSpec(name=path.rpartition("/")[2] or path, path=path, queries=wanted)
 
 
 def _render_advice(

@@ -124,10 +124,10 @@ def _find_repository(ref: str, paths: Sequence[Path]) -> Path:
 
 def _find_base_tree(ref: str, top: Path) -> str:
     """Return the tree of the commit where HEAD and ``ref`` branched."""
-    said = _run_git(top, "rev-parse", "--is-shallow-repository").stdout
+    output = _run_git(top, "rev-parse", "--is-shallow-repository").stdout
     deepen = (
         "; this clone is shallow: fetch all of it (fetch-depth: 0, or git fetch --unshallow)"
-        if said.strip() == b"true"
+        if output.strip() == b"true"
         else ""
     )
     tips = []
