@@ -74,16 +74,185 @@ def observe_retention(
     same = [clean for clean in telling if clean.policy == newest]
     others = _describe_other_policies(telling, newest)
     if newest not in COUNT_BY_POLICY:
-        window = f"at least {_format_hours(least)} and less than {_format_hours(most)} hours"
-    sentence = f"{some} kept {window}"
+        said = f"{_name_cleans(same)} followed {words.escape_text(newest)}, an unknown policy."
+        return ObservedRetention(policy=newest, field=None, findings=(said, *others))
+    policy = Policy(newest)
+    match policy:
+        case Policy.COMMITS:
+            said, candidates = _observe_commits(state, same)
+        case Policy.HOURS:
+            said, candidates = _observe_hours(state, same, zone)
+        case Policy.FILE_VERSIONS:
+            said, candidates = _observe_versions(view, telling)
+    followed = f"{_name_cleans(same)} followed {policy}"
+    return ObservedRetention(
+        policy=policy,
+        field=COUNT_BY_POLICY[policy],
+        findings=(f"{followed}{said}", *others),
+        candidates=candidates,
+        since=next((window.commits[0] for window in _find_windows(state, same)), None),
+    )
+
+
+def _describe_other_policies(cleans: Sequence[CompletedClean], newest: str) -> tuple[str, ...]:
+    others = [clean for clean in cleans if clean.policy != newest]
+    if not others:
+        return ()
+    policies = sorted({words.escape_text(clean.policy or "") for clean in others})
+    return (f"{_name_cleans(others)} followed {' and '.join(policies)}, so they are ignored.",)
+
+
+def _name_cleans(cleans: Sequence[CompletedClean]) -> str:
+    """Name the cleans, newest first, by their instants.
+
+    >>> from types import SimpleNamespace as made
+    >>> _name_cleans([made(instant="20260102")])
+    'The clean 20260102'
+    >>> _name_cleans([made(instant="3"), made(instant="1")])
+    'The 2 cleans from 1 to 3'
+    """
+    if len(cleans) == 1:
+        return f"The clean {cleans[0].instant}"
+    return f"The {len(cleans)} cleans from {cleans[-1].instant} to {cleans[0].instant}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RetainedWindow:
+    """The commits that one clean retained.
+
+    ``commits``: their requested times from the earliest retained on. ``before``: the commit before
+    those, None if it is archived. ``is_held_back``: a write in progress may have made the clean
+    keep more than configured.
+    """
+
+    clean: CompletedClean
+    commits: tuple[str, ...]
+    before: str | None
+    is_held_back: bool
+
+
+def _find_windows(state: TableState, cleans: Sequence[CompletedClean]) -> list[_RetainedWindow]:
+    found = (_find_window(state, clean) for clean in cleans)
+    return [window for window in found if window is not None]
+
+
+def _find_window(state: TableState, clean: CompletedClean) -> _RetainedWindow | None:
+    """Return the window; None if its commits are archived or rolled back, and cannot be counted."""
+    first, last = clean.earliest_instant_to_retain.strip(), clean.last_completed_commit.strip()
+    times = [i.requested for i in state.timeline.commits]
+    last = last or next((time for time in reversed(times) if time < clean.instant), "")
+    if first not in times or last not in times or last < first:
+        return None
+
+    def was_completed(time: str) -> bool:
+        # version 6 does not record when a write ended: count it as completed then
+        return time == last or state.completions.get(time, "") <= clean.instant
+
+    known = [time for time in times if time <= last and was_completed(time)]
+    at = bisect_left(known, first)
+    if at == len(known) or known[at] != first:
+        return None
+    pending = [
+        i.requested
+        for i in state.timeline.instants
+        if i.action in _HOLDING_ACTIONS
+        and first < i.requested
+        and not (i.is_completed and was_completed(i.requested))
+    ]
+    kept = tuple(known[at:])
+    return _RetainedWindow(
+        clean=clean,
+        commits=kept,
+        before=known[at - 1] if at else None,
+        is_held_back=bool(pending) and len(kept) > 1 and pending[0] < kept[1],
+    )
+
+
+def _observe_commits(
+    state: TableState, cleans: Sequence[CompletedClean]
+) -> tuple[str, tuple[RetentionCandidate, ...]]:
+    windows = _find_windows(state, cleans)
+    if not windows:
+        return (
+            f"; the commits that {_name_clean(cleans)} kept are archived and cannot be counted.",
+            (),
+        )
+    counts = [len(window.commits) for window in windows]
+    free = [len(window.commits) for window in windows if not window.is_held_back] or counts
+    widest = RetentionCandidate(
+        keep=max(counts),
+        because="The widest is declared." if len(set(counts)) > 1 else "",
+    )
+    told = RetentionCandidate(keep=max(free), because=_explain_held_back(free, counts))
+    candidates = (told, widest) if told.keep != widest.keep else (widest,)
+    return f"{_count_readable(windows, cleans)} kept {_list_counts(counts, 'commit')}.", candidates
+
+
+def _explain_held_back(free: Sequence[int], counts: Sequence[int]) -> str:
+    if max(free) == max(counts):
+        return ""
+    return f"Those that no write in progress can have held back kept {_format_range(free)}."
+
+
+def _name_clean(cleans: Sequence[CompletedClean]) -> str:
+    return "it" if len(cleans) == 1 else "they"
+
+
+def _count_readable(windows: Sequence[_RetainedWindow], cleans: Sequence[CompletedClean]) -> str:
+    """Say how many of the cleans are readable."""
+    if len(windows) == len(cleans):
+        return " and"
+    return f"; {len(windows)} of them can be read back and"
+
+
+def _format_range(counts: Sequence[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _list_counts(counts: Sequence[int], noun: str) -> str:
+    """Say what each clean kept, the newest first.
+
+    >>> _list_counts([3], "commit"), _list_counts([3, 3], "commit"), _list_counts([3, 5], "commit")
+    ('3 commits', '3 commits each', '3 to 5 commits, the newest 3')
+    """
+    if len(set(counts)) > 1:
+        return f"{_format_range(counts)} {noun}s, the newest {counts[0]}"
+    each = " each" if len(counts) > 1 else ""
+    return f"{words.format_count(counts[0], noun)}{each}"
+
+
+def _observe_hours(
+    state: TableState, cleans: Sequence[CompletedClean], zone: tzinfo | None
+) -> tuple[str, tuple[RetentionCandidate, ...]]:
+    """Find the number of hours that explains all cleans.
+
+    Each clean's hours are between its first retained commit and the commit before that.
+    """
+    windows = [window for window in _find_windows(state, cleans) if not window.is_held_back]
+    brackets = [bracket for window in windows if (bracket := _hour_bounds(window, zone))]
+    if not brackets:
+        return f"; what {_name_clean(cleans)} kept is not readable.", ()
+    least = max(bracket[0] for bracket in brackets)
+    most = min((bracket[1] for bracket in brackets if bracket[1]), default=None)
+    some = _count_readable(windows, cleans)
+    if most is None:
+        return (
+            f"{some} kept at least {_format_hours(least)} hours; the number is unknown.",
+            (),
+        )
+    if least >= most:
+        spread = f"between {_format_hours(most)} and {_format_hours(least)}"
+        return f"{some} differ in the hours: {spread}.", ()
+    said = f"{some} kept at least {_format_hours(least)} and less than {_format_hours(most)} hours"
     fitting = range(max(1, math.ceil(least / _HOUR)), math.ceil(most / _HOUR))
     days = [hours for hours in fitting if hours % _HOURS_PER_DAY == 0]
     if len(fitting) == 1:
-        return f"{sentence}.", (RetentionCandidate(keep=fitting[0]),)
+        return f"{said}.", (RetentionCandidate(keep=fitting[0]),)
     if len(days) == 1:
         why = f"{days[0]} is the only number of whole days among them."
-        return f"{sentence}.", (RetentionCandidate(keep=days[0], because=why),)
-    return f"{sentence}; the number is unknown.", ()
+        return f"{said}.", (RetentionCandidate(keep=days[0], because=why),)
+    return f"{said}; the number is unknown.", ()
 
 
 def _hour_bounds(
