@@ -1,4 +1,4 @@
-"""Drills of clusterings: tables with their rows, steps that the planner makes, applies that die."""
+"""Clustering drills: tables with real rows, steps of the planner, applies that die."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ spec:
   clustering: {{columns: {columns}, curve: {curve}, when: always}}
   concurrency: {{lock: {{provider: {lock}}}, staleAfter: 1h}}
 {more}"""
-#: our instants are later than this, those of the tables are older
+#: earlier than our instants, later than those of the tables
 OURS = "20261130"
 DEFAULTS = {
     "target": "120MiB",
@@ -51,7 +51,7 @@ DEFAULTS = {
 
 @dataclass
 class ClusteringDrill(Drill):
-    """A table that is clustered; its rows are real."""
+    """A table with real rows that is clustered."""
 
     def __post_init__(self) -> None:
         text = SPEC.format(name="t", path=self.table, **{**DEFAULTS, **self.said})
@@ -59,7 +59,7 @@ class ClusteringDrill(Drill):
         (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
 
     def plan(self) -> Plan:
-        """What was left behind, and what the planner makes of the table."""
+        """Plan again, with what runs left behind."""
         plan = reconciler.plan([self.spec], now=NOW)
         (table,) = plan.tables
         assert table.error is None
@@ -91,7 +91,7 @@ class ClusteringDrill(Drill):
         return super().apply(plan, around=of, **{"rewriter": rewriter, **more})
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every row that a reader sees, in the order of their keys; files are not told."""
+        """Read every row that a reader sees, by key, without file names."""
         scan = open_scan(self.storage, ReadRequest())
         reading = SliceRowReader.from_scan(scan)
         found = []
@@ -106,19 +106,19 @@ class ClusteringDrill(Drill):
         return sorted(table.select(names).to_pylist(), key=repr)
 
     def copy(self, folder: Path, **said: str) -> ClusteringDrill:
-        """The same table elsewhere, with its rows and times."""
+        """Copy the table with its rows and times to another folder."""
         shutil.copytree(self.folder, folder)
         return ClusteringDrill(folder, {**self.said, **said})
 
     def again(self, before: Path) -> None:
-        """Make the folder what it was, and forget what has happened."""
+        """Restore the folder, and forget what happened since."""
         shutil.rmtree(self.folder)
         shutil.copytree(before, self.folder)
         self.clock, self.runs = TestClock(), 0
 
 
 def make_clustering_drill(zipped: Path, folder: Path, **said: str) -> ClusteringDrill:
-    """Unpack a table with its times and its rows."""
+    """Unpack a table with its times and rows."""
     there = folder.parent / f"{folder.name}.unpacked"
     unpack(zipped, there)
     root = there if (there / ".hoodie").exists() else next(there.iterdir())
@@ -128,9 +128,9 @@ def make_clustering_drill(zipped: Path, folder: Path, **said: str) -> Clustering
 
 
 def list_leftovers(table: Path, of: str | None = None) -> list[str]:
-    """What a run must not leave: a lock, heartbeats, and of an instant markers and pending files.
+    """Return what a run must not leave: a lock, heartbeats, markers and pending files.
 
-    ``of``: the instant; None for that of every clustering of ours.
+    ``of``: the instant; None for every clustering of ours.
     """
     left = [".hoodie/lock"] if (table / ".hoodie/lock").exists() else []
     left += [str(path) for path in (table / ".hoodie/.heartbeat").glob("*")]
@@ -144,7 +144,7 @@ def list_leftovers(table: Path, of: str | None = None) -> list[str]:
 
 
 def get_outcome(result: ApplyResult) -> Mapping[str, Any]:
-    """The one outcome of the one table."""
+    """Return the one outcome of the one table."""
     (table,) = result.tables
     (outcome,) = table.outcomes
     return {"how": outcome.how, "code": result.exit_code, "error": table.error}

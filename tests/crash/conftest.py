@@ -1,4 +1,4 @@
-"""Drills sync thousands of small files; whether a disk keeps its promises is not what they ask."""
+"""Drills sync thousands of small files, but do not test whether a disk keeps what was synced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead writes, and plans and applies that take them back: processes on the host of the runs."""
+"""Dead writes, and plans and applies that roll them back, on the host of the runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.applying import admit_and_apply
 from tests.crash.drill import Killed, process
 from tests.crash.write_drill import BATCH, die_at, find_pending_instant, make_table
 
-#: a process that is none of the runs'
+#: a process that is not one of the runs
 PLANNER = 900
 
 
 def make_dead_write(folder, version):
-    """A write that died when its files were there, and the metadata table knew of them."""
+    """Return a write that died after its files and its metadata table entries."""
     found = make_table(folder, version)
     with pytest.raises(Killed):
         found.write(BATCH, around=die_at(r"timeline/\d+_\d+\.commit$|\.hoodie/\d+\.commit$"))
@@ -33,7 +33,7 @@ def make_dead_write(folder, version):
 
 
 def add_spec_line(it, line):
-    """The same runs, of a spec with another line."""
+    """Add a line to the spec of the runs."""
     file = Path(it.spec.path).parent / "spec.yaml"
     file.write_text(file.read_text().replace("  timezone:", f"  {line}\n  timezone:"))
     (it.spec,) = reconciler.load_specs(file)
@@ -41,7 +41,7 @@ def add_spec_line(it, line):
 
 
 def make_plan(it, *, living=frozenset()):
-    """A plan as it is made on the host of the runs, read from its document."""
+    """Plan on the host of the runs, and read the plan from its document."""
     ms = it.clock.now_ms()
     state = observe(
         open_storage(it.spec.path),
@@ -55,7 +55,7 @@ def make_plan(it, *, living=frozenset()):
 
 
 def apply_once(it, plan, *, around=lambda storage: storage, living=frozenset(), host="here"):
-    """One apply, a process of its own."""
+    """Apply in a process of its own."""
     it.count += 1
     opened = {}
 
@@ -92,7 +92,7 @@ def list_step_files(step):
 
 
 def write_late_file(it, instant, folder="p=b", *, is_marked=True):
-    """A task of the dead write that still runs somewhere: its marker, then its file."""
+    """Write a marker and a file, as a task of the dead write that still runs."""
     name = f"99999999-9999-9999-9999-999999999999-0_9-9-9_{instant}.parquet"
     storage = open_storage(it.spec.path)
     if is_marked:
@@ -102,7 +102,7 @@ def write_late_file(it, instant, folder="p=b", *, is_marked=True):
 
 
 def read_all_files(it):
-    """Every file but the lock, with its bytes."""
+    """Read every file but the lock."""
     root = Path(it.spec.path)
     files = [path for path in root.rglob("*") if path.is_file() and path.name != "lock"]
     return {str(path.relative_to(root)): path.read_bytes() for path in files}

@@ -1,4 +1,4 @@
-"""Crash drills: a real table, a reviewed plan, applies that die, and what must be true then."""
+"""Crash drills: a real table, a reviewed plan, applies that die, and checks of the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.applying import admit_and_apply
 from tests.trees import Tree, unpack
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"
-#: later than every instant of the fixtures
+#: later than all instants of the fixtures
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 SPEC = """\
 apiVersion: reconciler/v1
@@ -46,12 +46,12 @@ spec:
 
 
 class Killed(BaseException):
-    """What nothing catches."""
+    """An error that nothing catches."""
 
 
 @dataclass
 class TestClock:
-    """Stands still at NOW plus what was slept, plus a millisecond a look."""
+    """Shows NOW plus the time slept, plus a millisecond per reading."""
 
     __test__ = False
     ms: int = int(NOW.timestamp() * 1000)
@@ -65,7 +65,7 @@ class TestClock:
 
 
 def process(pid: int, living: frozenset[int] = frozenset()) -> Process:
-    """A process of this host; the ``living`` ones run beside it."""
+    """Return a process of this host; the ``living`` ones run beside it."""
     return Process(
         who="ann",
         host="here",
@@ -78,7 +78,7 @@ def process(pid: int, living: frozenset[int] = frozenset()) -> Process:
 
 @dataclass
 class Drill:
-    """One table in a folder, and applies of one reviewed plan on it."""
+    """One table in a folder, and applies of one reviewed plan."""
 
     folder: Path
     said: Mapping[str, str]
@@ -114,7 +114,7 @@ class Drill:
         living: frozenset[int] = frozenset(),
         **more: Any,
     ) -> ApplyResult:
-        """Apply as a new process; ``around`` wraps the storage that driver and executors share."""
+        """Apply as a new process; ``around`` wraps the storage of driver and executors."""
         self.runs += 1
         opened: dict[str, Storage] = {}
 
@@ -139,25 +139,25 @@ class Drill:
         )
 
     def copy(self, folder: Path, **said: str) -> Drill:
-        """The same table elsewhere, times kept; the plan of one is not of the other."""
+        """Copy the table with its times; the copy gets a plan of its own."""
         Tree.from_folder(self.folder).write(folder)
         return Drill(folder, {**self.said, **said})
 
     def begin_again(self, tree: Tree) -> None:
-        """Make the folder what it was, and forget what has happened: its plan is that of then."""
+        """Restore the folder and forget what happened; the plan stays."""
         shutil.rmtree(self.folder)
         tree.write(self.folder)
         self.clock, self.runs = TestClock(), 0
 
 
 def make_drill(zipped: Path, folder: Path, **said: str) -> Drill:
-    """Unpack a table with its times; data files are hollow, nobody reads them."""
+    """Unpack a table with its times; data files are empty, because nobody reads them."""
     unpack(zipped, folder / "table", hollow=True)
     return Drill(folder, said)
 
 
 def list_data_files(table: Path) -> set[str]:
-    """Every file outside ``.hoodie``, relative; checksums aside."""
+    """Return every file outside ``.hoodie``, relative, without checksums."""
     return {
         os.path.relpath(os.path.join(folder, name), table)
         for folder, names in _data_folders(table)
@@ -178,7 +178,7 @@ def _data_folders(table: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def list_newest_files(state: TableState) -> set[str]:
-    """Files of every live group's newest visible slice: what a snapshot read opens."""
+    """Return the files of every live group's newest visible slice, as a snapshot reads them."""
     view = state.view
     slices = view.is_newest & view.is_live
     rows = np.flatnonzero(slices[view.row_slice])
@@ -188,7 +188,7 @@ def list_newest_files(state: TableState) -> set[str]:
 
 
 def list_savepointed_files(state: TableState) -> set[str]:
-    """Files that completed savepoints name, of those that are there."""
+    """Return the existing files that completed savepoints name."""
     pinned = {name for savepoint in state.savepoints for name in savepoint.files}
     names = state.files.name.to_pylist()
     paths = [state.files.partitions[code] for code in state.files.partition]
@@ -197,7 +197,7 @@ def list_savepointed_files(state: TableState) -> set[str]:
 
 
 def list_traces(table: Path) -> list[str]:
-    """What a run must not leave: locks, heartbeats, pending cleans."""
+    """Return what a run must not leave: locks, heartbeats, pending cleans."""
     storage = open_storage(str(table))
     timeline = load_timeline(storage, load_properties(storage))
     left = [
@@ -210,7 +210,7 @@ def list_traces(table: Path) -> list[str]:
 
 
 def read_cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...], bool]]]]:
-    """The boundary each completed clean published, and per partition its names and its removal."""
+    """Return per completed clean its boundary, and per partition its names and its removal."""
     storage = open_storage(str(table))
     properties = load_properties(storage)
     found = []
@@ -226,9 +226,9 @@ def read_cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...],
 
 
 def list_unlisted(it: Drill, disk: TableState | None = None) -> set[str]:
-    """Where the metadata table and the disk differ; nothing where there is no metadata table.
+    """Return where metadata table and disk differ; nothing without a metadata table.
 
-    ``disk``: the table's state if it has been observed already.
+    ``disk``: the table's state, if it has been observed already.
     """
     disk = disk or it.state()
     if not disk.metadata_partitions:

@@ -15,13 +15,13 @@ import signal
 import time
 
 FOLDER = os.environ.get("DEADLY", "")
-#: who started the daemon
+#: the process that started the daemon
 JVM = os.getppid()
 _unlink = os.unlink
 
 
 def unlink(path, **more):
-    """Delete a file; one of the table in question is counted and logged, and may be the last."""
+    """Delete a file; deletes of the table are counted and logged, and may be the last."""
     orders = _orders()
     name = os.path.basename(path)
     if orders is None or not str(path).startswith(orders["table"]) or name.endswith(".crc"):
@@ -55,7 +55,7 @@ def _orders():
 
 
 def _counted():
-    """How many deletes have begun, in whatever process, this one included."""
+    """Return how many deletes have begun in all processes, including this one."""
     with open(f"{FOLDER}/begun", "a") as begun:
         fcntl.flock(begun, fcntl.LOCK_EX)
         begun.write(".")

@@ -1,4 +1,4 @@
-"""Drills of the index: tables with their rows, applies that die, and what the index says then."""
+"""Index drills: tables with real rows, applies that die, and the resulting index."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class IndexDrill(ClusteringDrill):
         return reconciler.plan([self.spec], now=NOW)
 
     def steps(self) -> list[str]:
-        """The kinds of steps of a plan made now."""
+        """Return the kinds of steps of a plan made now."""
         (table,) = self.plan().tables
         assert table.error is None, table.error
         return [step.kind for step in table.steps]
@@ -66,7 +66,7 @@ class IndexDrill(ClusteringDrill):
         around: Callable[[Storage], Storage] = lambda storage: storage,
         **more: Any,
     ) -> ApplyResult:
-        """One file at a time, so that calls come in one order."""
+        """Apply one file at a time, so that calls come in one order."""
         opened: dict[str, Storage] = {}
 
         def of(storage: Storage) -> Storage:
@@ -79,20 +79,20 @@ class IndexDrill(ClusteringDrill):
         return Drill.apply(self, plan, around=of, **{**tools, **more})
 
     def now(self, **said: str) -> IndexDrill:
-        """The same table with another spec."""
+        """Return the same table with another spec."""
         return IndexDrill(self.folder, {**self.said, **said})
 
     def versions(self) -> list[str]:
-        """The versions that are whole, oldest first."""
+        """Return the complete versions, oldest first."""
         return [str(version.name) for version in list_versions(self.storage).valid]
 
     def below(self) -> list[str]:
-        """Everything below the index's folder."""
+        """Return everything below the index's folder."""
         folder = self.table / FOLDER
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
     def problems(self, predicate: str) -> list[str]:
-        """What is wrong with the version that counts: lies, and files that a read would miss."""
+        """Return errors of the current version: wrong statistics, and files that reads miss."""
         found = read_newest(self.storage, list_versions(self.storage))
         if found is None:
             return []
@@ -114,7 +114,7 @@ class IndexDrill(ClusteringDrill):
 
 
 def make_index_drill(zipped: Path, folder: Path, **said: str) -> IndexDrill:
-    """Unpack a table with its times and its rows; ``said``: index, clustering, retention."""
+    """Unpack a table with its times and rows; ``said``: index, clustering, retention."""
     there = folder.parent / f"{folder.name}.unpacked"
     unpack(zipped, there)
     root = there if (there / ".hoodie").exists() else next(there.iterdir())
@@ -124,7 +124,7 @@ def make_index_drill(zipped: Path, folder: Path, **said: str) -> IndexDrill:
 
 
 def get_index_outcome(result: ApplyResult) -> IndexOutcome:
-    """What became of the index of the one table."""
+    """Return the index outcome of the one table."""
     (table,) = result.tables
     assert table.error is None, table.error
     (found,) = [one.indexed for one in table.outcomes if one.indexed is not None]

@@ -144,7 +144,7 @@ def test_no_table_begins_with_rows_that_lack_what_it_is_declared_by(it):
     twice = make_rows((1, "a", 1, "one")).rename_columns(["id", "p", "ts", "ID"])
     with pytest.raises(RowsError, match="ID, id, which Hudi's readers cannot tell apart"):
         it.write(twice)
-    with pytest.raises(PlanError, match="no table at .* to delete from"):
+    with pytest.raises(PlanError, match=r"no table at .* to delete from"):
         it.write(make_rows((1, "a", 1, "one")), WriteMode.DELETE)
 
     assert [] == [*Path(it.spec.path).glob("**/*.properties")]

@@ -1,4 +1,4 @@
-"""Runs that write to a table of three rows, stopped or disturbed, and what they must not leave."""
+"""Runs that write to a table of three rows, stopped or disturbed, and their leftovers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.write_runs import WriteRuns, make_rows
 BEFORE = [(1, "a", 1, "one"), (2, "b", 1, "two"), (3, "b", 1, "three")]
 BATCH = make_rows((1, "a", 2, "ONE"), (4, "c", 1, "four"))
 AFTER = [(1, "a", 2, "ONE"), (2, "b", 1, "two"), (3, "b", 1, "three"), (4, "c", 1, "four")]
-#: an instant after all that runs of a test take
+#: an instant later than those of a test's runs
 LATE = "20261201000100000"
 
 
@@ -35,7 +35,7 @@ def make_table(folder, version):
 
 
 def copy_table(it, folder):
-    """The same table in another folder."""
+    """Copy the table to another folder."""
     shutil.copytree(Path(it.spec.path).parent, folder)
     found = WriteRuns(write_spec(folder, version=it.spec.table.version))
     found.clock, found.count = it.clock, it.count
@@ -43,7 +43,7 @@ def copy_table(it, folder):
 
 
 def list_leftovers(it):
-    """What runs should not leave: markers, heartbeats, pending instants, what is listed wrong."""
+    """Return what runs must not leave: markers, heartbeats, pending instants, wrong listings."""
     storage = open_storage(it.spec.path)
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
@@ -58,7 +58,7 @@ def list_leftovers(it):
 
 
 def write_in_between(it, folder, batch, way=WriteMode.UPSERT):
-    """Storage in which another run writes a batch just before this one writes its first file."""
+    """Return storage in which another run writes a batch before this one's first file."""
     other = copy_table(it, folder)
     other.spec, other.count = it.spec, 50
     seen = []
@@ -74,29 +74,29 @@ def write_in_between(it, folder, batch, way=WriteMode.UPSERT):
 
 
 def get_timeline_folder(it):
-    """The folder of its timeline."""
+    """Return the timeline folder."""
     old = it.spec.table.version < 8
     return Path(it.spec.path, ".hoodie" if old else ".hoodie/timeline")
 
 
 def put_timeline_file(it, name, data=b""):
-    """A file of the timeline."""
+    """Write a file of the timeline."""
     (get_timeline_folder(it) / name).write_bytes(data)
 
 
 def make_completed_name(it, instant, action):
-    """Of a completed instant, which says when in layout 2."""
+    """Return the name of a completed instant; layout 2 adds the completion time."""
     return f"{instant}.{action}" if it.spec.table.version < 8 else f"{instant}_{LATE}.{action}"
 
 
 def find_pending_instant(it):
-    """The newest instant of a commit that is pending."""
+    """Return the newest pending commit."""
     names = [path.name for path in get_timeline_folder(it).glob("*.commit.requested")]
     return max(name[:17] for name in names)
 
 
 def act_after(pattern, act):
-    """Storage in which somebody acts just after the first change of a path that matches."""
+    """Return storage that calls ``act`` after the first change of a matching path."""
     seen = []
 
     class When(RecordingStorage):
@@ -111,7 +111,7 @@ def act_after(pattern, act):
 
 
 def die_at(pattern):
-    """Storage of a process that is gone before it changes a path that matches."""
+    """Return storage of a process that dies before it changes a matching path."""
     dead = []
 
     class Dies(RecordingStorage):
@@ -126,7 +126,7 @@ def die_at(pattern):
 
 
 def set_store_clock(ms):
-    """Storage of a store whose clock says so many epoch milliseconds."""
+    """Return storage whose clock shows so many epoch milliseconds."""
 
     class AtTime(RecordingStorage):
         def stat(self, path):
@@ -138,7 +138,7 @@ def set_store_clock(ms):
 
 
 def write_rollback(it, instant, rollback=LATE, *, is_done=False):
-    """A rollback of Hudi: begun, or completed with nothing left on the timeline."""
+    """Write a rollback of Hudi: pending, or completed, with nothing of the write left."""
     said = {"commitTime": instant, "action": "commit"}
     plan = {"instantToRollback": said, "RollbackRequests": [], "version": 1}
     put_timeline_file(
@@ -158,7 +158,7 @@ def write_rollback(it, instant, rollback=LATE, *, is_done=False):
 
 
 def encode_completed(it, record, name="HoodieReplaceCommitMetadata"):
-    """A completed write's file."""
+    """Encode the file of a completed write."""
     old = it.spec.table.version < 8
     return (
         json.dumps(record).encode()

@@ -1,4 +1,4 @@
-"""What our reader's answers are worth beside real Hudi's: equal, refused with reason, or wrong."""
+"""Compare our reader's answers with real Hudi's: equal, refused with a reason, or wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.oracle.answers import Answer, find_differences
 from tests.oracle.needed_files import find_missing_files
 from tests.oracle.read_queries import list_completed_instants, list_completed_writes
 
-#: what our reader refuses by name: the words that say so
+#: phrases of our reader's refusals
 NAMED_REFUSALS = (
     "is a bootstrap skeleton",
     "is a partial update",
@@ -53,7 +53,7 @@ def is_named_refusal(answer: Answer) -> bool:
 
 
 def order_columns(theirs: Answer, ours: Answer) -> Answer:
-    """Hudi 0.15's answer in our order of columns: it puts partition columns last, 1.x does not."""
+    """Return Hudi 0.15's answer in our column order; it puts partition columns last."""
     names = [name for name, _ in ours.types]
     if theirs.rows is None or sorted(names) != sorted(theirs.rows.column_names):
         return theirs
@@ -64,7 +64,7 @@ def order_columns(theirs: Answer, ours: Answer) -> Answer:
 
 
 def _judge_time_travel(table: Path, ours: Mapping[str, Answer]) -> Iterator[str]:
-    """Faults of refusals to travel: none too many, none too few, each says where one can go."""
+    """Return wrong refusals of time travel: too many, too few, or without the readable times."""
     instants = list_completed_instants(table)
     if any(is_named_refusal(ours[at]) for at in instants):
         return
@@ -85,7 +85,7 @@ def _judge_time_travel(table: Path, ours: Mapping[str, Answer]) -> Iterator[str]
 def _judge_late_writes(
     name: str, theirs: Answer, ours: Answer, theirs_before: Answer
 ) -> Iterator[str]:
-    """Hudi shows what it shows as of the write before; we show what the late write wrote."""
+    """Check late writes: Hudi shows the write before, we show the late write."""
     yield from (f"{name}: Hudi now: {line}" for line in find_differences(theirs_before, theirs))
     times = ours.rows.column("_hoodie_commit_time").to_pylist() if ours.rows is not None else []
     if name not in times:

@@ -46,30 +46,30 @@ class Answer:
 
     @classmethod
     def from_rows(cls, rows: pa.Table) -> Answer:
-        """Of Arrow rows: the types are those that Spark gives Arrow's."""
+        """Make an answer of Arrow rows, with the types that Spark gives Arrow's."""
         return cls(types=tuple((f.name, spark_type(f.type)) for f in rows.schema), rows=rows)
 
     @classmethod
     def from_record(cls, said: dict[str, Any]) -> Answer:
-        """Of what `Worker.read_all` gives."""
+        """Make an answer of what `Worker.read_all` returns."""
         if "error" in said:
             return cls(refusal=tuple(said["error"]))
         with Path(said["file"]).open("rb") as file, pa.ipc.open_file(file) as rows:
             return cls(types=list_types(said["schema"]), rows=rows.read_all())
 
     def rows_as_text(self) -> list[str]:
-        """A text a row, equal where the rows are; sorted."""
+        """A sorted list with a text per row; equal rows have equal texts."""
         return sorted(self.texts())
 
     def texts(self) -> list[str]:
-        """The same, in the order of the rows."""
+        """The same in the order of the rows."""
         assert self.rows is not None
         columns = [_texts(self.rows.column(n)) for n in range(self.rows.num_columns)]
         return [str(row) for row in zip(*columns, strict=True)]
 
 
 def spark_type(kind: Any) -> Any:
-    """The type that Spark has for an Arrow one, as `types_of` says it."""
+    """Return Spark's type for an Arrow type, as `list_types` spells it."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
@@ -83,12 +83,12 @@ def spark_type(kind: Any) -> Any:
 
 
 def list_types(schema: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """(column, type) of a schema in Spark's JSON."""
+    """Return (column, type) of a schema in Spark's JSON."""
     return tuple((field["name"], _drop_nullability(field["type"])) for field in schema["fields"])
 
 
 def _drop_nullability(kind: Any) -> Any:
-    """The type without nullability and metadata, below too."""
+    """Return a type without nullability and metadata, nested types too."""
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "struct":
@@ -98,7 +98,7 @@ def _drop_nullability(kind: Any) -> Any:
 
 
 def find_differences(expected: Answer, actual: Answer) -> list[str]:
-    """What is not the same, a line each; nothing when the answers are equal."""
+    """Return the differences, a line each; nothing for equal answers."""
     if expected.refusal or actual.refusal:
         if bool(expected.refusal) == bool(actual.refusal):
             return []
@@ -135,7 +135,7 @@ def _show_some(what: str, rows: Iterable[str]) -> Iterable[str]:
 
 
 def _same_bits(expected: Any, actual: Any) -> bool:
-    """Whether the tables are equal when sorted by their texts; a quick yes, no sure no."""
+    """Whether tables are equal when sorted by their texts; fast, but no proof of a difference."""
     if len(expected) != len(actual):
         return False
     order = [(n, "ascending") for n in expected.schema.names if _is_text(expected.schema, n)]
@@ -154,7 +154,7 @@ def _is_text(schema: Any, name: str) -> bool:
 
 
 def _bits(column: Any) -> Any:
-    """A column that is equal to another only where all values are; None where that can't be had."""
+    """Return a column that equals another only where all values do; None where impossible."""
     kind = column.type
     if kind in _BITS:
         return pa.chunked_array([chunk.view(_BITS[kind]) for chunk in column.chunks], _BITS[kind])
@@ -170,7 +170,7 @@ def _texts(column: Any) -> list[str]:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """A value whose ``repr`` is its own: maps sorted by key, structs without names."""
+    """Return a value with a unique ``repr``: maps sorted by key, structs without names."""
     if value is None:
         return None
     if pa.types.is_map(kind):

@@ -1,7 +1,7 @@
-"""Where the jars of real Hudi are: one Spark bundle per version, brought by Ivy.
+"""Find the jars of real Hudi: one Spark bundle per version, downloaded by Ivy.
 
-Ivy comes with PySpark, so nothing else is needed than a Java and, the first time, the network.
-``HUDI_BUNDLES=<folder>`` names a folder with the jars for machines without one.
+Ivy comes with PySpark, so only a Java is needed and, the first time, the network.
+``HUDI_BUNDLES=<folder>`` names a folder with the jars for machines without a network.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _CACHE = Path(__file__).parents[2] / ".oracle"
 
 
 class BundleUnavailableError(Exception):
-    """The bundle of a version could not be found or resolved; says why."""
+    """The bundle of a version could not be found or downloaded; says why."""
 
 
 def java() -> str:
-    """The java to start: of JAVA_HOME, else the one on PATH; BundleUnavailableError without any."""
+    """Return the java to start: of JAVA_HOME, else on PATH; BundleUnavailableError for none."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=f"{home}/bin" if home else None)
     if found is None:
@@ -41,7 +41,7 @@ def java() -> str:
 
 @functools.cache
 def bundle(version: str) -> Path:
-    """The Hudi bundle of one version, resolved through Ivy (not transitively) into Ivy's cache."""
+    """Return the Hudi bundle of a version, resolved by Ivy without its dependencies."""
     module = f"hudi-spark{SPARK}-bundle_{SCALA}"
     if folder := os.environ.get("HUDI_BUNDLES"):
         jar = Path(folder) / f"{module}-{version}.jar"
@@ -69,7 +69,7 @@ def _resolve(module: str, version: str, pointer: Path) -> None:
 
 
 def _ivy(options: list[str], module: str, version: str, pointer: Path) -> str | None:
-    """Runs Ivy; None when the pointer names the jar, else its last words."""
+    """Run Ivy; returns None when the pointer names the jar, else its last output."""
     ivy = next(Path(pyspark.__file__).parent.glob("jars/ivy-2*.jar"))
     command = [java(), *options, "-jar", str(ivy), "-dependency", "org.apache.hudi", module]
     command += [version, "-notransitive", "-confs", "default", "-cachepath", str(pointer)]

@@ -1,4 +1,4 @@
-"""What is checked of a table after it was clustered, whoever did it: a function a way to go on."""
+"""Checks of a table after a clustering, whoever did it: a function per continuation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FILE_ID = re.compile(r"\.?([0-9a-f-]{36}-\d+)_.*")
 
 
 def check_same_rows(shelf: SubjectCache, shape: Shape) -> None:
-    """Every view shows the rows that it showed: now, filtered, in time, and what changed since."""
+    """Every view shows the same rows: now, filtered, in the past, and since then."""
     before, after = shelf.unclustered(shape), shelf.clustered(shape)
     views = {**before.views(), **before.increments()}
     answers = before.read(views, shelf.new_answer_folder())
@@ -35,7 +35,7 @@ def check_same_rows(shelf: SubjectCache, shape: Shape) -> None:
 
 
 def assert_only_new_files_are_read(after: Subject, shelf: SubjectCache) -> None:
-    """No replaced group is read, rows name the file that they are in, and the write says so."""
+    """No replaced group is read, and rows name the file that holds them."""
     (gone,) = list_replaced(after.table).values()
     assert len(gone) > 1
     if not after.shape.keeps_meta:
@@ -48,7 +48,7 @@ def assert_only_new_files_are_read(after: Subject, shelf: SubjectCache) -> None:
 
 
 def check_hudi_continues(shelf: SubjectCache, shape: Shape) -> None:
-    """Hudi updates, deletes, compacts, clusters, cleans and archives what was clustered."""
+    """Hudi updates, deletes, compacts, clusters, cleans and archives the clustered table."""
     now = shelf.copy_subject(shelf.clustered(shape))
     (gone,) = list_replaced(now.table).values()
     for number, index in enumerate(shape.indexes):
@@ -104,7 +104,7 @@ def check_rollback_and_restore(shelf: SubjectCache, shape: Shape, clusterer: Clu
 
 
 def check_our_clean(shelf: SubjectCache, shape: Shape) -> None:
-    """Our clean removes the groups that were replaced, and Hudi goes on."""
+    """Our clean removes the replaced groups, and Hudi continues."""
     now = shelf.copy_subject(shelf.clustered(shape))
     (gone,) = list_replaced(now.table).values()
     assert gone <= list_file_ids(now)
@@ -117,7 +117,7 @@ def check_our_clean(shelf: SubjectCache, shape: Shape) -> None:
 
 
 def list_file_ids(subject: Subject) -> set[str]:
-    """Of all data files that are there."""
+    """Return the file ids of all data files."""
     return {_id(path.rpartition("/")[2]) for path in data_files(subject.path)}
 
 

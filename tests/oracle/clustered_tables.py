@@ -33,7 +33,7 @@ Partitions = Literal["none", "plain", "hive", "encoded", "levels", "dropped"]
 Metadata = Literal["off", "files", "all"]
 Rows = Mapping[str, int]
 
-#: every type that Hudi's tables have, made of ``v``; dates before 1582 for small ones
+#: all types of Hudi's tables, derived from ``v``; small values give dates before 1582
 TYPES: Final = """, v % 2 = 0 b, if(v % 7 = 0, null, v) i, v * 5000000000L l,
     cast(if(v % 11 = 0, 'NaN', v / 3) as float) f, if(v % 9 = 0, -0.0D, v - 7.5D) dd,
     encode(concat('x', v), 'utf-8') bin, cast(v * 1.25 as decimal(7, 2)) d7,
@@ -45,9 +45,9 @@ TYPES: Final = """, v % 2 = 0 b, if(v % 7 = 0, null, v) i, v * 5000000000L l,
     map('q', map('w', array(v / 2.0D))) mm,
     named_struct('a', v, 'b', named_struct('c', date'2020-01-01', 'd', cast(v as decimal(5, 1)))) st
 """
-#: a column that later writes add, and one inside a struct would be too much for all versions
+#: a column that later writes add; not all versions support one inside a struct
 ADDED: Final = ", nullif(concat('e', v), 'e0') e"
-#: beside what a reader is told of where rows are: the metadata table on or off
+#: options of a reader with data skipping: metadata table on
 BY_LISTING: Final = {"hoodie.metadata.enable": "false", "hoodie.enable.data.skipping": "false"}
 SKIPPING: Final = {
     "hoodie.metadata.enable": "true",
@@ -55,7 +55,7 @@ SKIPPING: Final = {
     "hoodie.metadata.index.column.stats.enable": "true",
 }
 METADATA: Final = SKIPPING | {"hoodie.enable.data.skipping": "false"}
-#: a clustering that is pending goes when rows of its groups are updated
+#: a pending clustering is rolled back when rows of its groups are updated
 CLUSTERING_GIVES_WAY: Final = {
     "hoodie.clustering.updates.strategy": (
         "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
@@ -100,13 +100,13 @@ class Shape:
 
     @property
     def indexes(self) -> tuple[str, ...]:
-        """Of writers, by which they find rows; ``""``: the one the table was made with."""
+        """The index types that writers use to find rows; ``""``: that of the table's creation."""
         if not self.keeps_meta:
             return ("SIMPLE",)
         return ("SIMPLE", "BLOOM", *(("RECORD_INDEX",) if self.metadata == "all" else ()))
 
     def options(self) -> dict[str, str]:
-        """Of every write of the table."""
+        """The options of every write of the table."""
         kind = "MERGE_ON_READ" if self.merge_on_read else "COPY_ON_WRITE"
         fields, keys = self._partitioning()
         said = {
@@ -148,7 +148,7 @@ class Shape:
         }
 
     def query(self, rows: Rows, *, is_late: bool) -> str:
-        """The rows as SQL; ``is_late``: of a write after the first two."""
+        """Return the rows as SQL; ``is_late``: of a write after the first two."""
         letter = "substr(id, 1, 1)"
         partition = f"concat('x/1=', {letter}, ' %')" if self.partitions == "encoded" else letter
         listed = ", ".join(f"('{key}', {value})" for key, value in rows.items())
@@ -161,9 +161,9 @@ class Shape:
 
 @dataclass(slots=True, kw_only=True)
 class Subject:
-    """A table in the hands of real Hudi, and the number that every key should have.
+    """A table that real Hudi writes, and the number that every key should have.
 
-    ``kept``: the rows, as text, that nobody has touched since they were recorded.
+    ``kept``: the text of rows that were not changed since they were recorded.
     """
 
     shape: Shape
@@ -178,7 +178,7 @@ class Subject:
         return self.table.path
 
     def copy(self, path: Path) -> Subject:
-        """The same table elsewhere; what is done to one is not done to the other."""
+        """Copy the table to another folder; the copies are independent."""
         copy_table(self.path, path)
         table = self.table.at(path)
         return replace(self, table=table, model=dict(self.model), kept=dict(self.kept))
@@ -192,7 +192,10 @@ class Subject:
         options: Mapping[str, str] | None = None,
         gate: Path | None = None,
     ) -> str:
-        """One write by Hudi, in the model too; its instant. ``gate`` as in worker.write_query."""
+        """Write with Hudi and change the model; returns the instant.
+
+        ``gate``: as in worker.write_query.
+        """
         said = {**self.table.options, "hoodie.datasource.write.operation": operation}
         query = self.shape.query(rows, is_late=self.is_late)
         self.hudi.ask(
@@ -211,7 +214,7 @@ class Subject:
         return self.table.last_instant()
 
     def with_services(self, options: Mapping[str, str] | None = None) -> HudiTable:
-        """The table for a service, which writes the columns that it is told of."""
+        """Return the table for a service, with the columns that it writes."""
         name = max(name for name in self.table.instants() if _COMPLETED.fullmatch(name))
         extra = CommitMetadata.parse((self.table.timeline / name).read_bytes(), name).extra
         said = {"hoodie.avro.schema": extra["schema"], "hoodie.write.schema": extra["schema"]}
@@ -226,23 +229,23 @@ class Subject:
     # what Hudi reads
 
     def read(self, asked: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Answer]:
-        """Answers by name; a value is ``options`` and maybe ``where``."""
+        """Return answers by name; a value has ``options`` and maybe ``where``."""
         reads = [{"table": str(self.path), **one} for one in asked.values()]
         said = self.hudi.ask("read_tables", reads=reads, folder=str(folder))
         return dict(zip(asked, map(Answer.from_record, said), strict=True))
 
     def record(self, folder: Path) -> None:
-        """From now on, every row is one that nobody has touched."""
+        """Record the current rows as unchanged."""
         found = self.read({"rows": {"options": BY_LISTING}}, folder)["rows"]
         self.kept = dict(zip(_keys(found), without_file_names(found).texts(), strict=True))
 
     def assert_right(self, folder: Path, what: str = "") -> None:
-        """Hudi reads the model, and the metadata table lists what is there, if there is one."""
+        """Check that Hudi reads the model, and that the metadata table lists what exists."""
         self.assert_rows(folder, what)
         self.assert_listed(what)
 
     def assert_rows(self, folder: Path, what: str = "") -> None:
-        """Hudi reads the model, each key once, and untouched rows as they were; both ways."""
+        """Check that Hudi reads the model, each key once, and unchanged rows as they were."""
         asked = {"listing": {"options": BY_LISTING}, "skipping": {"options": SKIPPING}}
         answers = self.read(asked, folder)
         for name, answer in answers.items():
@@ -258,7 +261,7 @@ class Subject:
             assert self.kept == {key: texts[key] for key in self.kept}, where
 
     def _describe(self, what: str, answer: Answer) -> str:
-        """What is read otherwise than the model has it, and the timeline, in order of writing."""
+        """Return the differences from the model, and the timeline in order of writing."""
         assert answer.rows is not None
         read = {row["id"]: row for row in answer.rows.to_pylist()}
         lines = [what]
@@ -273,14 +276,14 @@ class Subject:
         return "\n".join(lines)
 
     def assert_listed(self, what: str = "") -> None:
-        """The metadata table lists what is there, if there is one."""
+        """Check that the metadata table, if any, lists what exists."""
         if self.table.metadata_partitions():
             assert directory_listing(self.path) == self.hudi.listing(self.table), what
 
     def views(self) -> dict[str, dict[str, Any]]:
-        """Every way to read the table as it is now, and as it was when it had less.
+        """Return the ways to read the table now and in the past.
 
-        That is before there were log files, and before the last write to them.
+        The past is before there were log files, and before the last write to them.
         """
         wheres = {
             "all": "true",
@@ -300,7 +303,7 @@ class Subject:
         return asked
 
     def increments(self) -> dict[str, dict[str, Any]]:
-        """What was written since the first write, and since the last: all reads are increments."""
+        """Return incremental reads since the first write and since the last."""
         if not self.shape.keeps_meta:
             return {}  # Hudi has none of such tables
         times = sorted(moment for _, moment in list_completed(self.table))
@@ -316,7 +319,7 @@ class Subject:
 
 
 def without_file_names(answer: Answer) -> Answer:
-    """The answer but for what a rewrite must change."""
+    """Return the answer without what a rewrite must change."""
     if answer.rows is None or _NOT_KEPT not in answer.rows.column_names:
         return answer
     types = tuple(kind for kind in answer.types if kind[0] != _NOT_KEPT)
@@ -324,7 +327,7 @@ def without_file_names(answer: Answer) -> Answer:
 
 
 def find_changes(before: Mapping[str, Answer], after: Mapping[str, Answer]) -> list[str]:
-    """What is read otherwise than before, file names aside; a line each."""
+    """Return differences between two readings, without file names; a line each."""
     return [
         f"{name}: {line}"
         for name, answer in before.items()
@@ -333,13 +336,13 @@ def find_changes(before: Mapping[str, Answer], after: Mapping[str, Answer]) -> l
 
 
 def list_completed(table: HudiTable) -> list[tuple[str, str]]:
-    """Requested time, and the time that Hudi's incremental reads go by, of every write."""
+    """Return requested time, and the time of Hudi's incremental reads, of every write."""
     found = [_COMPLETED.fullmatch(name) for name in table.instants()]
     return sorted((name[1], name[2] or name[1]) for name in found if name)
 
 
 def list_replaced(table: HudiTable) -> dict[str, set[str]]:
-    """File ids that each completed replacecommit replaced, by its requested time."""
+    """Return the file ids that each completed replacecommit replaced."""
     found = {}
     for name in table.instants(".replacecommit"):
         data = (table.timeline / name).read_bytes()
@@ -356,7 +359,7 @@ def _keys(answer: Answer) -> list[str]:
 
 
 def make_subject(hudi: RealHudi, path: Path, shape: Shape) -> Subject:
-    """The story of every table: two inserts, updates and deletes that leave log files pending."""
+    """Make a table: two inserts, then updates and deletes that leave log files pending."""
     table = HudiTable(path=path, options=shape.options())
     subject = Subject(shape=shape, hudi=hudi, table=table, model={})
     write_old_dates(hudi, shape)
@@ -372,7 +375,7 @@ def make_subject(hudi: RealHudi, path: Path, shape: Shape) -> Subject:
 
 
 def make_small_subject(hudi: RealHudi, path: Path, shape: Shape) -> Subject:
-    """Two file groups in one partition and one in another, updates and a delete pending in one."""
+    """Make two file groups in one partition and one in another, with pending changes in one."""
     subject = Subject(
         shape=shape, hudi=hudi, table=HudiTable(path=path, options=shape.options()), model={}
     )
@@ -384,7 +387,7 @@ def make_small_subject(hudi: RealHudi, path: Path, shape: Shape) -> Subject:
 
 
 def write_old_dates(hudi: RealHudi, shape: Shape) -> None:
-    """Lets Spark write and read dates as they are."""
+    """Let Spark write and read dates unchanged."""
     if shape.all_types:
         for setting in OLD_DATES:
             hudi.sql(f"set {setting}=CORRECTED")
@@ -398,7 +401,7 @@ Clusterer = Callable[[Subject], str]
 
 
 def cluster_by_hudi(subject: Subject) -> str:
-    """Clusters everything as real Hudi does; the instant."""
+    """Cluster everything with real Hudi; returns the instant."""
     shape = subject.shape
     strategies = {"z-order": "ZORDER", "hilbert": "HILBERT"}
     said = {
@@ -414,7 +417,7 @@ def cluster_by_hudi(subject: Subject) -> str:
 
 
 class SubjectCache:
-    """Makes each table once, clusters it once, hands out copies of before and after."""
+    """Makes and clusters each table once; returns copies from before and after."""
 
     def __init__(
         self, real_hudi: Callable[[str], RealHudi], folder: Path, clusterer: Clusterer
@@ -442,7 +445,7 @@ class SubjectCache:
         return subject.copy(self._new())
 
     def new_answer_folder(self) -> Path:
-        """A folder for answers."""
+        """Make a folder for answers."""
         return self._new()
 
     def _new(self) -> Path:
@@ -451,7 +454,7 @@ class SubjectCache:
 
 
 def list_shapes(version: str) -> list[Shape]:
-    """All shapes that there is reason to try, for runs by hand."""
+    """Return all shapes that are worth trying, for runs by hand."""
     kinds: list[Shape] = []
     for mor in (False, True):
         base = Shape(version=version, merge_on_read=mor)

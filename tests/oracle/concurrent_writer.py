@@ -1,4 +1,4 @@
-"""Real Hudi writing in a process of its own, over and over, while something else goes on here."""
+"""Real Hudi that writes repeatedly in its own process, while something else runs here."""
 
 from __future__ import annotations
 
@@ -57,12 +57,11 @@ _CONFLICT: Final = (
 
 @dataclass(slots=True)
 class ConcurrentWriter:
-    """Upserts a few keys at a time until it is stopped; what fails of a conflict is tried again.
+    """Upserts a few keys at a time until it is stopped; writes with conflicts are tried again.
 
-    In a test: ``with Writer(subject, options) as writer: ...``; then the subject's model has every
-    write that Hudi said was done. ``log``: when each began, what it wrote, the instant files that
-    there were afterwards and had not been before, and why it was refused. Anything but a conflict
-    fails the test at the end.
+    In a test: ``with ConcurrentWriter(subject, options) as writer: ...``; afterwards the subject's
+    model has every write that Hudi completed. ``log``: when each began, what it wrote, the instant
+    files that it added, and why it was refused. Any error but a conflict fails the test at the end.
     """
 
     subject: Subject

@@ -1,6 +1,6 @@
-"""Real Hudi for tests: make tables, write, serve and read them with the bundle of one version.
+"""Real Hudi for tests: create, write, serve and read tables with the bundle of one version.
 
-In a test, ask for the fixture ``real_hudi`` and pick a version; one JVM a version serves the run:
+In a test, use the fixture ``real_hudi`` and pick a version; one JVM per version serves the run:
 
     def test_...(real_hudi, tmp_path):
         hudi = real_hudi("1.2.0")
@@ -10,10 +10,6 @@ In a test, ask for the fixture ``real_hudi`` and pick a version; one JVM a versi
         hudi.clean(table, keep_commits(1))
         assert hudi.rows(table, metadata=True) == hudi.rows(table, metadata=False)
         assert hudi.listing(table) == directory_listing(table.path)
-
-Rows are ``id, p, ts, x, n``; a short tuple ``(id, p, ts)`` gets ``x="v<ts>"`` and ``n=ts``. Every
-method takes ``**{"hoodie.some.option": value}`` extras as its last argument ``options``.
-Errors of Hudi arrive as HudiFailedError with Java's own lines.
 """
 
 from __future__ import annotations
@@ -46,7 +42,7 @@ NOTHING_BY_ITSELF = {
     "hoodie.bulkinsert.shuffle.parallelism": "1",
     "hoodie.delete.shuffle.parallelism": "1",
 }
-#: beside what Hudi switches on by itself
+#: in addition to what Hudi enables by default
 INDEXES = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.index.bloom.filter.enable": "true",
@@ -68,7 +64,7 @@ COMPACT_METADATA = {"hoodie.metadata.compact.max.delta.commits": "1"}
 
 
 class HudiFailedError(Exception):
-    """Real Hudi raised; ``causes`` are Java's own lines, outermost first."""
+    """Real Hudi raised an error; ``causes`` are Java's lines, outermost first."""
 
     def __init__(self, causes: Sequence[str]) -> None:
         super().__init__(*causes)
@@ -94,7 +90,7 @@ def _policy(name: str, unit: str, count: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiTable:
-    """A table that real Hudi made or will make; ``options`` are those of every write."""
+    """A table that real Hudi writes; ``options`` are those of every write."""
 
     path: Path
     options: Mapping[str, str] = field(default_factory=dict)
@@ -105,7 +101,7 @@ class HudiTable:
         return folder if folder.is_dir() else self.path / ".hoodie"
 
     def instants(self, suffix: str = "") -> list[str]:
-        """Timeline file names, sorted, without checksums; optionally of one ending."""
+        """Return timeline file names, sorted, without checksums; optionally with one suffix."""
         names = (entry.name for entry in self.timeline.iterdir() if entry.is_file())
         return sorted(n for n in names if re.match(r"\d{9,}", n) and n.endswith(suffix))
 
@@ -118,12 +114,12 @@ class HudiTable:
         return sorted(found[1].split(",")) if found and found[1] else []
 
     def at(self, path: Path) -> Self:
-        """The same table elsewhere (a copy)."""
+        """Return the table at another path, for a copy."""
         return type(self)(path=path, options=self.options)
 
 
 def directory_listing(path: Path) -> dict[str, dict[str, int]]:
-    """Every partition's data files with sizes, from the folders: what a full listing finds."""
+    """Return every partition's data files with sizes, from the folders."""
     found: dict[str, dict[str, int]] = {}
     for folder, below, names in os.walk(path):
         below[:] = [name for name in below if name != ".hoodie"]
@@ -137,7 +133,7 @@ def directory_listing(path: Path) -> dict[str, dict[str, int]]:
 
 
 def data_files(path: Path) -> list[str]:
-    """Paths of all data files below a table, relative, sorted."""
+    """Return the paths of all data files below a table, relative, sorted."""
     return sorted(
         f"{folder}/{name}".lstrip("/")
         for folder, files in directory_listing(path).items()
@@ -150,7 +146,7 @@ def _is_crc(name: str) -> bool:
 
 
 class RealHudi:
-    """One version of Hudi in a JVM of its own; started at the first request, stopped by `close`."""
+    """One version of Hudi in its own JVM; it starts at the first request, `close` stops it."""
 
     def __init__(self, version: str, *, heap: str = "1500m", timeout: float = 300) -> None:
         self.version, self.heap, self.timeout = version, heap, timeout
@@ -168,7 +164,7 @@ class RealHudi:
         partitioned: bool = True,
         options: Options | None = None,
     ) -> HudiTable:
-        """Options for a table at this path; the first `write` makes it."""
+        """Return options for a table at this path; the first `write` creates it."""
         kind = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
         own = NOTHING_BY_ITSELF | {
             "hoodie.table.name": "t",
@@ -183,7 +179,7 @@ class RealHudi:
         return HudiTable(path=path, options=own | _strings(options))
 
     def foreign(self, table: HudiTable, table_version: int) -> HudiTable:
-        """The same table for this Hudi to write without upgrading it."""
+        """Return the table for this Hudi to write without upgrading it."""
         if TABLE_VERSION[self.version] == table_version:
             return table
         stay = {
@@ -227,7 +223,7 @@ class RealHudi:
         columns: Sequence[str] = ("id", "p", "ts", "x", "n"),
         options: Options | None = None,
     ) -> list[list[Any]]:
-        """The snapshot (or as of an instant), sorted; ``metadata`` switches data skipping too."""
+        """Read the snapshot (or as of an instant), sorted; ``metadata`` sets data skipping too."""
         said = {
             "hoodie.metadata.enable": str(metadata).lower(),
             "hoodie.enable.data.skipping": str(metadata).lower(),
@@ -245,7 +241,7 @@ class RealHudi:
         return found
 
     def files_opened(self, table: HudiTable, where: str) -> tuple[int, list[str]]:
-        """How many files a read that skips what it can opens, and the keys it finds."""
+        """Return how many files a read with data skipping opens, and the keys it finds."""
         said = {
             "hoodie.metadata.enable": "true",
             "hoodie.enable.data.skipping": "true",
@@ -255,7 +251,7 @@ class RealHudi:
         return int(files), keys
 
     def read_all(self, path: Path, queries: Sequence[Options], folder: Path) -> list[Any]:
-        """What each query (read options) answers, for `Answer.recorded`; rows are in ``folder``."""
+        """Return each query's answer, for `Answer.from_record`; rows are in ``folder``."""
         said = [_strings(options) for options in queries]
         table = HudiTable(path=path)
         found: list[Any] = self.ask("read_all", table=table, queries=said, folder=str(folder))
@@ -264,7 +260,7 @@ class RealHudi:
     # table services
 
     def clean(self, table: HudiTable, options: Options) -> dict[str, Any] | None:
-        """Schedule and run a clean, resuming what is pending; None when Hudi did nothing."""
+        """Schedule and run a clean, resuming pending ones; None when Hudi did nothing."""
         answer: dict[str, Any] | None = self.ask(
             "clean", table=table, options=self._service(table, options)
         )
@@ -319,12 +315,12 @@ class RealHudi:
         self._call(table, "archive", [], early | _strings(options))
 
     def listing(self, table: HudiTable) -> dict[str, dict[str, int]]:
-        """The metadata table's answer, comparable with `directory_listing`."""
+        """Return the metadata table's listing, comparable with `directory_listing`."""
         answer: dict[str, dict[str, int]] = self.ask("listing", table=table)
         return answer
 
     def planner(self, table: HudiTable, options: Options) -> dict[str, Any]:
-        """CleanPlanner's view: ``earliest``, ``partitions`` -> {``delete``, ``files``}."""
+        """Return CleanPlanner's view: ``earliest``, ``partitions`` -> {``delete``, ``files``}."""
         answer: dict[str, Any] = self.ask(
             "planner", table=table, options=self._service(table, options)
         )
@@ -333,7 +329,7 @@ class RealHudi:
     def timed_clean_plan(
         self, table: HudiTable, options: Options, times: int
     ) -> list[dict[str, Any]]:
-        """Schedule a clean ``times`` times, taking each plan back; JVM CPU and wall seconds."""
+        """Schedule a clean ``times`` times, removing each plan; returns CPU and wall seconds."""
         answer: list[dict[str, Any]] = self.ask(
             "timed_clean_plan", table=table, times=times, options=self._service(table, options)
         )
@@ -342,14 +338,14 @@ class RealHudi:
     def timed_index_build(
         self, table: HudiTable, options: Options, times: int
     ) -> list[dict[str, Any]]:
-        """Build the metadata table ``times`` times, from nothing; JVM CPU and wall seconds."""
+        """Build the metadata table ``times`` times; returns the JVM's CPU and wall seconds."""
         answer: list[dict[str, Any]] = self.ask(
             "timed_index_build", table=table, times=times, options=self._service(table, options)
         )
         return answer
 
     def reconcile(self, plan: Path) -> dict[str, Any]:
-        """``apply PLAN --executor hudi`` by this Hudi: the result as JSON says it."""
+        """Run ``apply PLAN --executor hudi`` with this Hudi; returns the JSON result."""
         answer: dict[str, Any] = self.ask("reconcile", plan=str(plan))
         return answer
 
@@ -375,7 +371,7 @@ class RealHudi:
     # the process
 
     def ask(self, do: str, *, table: HudiTable | None = None, **arguments: object) -> Any:
-        """One request; HudiFailedError when Hudi raised, TimeoutError when it hangs."""
+        """Send a request; HudiFailedError when Hudi raised, TimeoutError when it hangs."""
         process = self._started()
         request = {"do": do, **arguments}
         if table is not None:

@@ -1,6 +1,6 @@
-"""Which files a read as of an instant needs, by what the writes on the timeline say they wrote.
+"""Find the files that a read as of an instant needs, from the writes on the timeline.
 
-Another way to the same rule than the reader's, which goes by what cleans say they removed.
+The reader derives the same from what cleans removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.oracle.read_queries import list_completed_files
 
 
 def find_missing_files(table: Path, instant: str) -> list[str]:
-    """The files that a snapshot as of the instant needs and that are not there."""
+    """Return the files that a snapshot as of the instant needs and that are missing."""
     wrote: dict[tuple[str, str], list[tuple[str, str]]] = {}
     replaced: set[tuple[str, str]] = set()
     for at, record in _read_writes(table):
@@ -33,7 +33,7 @@ def find_missing_files(table: Path, instant: str) -> list[str]:
 
 
 def _find_newest_slice(files: list[tuple[str, str]]) -> list[str]:
-    """The newest base file and the log files written after it."""
+    """Return the newest base file and the log files written after it."""
     bases = [file for file in files if file[1].endswith(".parquet")]
     newest = max(bases, default=("", ""))
     logs = [path for at, path in files if not path.endswith(".parquet") and at > newest[0]]

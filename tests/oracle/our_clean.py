@@ -1,4 +1,4 @@
-"""Our side of an oracle test: a spec in a folder, a plan of it, an apply; without a terminal."""
+"""Our side of an oracle test of cleans: spec, plan and apply, without a terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Retention = Mapping[str, object]
 def make_spec(
     table: HudiTable, retention: Retention, *, stale_after: str = "1h", readers: str = "{}"
 ) -> TableSpec:
-    """The spec of a table, loaded from a file beside it as a person's would be."""
+    """Load the spec of a table from a file beside it."""
     said = ", ".join(f"{key}: {value}" for key, value in retention.items())
     file = table.path.parent / f"{table.path.name}.yaml"
     file.write_text(
@@ -62,7 +62,7 @@ def make_plan(
     stale_after: str = "1h",
     readers: str = "{}",
 ) -> Plan:
-    """The plan; an error or a refusal fails the test."""
+    """Plan; an error or a refusal fails the test."""
     spec = make_spec(table, retention, stale_after=stale_after, readers=readers)
     plan = reconciler.plan(spec, now=now)
     assert [(None, ())] == [(one.error, one.refusals) for one in plan.tables]
@@ -94,21 +94,21 @@ def apply_here(
 
 
 def clean(table: HudiTable, retention: Retention, *, stale_after: str = "1h") -> ApplyResult:
-    """Plan and apply; everything that was planned must be done."""
+    """Plan and apply; everything planned must be done."""
     result = apply_here(make_plan(table, retention, stale_after=stale_after))
     assert result.exit_code == 0, [(t.error, t.refusals, t.outcomes) for t in result.tables]
     return result
 
 
 def get_step(plan: Plan | TablePlan) -> CleanStep:
-    """The clean step of a plan of one table."""
+    """Return the clean step of a plan of one table."""
     table = plan.tables[0] if isinstance(plan, Plan) else plan
     (step,) = (step for step in table.steps if isinstance(step, CleanStep))
     return step
 
 
 def select_partition(plan: Plan, partition: str) -> Plan:
-    """The same plan, reviewed down to the files of one partition."""
+    """Return the plan reduced to the files of one partition, as a reviewer would."""
     step = get_step(plan)
     files = step.files
     rows = [i for i, (path, _) in enumerate(list_names(step)) if path == partition]
@@ -126,11 +126,11 @@ def select_partition(plan: Plan, partition: str) -> Plan:
 
 
 def list_names(step: CleanStep) -> list[tuple[str, str]]:
-    """Partition and name of every file to remove."""
+    """Return partition and name of every file to remove."""
     partitions, names = step.files.partition.to_pylist(), step.files.name.to_pylist()
     return list(zip(partitions, names, strict=True))
 
 
 def list_files(root: Path) -> set[Path]:
-    """Every file below a folder, relative."""
+    """Return every file below a folder, relative."""
     return {path.relative_to(root) for path in root.rglob("*") if path.is_file()}

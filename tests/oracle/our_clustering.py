@@ -1,4 +1,4 @@
-"""Our side of a clustering's oracle test: the spec of a shape, a plan of it, an apply by Spark."""
+"""Our side of an oracle test of clusterings: spec of a shape, plan, apply by Spark."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ spec:
   clustering: {{columns: [{columns}]{curve}, when: always}}
   concurrency: {{lock: {{provider: filesystem}}, staleAfter: {stale_after}}}
 """
-#: a few rows; more than one file comes out of a partition's group
+#: small enough that a partition's group becomes more than one file
 TARGET = "24KiB"
 
 
 def make_spec(
     table: HudiTable, shape: Shape, *, stale_after: str = "1h", target: str = TARGET
 ) -> TableSpec:
-    """The spec of a table, loaded from a file beside it as a person's would be."""
+    """Load the spec of a table from a file beside it."""
     file = table.path.parent / f"{table.path.name}.yaml"
     curve = f", curve: {shape.curve}, mapping: {shape.mapping}" if shape.columns else ""
     file.write_text(
@@ -61,7 +61,7 @@ def make_spec(
 
 
 def make_plan(subject: Subject, *, now: datetime | None = None, stale_after: str = "1h") -> Plan:
-    """The plan; an error or a refusal fails the test."""
+    """Plan; an error or a refusal fails the test."""
     spec = make_spec(subject.table, subject.shape, stale_after=stale_after)
     plan = reconciler.plan(spec, now=now)
     said = [(one.error, one.refusals) for one in plan.tables]
@@ -70,7 +70,7 @@ def make_plan(subject: Subject, *, now: datetime | None = None, stale_after: str
 
 
 def get_step(plan: Plan) -> ClusterStep:
-    """The cluster step of a plan of one table."""
+    """Return the cluster step of a plan of one table."""
     (table,) = plan.tables
     (step,) = (step for step in table.steps if isinstance(step, ClusterStep))
     return step
@@ -82,7 +82,7 @@ def apply_here(
     around: Callable[[Storage], Storage] = lambda storage: storage,
     process: Process | None = None,
 ) -> ApplyResult:
-    """Apply in this process, workers included; ``around`` wraps the one storage of them all."""
+    """Apply in this process, including workers; ``around`` wraps their one storage."""
     stores: dict[str, Storage] = {}
 
     def opened(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:
@@ -104,7 +104,7 @@ def apply_here(
 
 
 def cluster_by_us(spark: Callable[[], SparkSession]) -> Clusterer:
-    """Clusters everything as ``plan`` and ``apply`` do."""
+    """Return a function that clusters everything with ``plan`` and ``apply``."""
 
     def cluster(subject: Subject) -> str:
         plan = make_plan(subject)
@@ -117,5 +117,5 @@ def cluster_by_us(spark: Callable[[], SparkSession]) -> Clusterer:
 
 
 def assert_done(result: ApplyResult) -> None:
-    """Everything that was planned was done."""
+    """Check that everything planned was done."""
     assert result.exit_code == 0, [(t.error, t.refusals, t.outcomes) for t in result.tables]

@@ -1,4 +1,4 @@
-"""What our reader answers without Spark: every file slice, one after the other, as Arrow."""
+"""Our reader's answers without Spark: every file slice in turn, as Arrow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.oracle.read_queries import Query
 
 
 def read_our_answers(table: Path, asked: list[Query]) -> dict[str, Answer]:
-    """What our reader answers, by the query's name."""
+    """Return our reader's answers by the query's name."""
     storage = open_storage(str(table))
     return {query.name: _answer(storage, query.request) for query in asked}
 

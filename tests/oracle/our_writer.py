@@ -64,7 +64,7 @@ def make_spec(
     hive_style: bool = False,
     target: int = 120 * _MIB,
 ) -> TableSpec:
-    """The spec of a table, loaded from a file beside it as a person's would be."""
+    """Load the spec of a table from a file beside it."""
     file = table.path.parent / f"{table.path.name}.yaml"
     file.write_text(
         _SPEC.format(
@@ -90,7 +90,7 @@ def write(
     around: Callable[[Storage], Storage] = lambda storage: storage,
     process: Process | None = None,
 ) -> WriteResult:
-    """One run that writes full rows; ``around`` wraps the one storage of all that is done."""
+    """Run a write of full rows; ``around`` wraps the one storage."""
     storage, who = around(open_storage(spec.path)), process or runtime.current_process()
     means = RunContext(
         open_storage=lambda _ref, _options=None: storage,
@@ -110,7 +110,7 @@ def write(
 
 
 def read_rows(table: HudiTable) -> list[list[Any]]:
-    """What our reader finds, as ``RealHudi.rows`` has it."""
+    """Return our reader's rows in the form of ``RealHudi.rows``."""
     storage = open_storage(str(table.path))
     scan = open_scan(storage, ReadRequest())
     reading = SliceRowReader.from_scan(scan)

@@ -1,4 +1,4 @@
-"""Tables with a past, made by real Hudi once a run and copied for every test."""
+"""Tables with a history, made by real Hudi once per run and copied for every test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECORD_INDEX = {**INDEXES, **FEW_GROUPS, "hoodie.index.type": "RECORD_INDEX"}
 
 @dataclass(frozen=True, kw_only=True)
 class TableKind:
-    """What table: by which Hudi, of which type, with which indexes."""
+    """The kind of a table: Hudi version, table type and indexes."""
 
     version: str
     merge_on_read: bool = False
@@ -51,7 +51,7 @@ PLAIN = [kind for kind in KINDS if kind.partitioned and not kind.indexes]
 
 
 def write_history(hudi: RealHudi, path: Path, kind: TableKind) -> HudiTable:
-    """Two partitions updated often, a third whose first group was replaced, compactions."""
+    """Write two partitions with many updates, one with a replaced group, and compactions."""
     table = hudi.table(
         path,
         merge_on_read=kind.merge_on_read,
@@ -81,7 +81,7 @@ def _compact(hudi: RealHudi, table: HudiTable, kind: TableKind) -> None:
 
 
 class PreparedTables:
-    """Makes each history once; hands out copies."""
+    """Makes each history once; returns copies."""
 
     def __init__(self, real_hudi: Callable[[str], RealHudi], folder: Path) -> None:
         self._real_hudi, self._folder = real_hudi, folder
@@ -93,7 +93,7 @@ class PreparedTables:
         path: Path,
         story: Callable[[RealHudi, Path, TableKind], HudiTable] = write_history,
     ) -> tuple[RealHudi, HudiTable]:
-        """Hudi of the kind's version and a table of the story at the path."""
+        """Return Hudi of the kind's version, and a copy of the table at the path."""
         hudi, key = self._real_hudi(kind.version), (story.__name__, kind)
         if key not in self._made:
             home = self._folder / f"{story.__name__}-{kind}" / "t"
@@ -105,19 +105,19 @@ class PreparedTables:
 
 
 def copy_table(source: Path, target: Path) -> None:
-    """A copy with its times: version 6 reads completion times from them."""
+    """Copy a table with its times: version 6 takes completion times from them."""
     shutil.copytree(source, target, copy_function=shutil.copy2)
 
 
 def assert_rows_and_listing(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> None:
-    """Hudi reads exactly these rows, whatever it looks them up with, and its listing is true."""
+    """Check that Hudi reads exactly these rows by every lookup, and that its listing is right."""
     assert_reads(hudi, table, rows)
     if table.metadata_partitions():
         assert directory_listing(table.path) == hudi.listing(table)
 
 
 def assert_still_correct(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> None:
-    """As `assert_right`, between two steps of a test that ends with that.
+    """As `assert_rows_and_listing`, between two steps of a test that ends with that.
 
     One read is spared: of all rows, from the files that the metadata table lists. Where these are
     the files that are there, it gives what the read without a metadata table gave.
@@ -130,7 +130,7 @@ def assert_still_correct(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]
 
 
 def assert_reads(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> None:
-    """Hudi reads exactly these rows with the metadata table on and off, filtered too."""
+    """Check that Hudi reads exactly these rows, with and without metadata table, filtered too."""
     young = [row for row in rows if row[2] >= 4]
 
     assert rows == hudi.rows(table)
@@ -141,7 +141,7 @@ def assert_reads(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> Non
 def assert_hudi_goes_on(
     hudi: RealHudi, table: HudiTable, rows: list[list[Any]], *, merge_on_read: bool
 ) -> None:
-    """Real Hudi upserts, compacts the metadata table, clusters, cleans and archives after us."""
+    """Check that Hudi upserts, compacts metadata, clusters, cleans and archives after us."""
     hudi.write(table, [("a1", "a", 50), ("z1", "a", 50)], options=COMPACT_METADATA)
     new = [["a1", "a", 50, "v50", 50.0], ["z1", "a", 50, "v50", 50.0]]
     rows = sorted([row for row in rows if row[0] != "a1"] + new, key=repr)

@@ -1,4 +1,4 @@
-"""Random predicates as text, from a seed: every operator, literals that suit and others."""
+"""Random predicates as text, from a seed: every operator, matching and other literals."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _WIDE = ("0E-10", "1.1000000000", "7.0000000000", "0.1000000000", "-1.5000000000
          "999999999999999999.0000000001")  # fmt: skip
 _WIDEST = ("0", "1.000000000000000001", "-99999999999999999999.5", "7", "0.1")
 
-#: a column's Arrow type, values, rarer values, and the literals that suit it
+#: a column's Arrow type, values, rare values, and matching literals
 COLUMNS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]] = {
     "b": (pa.int8(), (0, 1, -1, 7), (127, -128), NUMBERS),
     "h": (pa.int16(), (0, 1, -1, 7, 100, 128), (32767, -32768), NUMBERS),
@@ -157,7 +157,7 @@ CALENDAR = ("cast({c} as date)", "cast({c} as timestamp)", "cast({c} as timestam
 
 @dataclass(frozen=True, slots=True)
 class Predicates:
-    """Makes predicates of the columns of a table; plain ones seldom raise in ANSI mode."""
+    """Makes predicates on the columns of a table; plain ones seldom raise in ANSI mode."""
 
     chance: Random
     columns: tuple[str, ...]

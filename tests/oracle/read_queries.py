@@ -1,4 +1,4 @@
-"""Every way to read a table that our reader is compared by, and what real Hudi answers."""
+"""All ways to read a table in which our reader is compared with real Hudi."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WRITES = ("commit", "deltacommit", "replacecommit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One read: what Hudi is asked, and what our reader is."""
+    """One read: for Hudi and for our reader."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -37,20 +37,20 @@ class Query:
 
 
 def table_folder(archive: Path, folder: Path) -> Path:
-    """The table of a zip, unpacked with its times: Hudi takes completion times from them."""
+    """Unpack a table with its times: Hudi takes completion times from them."""
     with zipfile.ZipFile(archive) as opened:
         inside = properties_file(opened)
     return unpack(archive, folder) / inside.removesuffix(".hoodie/hoodie.properties")
 
 
 def properties_file(archive: zipfile.ZipFile) -> str:
-    """Name of the data table's properties in a zip; the metadata table has some too."""
+    """Return the name of the data table's properties in a zip, not the metadata table's."""
     names = (n for n in archive.namelist() if n.endswith(".hoodie/hoodie.properties"))
     return min(names, key=len)
 
 
 def archived_version(archive: Path) -> int:
-    """Table version of a zipped table."""
+    """Return the table version of a zipped table."""
     with zipfile.ZipFile(archive) as opened:
         return _version(opened.read(properties_file(opened)).decode())
 
@@ -82,30 +82,30 @@ def set_times_from_names(table: Path) -> Path:
 
 
 def list_judging_versions(version: int) -> tuple[str, ...]:
-    """The releases of Hudi that judge a table of a version: the last of its own, and the newest."""
+    """Return the Hudi releases that judge a table version: its own last, and the newest."""
     is_old = version < FIRST_WITH_COMPLETION_TIMES
     return ("0.15.0", "1.2.0") if is_old else ("1.2.0",)
 
 
 def list_completed_instants(table: Path) -> list[str]:
-    """Requested times of all completed instants of the active timeline, services too."""
+    """Return requested times of all completed instants of the active timeline."""
     return sorted({i for i, _, state in _timeline(table) if state not in _PENDING})
 
 
 def list_completed_writes(table: Path) -> list[str]:
-    """Requested times of the completed writes of the active timeline, table services too."""
+    """Return requested times of completed writes of the active timeline."""
     return sorted({instant for instant, _ in list_completed_files(table)})
 
 
 def list_completed_files(table: Path) -> list[tuple[str, Path]]:
-    """(requested time, timeline file) of every completed write of the active timeline."""
+    """Return (requested time, timeline file) of every completed write of the active timeline."""
     parsed = [(*_parsed(file.name), file) for file in _timeline_files(table)]
     writes = ((i, file) for i, action, state, file in parsed if action in _WRITES and not state)
     return sorted(writes)
 
 
 def list_queries(table: Path) -> list[Query]:
-    """Snapshot with and without the metadata table, read-optimized, and as of every instant."""
+    """Return snapshots with and without metadata table, read-optimized, and as of every instant."""
     off = {"hoodie.metadata.enable": "false"}
     optimized = {"hoodie.datasource.query.type": "read_optimized"}
     return [
@@ -128,8 +128,8 @@ def read_hudi_answers(
 ) -> dict[str, Answer]:
     """What real Hudi answers, by the query's name; kept in ``folder`` and not asked twice.
 
-    Sets the times of a version 6 table right for Hudi 1.x (`with_times_of_names`). Where Hudi
-    refuses to travel, it is asked of a copy without what it minds (`unguarded`).
+    Sets the times of a version 6 table right for Hudi 1.x (`set_times_from_names`). Where Hudi
+    refuses to travel, it is asked of a copy without what it minds (`copy_unguarded`).
     """
     kept = folder / "answers.json"
     if not kept.is_file():
@@ -186,7 +186,7 @@ def _timeline_files(table: Path) -> list[Path]:
 
 
 def _parsed(name: str) -> tuple[str, str, str]:
-    """(requested time, action, "" or the state that is not complete yet)."""
+    """Return (requested time, action, state of an incomplete instant or "")."""
     found = _FILE.fullmatch(name)
     assert found
     instant, action, state = found.groups("")

@@ -1,6 +1,6 @@
-"""Random tables from a seed, what Spark finds in each of their files, and what an index keeps.
+"""Random tables from a seed, what Spark finds in their files, and what an index keeps.
 
-A table is a folder of small parquet files, each of few values, so that many can be left out.
+A table is a folder of small parquet files with few values each, so many can be skipped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def random_file(chance: Random, schema: Any = SCHEMA, *, is_tame: bool = False) 
     return pa.table(plain | {"p": pa.array(structs, STRUCT)}, schema=schema)
 
 
-#: names of writers of whom other things are believed than pyarrow deserves, never more
+#: names of writers whose statistics are trusted less than pyarrow's
 DISGUISES = (
     b"parquet-mr version 1.8.3",
     b"parquet-mr version 1.17.9",
@@ -68,7 +68,7 @@ DISGUISES = (
 
 
 def write_with_arrow(chance: Random, folder: Path, files: int = FILES) -> None:
-    """Row groups, page indexes, proofs and versions as they come; some files lack columns."""
+    """Write with random row groups, page indexes and versions; some files lack columns."""
     folder.mkdir(parents=True)
     for at in range(files):
         table, path = random_file(chance), folder / f"{at:03d}.parquet"
@@ -104,7 +104,7 @@ def list_nan_free_columns(table: pa.Table) -> list[str]:
 
 
 def disguise(path: Path, name: bytes) -> None:
-    """Put another program's name into a footer, of the same length."""
+    """Put another program's name of the same length into a footer."""
     data = path.read_bytes()
     found = re.findall(rb"parquet-cpp-arrow version [0-9.]+", data)[-1]
     at = data.rindex(found)
@@ -127,7 +127,7 @@ PARQUET_SETTINGS = {
 
 
 def write_with_spark(spark: SparkSession, chance: Random, folder: Path, files: int = FILES) -> None:
-    """As Spark writes, with settings that change what footers say."""
+    """Write with Spark, with settings that change footers."""
     source = folder.with_name(f"{folder.name}-source")
     source.mkdir(parents=True)
     for at in range(files):
@@ -182,7 +182,7 @@ def spark_type(kind: Any) -> str:
 
 
 def find_files_with_spark(frame: DataFrame, predicates: Sequence[str]) -> dict[str, frozenset[str]]:
-    """By predicate the names of the files with a row that it is true for; without what raises."""
+    """Return per predicate the files with a matching row; without predicates that raise."""
     plain = [text for text in predicates if _is_analysed(frame, text)]
     return _found(frame, plain)
 
@@ -198,7 +198,7 @@ def _is_analysed(frame: DataFrame, text: str) -> bool:
 
 
 def _found(frame: DataFrame, predicates: Sequence[str]) -> dict[str, frozenset[str]]:
-    """All in one job; where it raises, halves of them, and of a pair that does nothing."""
+    """Find all in one job; where it raises, halves of them."""
     if not predicates:
         return {}
     try:

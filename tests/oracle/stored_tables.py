@@ -19,7 +19,7 @@ def _archives() -> Iterator[tuple[str, Path]]:
 
 
 TABLES = dict(_archives())
-#: tables made for cleaning; to a reader, one is much like the other
+#: tables made for cleaning; readers treat them alike
 CLEANED = frozenset(folder.name for folder in _CLEANED.iterdir())
 #: those of them that have something on their timeline that no table made for reading has, by
 #: table version and table type; `test_tables` checks that

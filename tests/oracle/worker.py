@@ -44,7 +44,7 @@ _AVRO = {
 
 
 def session(jar: str, heap: str) -> SparkSession:
-    """Hudi on the driver's class path: with spark.jars its delete blocks can't be read."""
+    """Start Spark with Hudi on the driver's class path; with spark.jars its delete blocks fail."""
     jvm = "-Duser.timezone=UTC -XX:+UseSerialGC"
     is_benchmark = heap.endswith("!")
     if is_benchmark:
@@ -110,7 +110,7 @@ def _passes(gate: str) -> bool:
 
 
 class Worker:
-    """Every public method is a request."""
+    """Answers requests; every public method is one."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -156,7 +156,7 @@ class Worker:
         return sorted([list(row) for row in frame.select(*columns).collect()], key=repr)
 
     def files_opened(self, table: str, options: dict[str, str], where: str) -> list[Any]:
-        """How many files a read opens, and its keys."""
+        """Return how many files a read opens, and its keys."""
         frame = self.spark.read.format("hudi").options(**options).load(table)
         frame = frame.where(where).select("id")
         keys = sorted(row[0] for row in frame.collect())
@@ -198,7 +198,7 @@ class Worker:
     def files_read(
         self, table: str, wheres: list[str], options: dict[str, str]
     ) -> list[list[str] | None]:
-        """Per predicate the files that a scan with it is about to read; None: Spark refuses it."""
+        """Return per predicate the files that a scan reads; None where Spark refuses it."""
         frame = self.spark.read.format("hudi").options(**options).load(table)
 
         def read(where: str) -> list[str] | None:
@@ -217,7 +217,7 @@ class Worker:
             return list(pool.map(read, wheres))
 
     def files_found(self, folder: str, wheres: list[str], schema: str) -> dict[str, list[str]]:
-        """By predicate the parquet files with a row that it is true for; without what raises."""
+        """Return per predicate the files with a matching row; without predicates that raise."""
         sys.path.insert(0, str(Path(__file__).parents[2]))
         from tests.oracle.skipping_tables import find_files_with_spark  # noqa: PLC0415 - few requests need it
 
@@ -225,14 +225,14 @@ class Worker:
         return {text: sorted(files) for text, files in find_files_with_spark(frame, wheres).items()}
 
     def timed_read(self, table: str, options: dict[str, str]) -> dict[str, float]:
-        """Every row and column of a table to nowhere; CPU and wall seconds."""
+        """Read all rows and columns of a table; returns CPU and wall seconds."""
         cpu, wall = self._cpu(), time.perf_counter()
         frame = self.spark.read.format("hudi").options(**options).load(table)
         frame.write.format("noop").mode("overwrite").save()
         return {"cpu": self._cpu() - cpu, "wall": time.perf_counter() - wall}
 
     def sum_of(self, table: str, options: dict[str, str]) -> list[str]:
-        """How many rows there are, and the sum of their hashes over all columns."""
+        """Return the number of rows, and the sum of their hashes over all columns."""
         frame = self.spark.read.format("hudi").options(**options).load(table)
         return [str(value) for value in frame.selectExpr(*SUM).first() or ()]
 
@@ -251,7 +251,7 @@ class Worker:
     def timed_clean_plan(
         self, table: str, options: dict[str, str], times: int
     ) -> list[dict[str, Any]]:
-        """Schedule a clean again and again, taking each plan back; CPU seconds of the JVM."""
+        """Schedule a clean repeatedly, removing each plan; returns CPU seconds of the JVM."""
         out: list[dict[str, Any]] = []
         for _ in range(times):
             cpu, wall = self._cpu(), time.perf_counter()
@@ -263,7 +263,7 @@ class Worker:
     def timed_index_build(
         self, table: str, options: dict[str, str], times: int
     ) -> list[dict[str, Any]]:
-        """Build the metadata table again and again, from nothing; CPU seconds of the JVM."""
+        """Build the metadata table repeatedly from nothing; returns CPU seconds of the JVM."""
         hudi = self.jvm.org.apache.hudi
         context = self.spark.sparkContext
         engine = hudi.client.common.HoodieSparkEngineContext(context._jsc)
@@ -297,7 +297,7 @@ class Worker:
             client.close()
 
     def call(self, table: str, method: str, arguments: list[Any], options: dict[str, str]) -> Any:
-        """Any method of SparkRDDWriteClient: savepoint, rollback, compact, cluster, archive, ..."""
+        """Call any method of SparkRDDWriteClient, for example savepoint, rollback or compact."""
         client = self._client(table, options)
         try:
             return _plain(getattr(client, method)(*arguments))
@@ -305,7 +305,7 @@ class Worker:
             client.close()
 
     def listing(self, table: str) -> dict[str, dict[str, int]]:
-        """What the metadata table says each partition holds, by point look-ups, no fallback."""
+        """Return what the metadata table lists per partition, by point look-ups, no fallback."""
         hudi = self.jvm.org.apache.hudi
         engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
         config = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
@@ -326,7 +326,7 @@ class Worker:
         return found
 
     def planner(self, table: str, options: dict[str, str]) -> dict[str, Any]:
-        """What CleanPlanner thinks, whether or not anything would be written."""
+        """Return CleanPlanner's plan, even if nothing would be written."""
         hudi = self.jvm.org.apache.hudi
         engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
         config = self._config(table, options)
@@ -345,7 +345,7 @@ class Worker:
         }
 
     def reconcile(self, plan: str) -> dict[str, Any]:
-        """``apply PLAN --executor hudi`` in this process, whose Spark has Hudi; its result."""
+        """Run ``apply PLAN --executor hudi`` in this process, whose Spark has Hudi."""
         from reconciler.cli.plan_files import read_plan  # noqa: PLC0415 - few requests need it
         from reconciler.cli.run_apply import run_apply  # noqa: PLC0415
         from reconciler.render.result import result_json  # noqa: PLC0415
@@ -379,7 +379,7 @@ class Worker:
         return total
 
     def _take_back(self, table: str, instant: str | None) -> int:
-        """Remove a requested clean; how many files it planned to delete."""
+        """Remove a requested clean; returns how many files it planned to delete."""
         files = 0
         for folder in (f"{table}/.hoodie", f"{table}/.hoodie/timeline"):
             for name in os.listdir(folder) if instant and os.path.isdir(folder) else ():
@@ -393,7 +393,7 @@ class Worker:
 
 
 def _without_metadata(table: Path) -> None:
-    """The table as it is before anybody built its metadata table."""
+    """Remove the table's metadata table."""
     own = table / ".hoodie"
     shutil.rmtree(own / "metadata", ignore_errors=True)
     shutil.rmtree(own / ".index_defs", ignore_errors=True)
@@ -410,7 +410,7 @@ def _plain(value: Any) -> Any:
 
 
 def _causes(error: BaseException) -> list[str]:
-    """The exception and what caused it, a line each, Java's own words where it is Java's."""
+    """Return the exception and its causes, a line each, in Java's words for Java's errors."""
     cause = getattr(error, "java_exception", None)
     if cause is None and (origin := getattr(error, "_origin", None)) is not None:
         cause = origin

@@ -1,4 +1,4 @@
-"""A bundle executes plans on tables that stay what they are."""
+"""A bundle executes plans only on tables that keep their version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hudi is not asked for a layout that it would not make."""
+"""Layouts that Hudi cannot make are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hudi executes what is asked, keeps the indexes that are live, and does nothing else."""
+"""Hudi executes the plan, keeps the live indexes, and does nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which options a spec asks of writers with Hudi itself, and that Hudi knows each of them."""
+"""The options that a spec sets for writers with Hudi; Hudi knows each of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FULL = replace(
 
 
 def asked(spec: TableSpec, engine: WriterEngine = WriterEngine.SPARK, hudi: str | None = None):
-    """The options as a dict; several of one key fail the test."""
+    """Return the options as a dict; duplicate keys fail the test."""
     found = make_writer_options(spec, engine, None if hudi is None else HudiRelease(hudi))
     assert found.error is None
     assert len(found.options) == len({option.key for option in found.options})
@@ -57,7 +57,7 @@ def asked(spec: TableSpec, engine: WriterEngine = WriterEngine.SPARK, hudi: str 
 
 
 def known(hudi: str) -> tuple[set[str], set[str]]:
-    """The keys of a bundle: those that come first, and all."""
+    """Return the keys of a bundle: first names, and all names."""
     lines = (CASES / f"keys_{BUNDLES[hudi]}.txt").read_text().splitlines()
     return {line.split()[0] for line in lines}, {key for line in lines for key in line.split()}
 
@@ -244,7 +244,7 @@ def test_that_eager_does_not_go_with_a_lock_is_said():
 
 
 def test_failed_writes_are_rolled_back_although_nobody_cleans():
-    """LAZY rolls back in a clean; 1.2 can do it before a write, older writers only there."""
+    """LAZY rolls back in a clean; from 1.2 on it can before a write, older writers cannot."""
     spec = replace(BARE, retention=FULL.retention, concurrency=LOCK)
     key = "hoodie.prewrite.cleaner.policy"
 

@@ -1,4 +1,4 @@
-"""The columns of a table, and which base files hold other types."""
+"""The columns of a table, and base files that hold other types."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ WIDE = pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.string()), ("y", 
 
 
 def evolved(files, table=WIDE):
-    """The instants whose files are of another type, and how many files were looked into."""
+    """Return the instants whose files have other types, and how many files were read."""
     looked = []
 
     def shape(instant):

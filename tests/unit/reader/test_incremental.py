@@ -1,4 +1,4 @@
-"""Which writes and which slices an incremental read needs."""
+"""The writes and slices of an incremental read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening small tables in memory: what a read touches, and what it reads to know that."""
+"""Opening small tables in memory: the scan, and what is read for it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def base(group, number):
 
 
 def table(timeline, files=(), **changes):
-    """``timeline``: name -> content; ``files``: path below the root -> Arrow table."""
+    """Make a table. ``timeline``: name -> content; ``files``: path -> Arrow table."""
     storage = open_storage(f"memory://read/{next(_number)}")
     said = PROPERTIES | changes
     said["hoodie.table.checksum"] = str(compute_checksum(said))

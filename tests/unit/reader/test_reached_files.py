@@ -1,4 +1,4 @@
-"""What predicates reach: by an index, by footers, by the names of folders."""
+"""The files that predicates reach: by an index, by footers, by folder names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHERES = ["customer < 100", "id = 7", "dt = '2026-01-02'", "dt = '2026-01-02' an
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """Two partitions of three files of forty orders each."""
+    """Make two partitions of three files with forty orders each."""
     root = tmp_path_factory.mktemp("reach") / "t"
     parts = {}
     for day in ("2026-01-01", "2026-01-02"):

@@ -1,4 +1,4 @@
-"""Which row groups may match, by the footers of files that are read."""
+"""Row groups that may match, by the footers of files that are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEVELS = b"<)\x06\x19&\x00"
 
 
 def damage_levels(file):
-    """A column has other levels than its schema says; whoever asks pyarrow for it is ended."""
+    """Change a column's levels from its schema; pyarrow crashes when it reads the column."""
     data = file.read_bytes()
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[end:-8].replace(LEVELS, b"<)\x06\x19\x16", 1)

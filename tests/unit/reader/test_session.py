@@ -1,4 +1,4 @@
-"""What a session says, by stand-ins for Java's objects."""
+"""The settings of a session, with stand-ins for Java's objects."""
 
 from __future__ import annotations
 

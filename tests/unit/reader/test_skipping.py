@@ -1,4 +1,4 @@
-"""What became of each slice of a scan, and why, by an index in memory."""
+"""The decision about each slice of a scan and its reason, by an index in memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ INSTANT = "20260101000000000"
 
 
 def scan_of(*slices, where="x = 1", zone="UTC", location="t"):
-    """Slices given as (row of its partition, name, size, logs); a base of None is none."""
+    """Make a scan of slices (partition row, name, size, logs); a base of None is none."""
     rows = [
         {
             "partition": partition,
@@ -82,7 +82,7 @@ def fates(scan, index):
 
 
 def index_of_files(*files):
-    """Files given as (row of the partition, name, size, values of x)."""
+    """Make an index of files (partition row, name, size, values of x)."""
     return make_index(*((PARTITIONS[at], name, size, xs) for at, name, size, xs in files))
 
 
@@ -236,7 +236,7 @@ def test_sessions_that_read_conditions_in_another_way_are_told_apart():
 
 
 def published(path, *values):
-    """A storage with a version of an index for each of some values of x, in order."""
+    """Return a storage with an index version for each of the given values of x, in order."""
     storage = open_storage(str(path))
     for value in values:
         data = encode_index(index_of_files((0, "a", 1, [value])), Provenance(
@@ -316,7 +316,7 @@ def test_whatever_happens_to_the_index_the_read_goes_on(method, error, tmp_path,
 
 
 def file_of_groups(folder, name="a.parquet"):
-    """Three row groups of ten rows: x from 0 to 29, y 0, 1, 2."""
+    """Return a file with three row groups of ten rows: x from 0 to 29, y 0, 1, 2."""
     path = folder / PARTITIONS[0] / name
     path.parent.mkdir(exist_ok=True)
     table = pa.table({"x": range(30), "y": [at // 10 for at in range(30)]})

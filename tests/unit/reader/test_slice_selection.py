@@ -55,7 +55,7 @@ def mor(names, instants, **more):
 
 
 def seen(state, until=None, **how):
-    """(base, logs) of each slice."""
+    """Return (base, logs) of each slice."""
     picked = pick_slices(state, until or ReadLimit(), **how)
     count = len(picked)
     found = picked.to_table(np.zeros(count, np.int32), np.zeros(count, np.bool_)).to_pylist()
@@ -167,14 +167,14 @@ def test_log_files_of_unfinished_writes_are_not_there():
 
 
 def test_the_log_file_of_an_unfinished_write_hides_no_later_one():
-    """Hudi files the second log under the slice of the first, which it then doesn't show."""
+    """Hudi puts the second log into the slice of the first and then does not show it."""
     state = mor([log("f", 1), log("f", 2)], [delta(1, state=State.INFLIGHT), delta(2)])
 
     assert [(None, [f"a/{log('f', 2)}"])] == seen(state)
 
 
 def test_the_base_file_of_an_unfinished_write_hides_no_log_file():
-    """Hudi files the log under the slice that the unfinished write began, and loses its rows."""
+    """Hudi puts the log into the slice of the unfinished write and loses its rows."""
     state = mor(
         [base("f", 0), base("f", 1), log("f", 2)],
         [commit(0), delta(1, state=State.INFLIGHT), delta(2)],
@@ -235,7 +235,7 @@ def test_the_half_made_base_file_of_a_pending_compaction_is_not_read():
 
 
 def test_time_travel_before_a_compaction_keeps_the_log_that_it_did_not_compact():
-    """It began before the compaction and ended after: Hudi shows it in neither of the slices."""
+    """The write began before the compaction and ended after it; Hudi shows it in no slice."""
     compacted = Instant(stamp(2), Action.COMMIT, State.COMPLETED, f"{stamp(3)[:-1]}5")
     state = mor(
         [base("f", 0), log("f", 1), base("f", 2)], [commit(0), delta(1, ended=4), compacted]
@@ -321,8 +321,8 @@ def test_a_hole_behind_a_savepoint_names_what_comes_after_it_too():
 def test_a_read_before_the_timeline_is_refused():
 
     assert refusal(upserts(2), ReadLimit(requested="2023")) == (
-        f"/t: cannot read as of 2023: the timeline starts at {stamp(0)}; the earliest readable time "
-        f"is {stamp(0)}"
+        f"/t: cannot read as of 2023: the timeline starts at {stamp(0)}; the earliest readable "
+        f"time is {stamp(0)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a Python worker does with its slices, in this process."""
+"""A Python worker reads its slices, in this process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int32()), pa.field("base", pa.string())])
 
 
 def scan_of(folder, slices, schema=SCHEMA):
-    """``base`` is the name of a partition column too."""
+    """Make a scan; ``base`` is also the name of a partition column."""
     return Scan(
         location=str(folder),
         as_of="20260101000000000",

@@ -1,4 +1,4 @@
-"""Tables of one folder in memory's file system: base files by the writer, groups of all of them."""
+"""Tables in one folder in memory: base files by the writer, and groups of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _numbers = count()
 
 
 def avro(*fields):
-    """The JSON of a table's schema; a field is (name, type), nullable."""
+    """Return the JSON of a table's schema; a field is (name, type), nullable."""
     named = [{"name": name, "type": ["null", kind], "default": None} for name, kind in fields]
     return json.dumps({"type": "record", "name": "t", "fields": named})
 
@@ -43,7 +43,7 @@ def storage():
 
 
 def base_file(store, number, columns, *, schema=None, form=FORM, folder="", group_rows=None):
-    """A base file of new rows, ``columns`` by name with one ``id``; its reference."""
+    """Write a base file of new rows, ``columns`` by name with one ``id``; returns its reference."""
     schema = schema or FileSchema.from_avro(XY, "t")
     rows = pa.table(columns)
     if form.has_keys:
@@ -86,14 +86,14 @@ def group(*slices, outputs=1, **more):
 
 
 def rewritten(store, asked, *groups, bounds=None, told=None):
-    """What became of the groups, by a rewrite in this process."""
+    """Rewrite the groups in this process and return the results."""
     rewriter = LocalRewriter(lambda _: store, bounds or MemoryLimits())
     progress = (told if told is not None else []).append
     return rewriter.rewrite(store.ref, asked, list(groups), progress=progress)
 
 
 def contents(store, made, folder=""):
-    """Each new file as a table."""
+    """Read each new file as a table."""
     prefix = f"{folder}/" if folder else ""
     return [pq.read_table(pa.BufferReader(store.read(prefix + file.name))) for file in made.files]
 
@@ -104,7 +104,7 @@ def footers(store, made):
 
 
 def counted(*tables):
-    """Rows by their text, however often, but for the file they are in."""
+    """Count the rows by their text, without their file names."""
     return Counter(
         repr(row) for table in tables for row in table.drop_columns("_hoodie_file_name").to_pylist()
     )

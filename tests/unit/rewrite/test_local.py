@@ -38,12 +38,12 @@ from tests.unit.rewrite.tables import (
     work,
 )
 
-#: everything in pieces: parts of a row group, runs of a batch, stretches of a run
+#: the smallest units: parts of a row group, runs of a batch, sorted files of a run
 TINY = MemoryLimits(part_bytes=2000, run_bytes=1, sort_bytes=1)
 
 
 def grid(start, rows):
-    """Rows whose ids rise and whose places are all over."""
+    """Return rows with ascending ids and scattered positions."""
     number = np.arange(start, start + rows)
     return {
         "id": [f"k{n:06d}" for n in number],
@@ -420,7 +420,7 @@ def test_files_of_a_group_follow_each_other_on_the_way(store):
 
 
 def test_a_part_that_never_arrives_is_missed(store, monkeypatch):
-    """Its rows and the tally of them would both be gone, and both sums the same."""
+    """Its rows and their tally would both be missing, so both sums would be equal."""
     shelves = "reconciler.rewrite.local.read_blocks"
     every = read_blocks
     monkeypatch.setattr(shelves, lambda kept, place: every(kept[1:], place))

@@ -1,4 +1,4 @@
-"""What is read together, and in what turns."""
+"""Splitting groups into parts and waves."""
 
 from __future__ import annotations
 

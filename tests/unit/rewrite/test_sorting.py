@@ -1,4 +1,4 @@
-"""Rows of one file in order, from memory and from disk."""
+"""Sorting the rows of one file, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = {"memory": 1 << 30, "disk": 1}
 
 
 def run(part, number, values, lanes=None):
-    """A run whose keys are the values themselves where they are not said."""
+    """Return a run; without keys, the values are the keys."""
     rows = pa.RecordBatch.from_pydict(
         {"v": pa.array(values, pa.uint64()), "part": [part] * len(values)}
     )

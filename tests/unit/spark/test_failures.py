@@ -1,4 +1,4 @@
-"""What Spark 3.5 said, shortened to the lines that matter."""
+"""Messages of Spark 3.5, shortened to the lines that matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of bytes in files between tasks."""
+"""Blocks in spill files between tasks."""
 
 from __future__ import annotations
 

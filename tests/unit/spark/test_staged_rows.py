@@ -1,4 +1,4 @@
-"""Pieces that wait for their places."""
+"""Blocks that are staged between tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of base files without a timeline: writes follow each other."""
+"""A table of base files without a timeline, for writes that follow each other."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROWS = pa.schema(
         ("_hoodie_is_deleted", pa.bool_()),
     ]
 )
-#: without a filter, so that a file of few rows is small
+#: without a bloom filter, so that a file of few rows is small
 FORM = BaseFileSettings(bloom=BloomShape.from_options(entries=100), codec="none")
 BIG = SteadyRule(
     sizes=FileSizeLimits(target=1 << 20, small=1 << 19),
@@ -55,7 +55,7 @@ def batch(*rows, schema=ROWS):
 
 
 class Ledger:
-    """``write`` brings rows to files in this process, and lets the new files be the newest."""
+    """``write`` writes rows to files in this process; the new files become the newest."""
 
     def __init__(self, path, rule=BIG, writer=None, schema=ROWS, *, is_global=False, **more):
         self.storage = open_storage(str(path))
@@ -136,14 +136,14 @@ class Ledger:
         return self.write(RowOperation.DELETE, [batch(*rows)], **more)
 
     def tables(self):
-        """The newest file of every group, by partition and file id."""
+        """Read the newest file of every group, by partition and file id."""
         return {
             key: pq.read_table(pa.BufferReader(self.storage.read(f"{key[0]}/{name}")))
             for key, (name, _) in sorted(self.files.items())
         }
 
     def rows(self):
-        """How often each row is there, as (partition, id, ts, name); and each is where it says."""
+        """Count the rows as (partition, id, ts, name), and check that each is where it says."""
         found = Counter()
         for (partition, _), table in self.tables().items():
             for one in table.to_pylist():
@@ -154,7 +154,7 @@ class Ledger:
 
 
 def few_a_file(rows, **more):
-    """A rule of files of about so many rows of ``wide`` names."""
+    """Return a size rule for files of about so many rows of ``wide`` names."""
     per_row, fixed = 1100.0, 4000
     target = round(fixed + rows * per_row)
     record = RecordSize(fixed=fixed, per_row=per_row, because="")
@@ -167,5 +167,5 @@ def few_a_file(rows, **more):
 
 
 def wide(key):
-    """A thousand bytes that no encoding makes fewer."""
+    """Return a thousand bytes that no encoding makes smaller."""
     return f"{key}-".ljust(1000, "x")

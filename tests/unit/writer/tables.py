@@ -1,4 +1,4 @@
-"""Properties of tables that tests of the writer declare."""
+"""Properties of tables for tests of the writer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.hudi.table.properties import (
 
 
 def properties(keys="id", fields="p", version=9, **more):
-    """``more``: further lines of the file."""
+    """Return table properties; ``more``: further lines of the file."""
     raw = {
         "hoodie.table.name": "t",
         "hoodie.table.type": "COPY_ON_WRITE",

@@ -1,4 +1,4 @@
-"""An upsert's records and a base file's rows: which row becomes what, and where it stands."""
+"""Merging an upsert's records into a base file: the result and position of every row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def batch(*rows):
 
 
 def records(*rows, final=False):
-    """Records of (key, ts, x), x None for a deletion."""
+    """Return records of (key, ts, x); x is None for a deletion."""
     kept = [(key, ts, x) for key, ts, x in rows if x is not None]
     numbers = iter(range(len(kept)))
     return LogRecords(

@@ -1,4 +1,4 @@
-"""The files of one bucket: of a real table's file group, and of groups that begin."""
+"""The files of one bucket: of a real table's file group, and of new groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
 #: base files of both table versions are alike
 @pytest.fixture(params=[long("v6_cow_part"), "v9_cow_part"])
 def it(request, tmp_path):
-    """A table, and what its first file group holds."""
+    """Return a table and the contents of its first file group."""
     storage, work, groups = make_rewrite(unpack_table(request.param, tmp_path / "t"))
     (group, *_) = groups
     base = group.slices[0]
@@ -38,7 +38,7 @@ def it(request, tmp_path):
 
 
 def noise(number, length=64):
-    """Text that no codec makes smaller than half."""
+    """Return text that no codec compresses below half."""
     return hashlib.shake_256(str(number).encode()).hexdigest(length // 2)
 
 
@@ -192,7 +192,7 @@ def test_what_a_group_has_no_room_for_begins_another(it):
 
 @pytest.mark.parametrize("base", [True, False])
 def test_rows_of_any_width_end_a_file_in_time(it, base):
-    """Some are so wide that two of them are more than a file may have beyond its target."""
+    """Some rows are so wide that two of them exceed the limit of a file."""
     rows = [it.rows(*range(5000, 5200), name=lambda n: noise(n, 300_000 if n % 20 == 7 else 64))]
 
     made = it.write(BucketRows(inserts=lambda: rows), base=base, target=1_500_000)
@@ -203,7 +203,7 @@ def test_rows_of_any_width_end_a_file_in_time(it, base):
 
 
 def test_a_few_rows_too_many_begin_no_small_file(it):
-    """Of one file that was planned, and whose rows are somewhat wider than was thought."""
+    """One file was planned, and its rows are somewhat wider than estimated."""
     rows = [it.rows(*range(n, n + 500), name=noise) for n in range(5000, 9000, 500)]
     (whole,) = it.write(BucketRows(inserts=lambda: rows), base=False)
     target = int(whole.file.size / 1.12)

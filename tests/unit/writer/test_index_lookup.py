@@ -1,4 +1,4 @@
-"""Writes to tables of which an index knows every key, whatever its partition."""
+"""Writes to tables with an index that knows every key in any partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.writer.ledger import Ledger, batch, few_a_file, row, wide
 
 
 class Index:
-    """An index of three file groups that knows where a ledger's keys are, or says otherwise."""
+    """An index of three file groups with the locations of a ledger's keys, or wrong ones."""
 
     slices = (0, 1, 2)
 
@@ -36,12 +36,15 @@ class Index:
         found = {at: place for at, place in found.items() if place is not None}
         known = [*dict.fromkeys(found.values())]
         place = [known.index(one) for one in found.values()]
-        return KeyLocations(key_index=np.array([*found], np.int64), location_code=np.array(place, np.int64),
-                      locations=tuple(known))  # fmt: skip
+        return KeyLocations(
+            key_index=np.array([*found], np.int64),
+            location_code=np.array(place, np.int64),
+            locations=tuple(known),
+        )
 
 
 class Indexed(Ledger):
-    """A ledger with such an index, as of every write."""
+    """A ledger with such an index as of every write."""
 
     says = Index
 

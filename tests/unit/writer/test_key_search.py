@@ -1,4 +1,4 @@
-"""Which task looks into which files, for which keys."""
+"""Which task searches which files for which keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def standing(held, **more):
 
 
 def looked_into(search):
-    """The paths that each partition's places look into."""
+    """Return the paths that the tasks of each partition search."""
     return {
         path: [[search.path[at] for at in search.files[place][code].tolist()] for place in places]
         for code, (path, places) in enumerate(

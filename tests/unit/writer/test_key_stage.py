@@ -14,7 +14,7 @@ PATHS = pa.array(["p=x", "p=x"]).dictionary_encode()
 
 
 def add_meta_columns(batch, stamp, file_name, first=0):
-    """The five columns as the writer of base files makes them, then the rows' own."""
+    """Add the five columns as the base file writer makes them, before the rows' own."""
     own = [name for name in batch.schema.names if name not in META_COLUMNS]
     made = [build_meta_column(name, batch, file_name, stamp, first) for name in META_COLUMNS]
     columns = [*made, *(batch.column(name) for name in own)]

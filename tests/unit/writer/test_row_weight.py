@@ -1,4 +1,4 @@
-"""Rows that nobody knows the size of are weighed before they are assigned."""
+"""New rows of unknown size are weighed before they are assigned."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def runs(folder, **files):
 
 
 def narrow(count, first=0):
-    """Rows of about thirty bytes in a file."""
+    """Return rows that take about thirty bytes each in a file."""
     keys = range(first, first + count)
     texts = [f"{random.Random(key).getrandbits(48):x}" for key in keys]
     columns = [list(keys), ["a"] * count, [1] * count, texts]
@@ -40,7 +40,7 @@ def narrow(count, first=0):
 
 
 def sizes(runs):
-    """Of the files that readers see."""
+    """Return the sizes of the files that readers see."""
     state = observe(open_storage(runs.spec.path), None, observed_ms=runs.clock.now_ms())
     return state.files.size[find_newest_bases(state.view)].tolist()
 

@@ -80,13 +80,13 @@ def test_types_are_shown_as_sql_names_them(table, rows, shown):
 
 @pytest.mark.parametrize("fills", [True, False])
 def test_a_name_in_other_letters_is_neither_missing_nor_new(fills):
-    with pytest.raises(RowsError, match="N: new column .int.: SQL cannot"):
+    with pytest.raises(RowsError, match=r"N: new column .int.: SQL cannot"):
         evolved(TABLE, [("id", TEXT), ("N", INT)], fills_missing=fills)
 
 
 def test_a_required_column_can_not_be_added():
     rows = TABLE.append(pa.field("x", INT, nullable=False))
-    with pytest.raises(RowsError, match="x: new column .int.: a new column must"):
+    with pytest.raises(RowsError, match=r"x: new column .int.: a new column must"):
         evolved(TABLE, rows)
 
 

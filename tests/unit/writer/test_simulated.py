@@ -1,4 +1,4 @@
-"""What a plan says of the next rows is what the writer does with them."""
+"""A plan's prediction for the next rows is what the writer does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that rows come from: what is said of them never repeats what opens their store."""
+"""Source files: their errors never repeat credentials."""
 
 from __future__ import annotations
 

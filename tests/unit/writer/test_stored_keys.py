@@ -1,4 +1,4 @@
-"""Where the keys of a write are already: by footer where that can tell, else by the keys."""
+"""Finding the keys of a write in files: by footers where possible, else by the keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME = "a-0_0-0-0_20260101000000000.parquet"
 
 
 class Source:
-    """One file; counts the bytes that are read of it."""
+    """One file; counts the bytes that are read."""
 
     def __init__(self, data):
         self.data, self.read = data, 0

@@ -1,4 +1,4 @@
-"""Which batch of a stream a table has."""
+"""The newest batch of a stream in a table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_no_number_is_damage(it):
 
 
 def brought(it, number, *found, way=WriteMode.INSERT):
-    """How a batch of the stream ``orders`` ends."""
+    """Write a batch of the stream ``orders`` and return the status."""
     batch = make_rows(*found)
     storage = open_storage(it.spec.path)
     means = RunContext(

@@ -1,4 +1,4 @@
-"""Writes from rows to files in this process: what a table holds after each."""
+"""Writes from rows to files in this process: the table's contents after each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is waited for at the end of a Spark job; the context is a stand-in for Spark's."""
+"""Waiting at the end of a Spark job; the context is a stand-in for Spark's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.spark.jobs import run_job_group
 
 
 def context_of(looks: list[int], *, speculates: bool) -> SimpleNamespace:
-    """One stage of one job; when it is looked at, so many tasks of it still run."""
+    """Return a context with one stage of one job; each check sees so many running tasks."""
     tracker = SimpleNamespace(
         getJobIdsForGroup=lambda _group: [1],
         getJobInfo=lambda _job: SimpleNamespace(stageIds=[1]),

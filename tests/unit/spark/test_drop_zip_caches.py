@@ -1,4 +1,4 @@
-"""Workers do not read Spark's archives again for every task, and still import from them."""
+"""Workers do not read Spark's archives again for every task, and can still import from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.spark.jobs import drop_zip_caches
 
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
-    """Makes an archive with a module of a name, puts it on the path and imports the module."""
+    """Make an archive with a module, put it on the path and import the module."""
     made = []
 
     def make(name, module):

@@ -1,4 +1,4 @@
-"""What a write is asked that does not go together is said with a way out."""
+"""Contradicting options of a write are refused with a way out."""
 
 from __future__ import annotations
 
