@@ -25,7 +25,7 @@ from reconciler.storage.api import Storage
 from reconciler.storage.parallel import StopRequest
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.retry import ShouldWait
-from reconciler.transaction.run import Change, PendingInstant
+from reconciler.transaction.run import Change, RequestedInstant
 from reconciler.transaction.session import RunContext, StorageOpener, TableSession, open_session
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ _Outcome = TypeVar("_Outcome")
 @dataclass(kw_only=True, eq=False)
 class LockedApplyChange(
     ApplyChange,
-    Change[_Prepared, PendingInstant, None, _Outcome],
+    Change[_Prepared, RequestedInstant, None, _Outcome],
     Generic[_Prepared, _Outcome],
 ):
     """A change of an apply that has no instant on the timeline, and ends under the lock."""
@@ -154,13 +154,13 @@ class LockedApplyChange(
     session: ApplySession
     fresh: FreshPlan | None = None
 
-    def work(self, pending: PendingInstant) -> NoReturn:
+    def work(self, pending: RequestedInstant) -> NoReturn:
         raise AssertionError(f"{pending.instant} was never requested")
 
-    def settle(self, pending: PendingInstant, result: None, should_wait: ShouldWait) -> NoReturn:  # noqa: ARG002
+    def settle(self, pending: RequestedInstant, result: None, should_wait: ShouldWait) -> NoReturn:  # noqa: ARG002
         raise AssertionError(f"{pending.instant} was never requested")
 
-    def abandon(self, pending: PendingInstant) -> NoReturn:
+    def abandon(self, pending: RequestedInstant) -> NoReturn:
         raise AssertionError(f"{pending.instant} was never requested")
 
 

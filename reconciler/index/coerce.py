@@ -12,15 +12,20 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
+from reconciler.index.compared_types import (
+    CALENDAR_CASTS,
+    EXACT_DOUBLE,
+    ComparedType,
+    TypeFamily,
+    UnsureError,
+)
 from reconciler.index.predicates.syntax import Literal, LiteralKind
 from reconciler.index.predicates.tokens import MAX_DIGITS
 from reconciler.index.temporal import (
@@ -44,47 +49,9 @@ from reconciler.index.value_sets import (
 
 _WHOLE_TEXT: Final = re.compile(r"[+-]?[0-9]{1,19}\Z")
 _NUMBER_TEXT: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?\Z")
-#: whole numbers up to these limits are exact as a float, as a double
+#: whole numbers up to this limit are exact as a float
 _EXACT_FLOAT: Final = 1 << 24
-_EXACT_DOUBLE: Final = 1 << 53
 _LONG: Final = 1 << 63
-#: digits of the decimal that Spark makes of a whole number, by the number's bits
-_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
-_INTEGERS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32,
-                    "bigint": 64, "long": 64}  # fmt: skip
-_DECIMAL: Final = re.compile(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(\d+))?\))?\Z")
-
-
-class UnsureError(Exception):
-    """It is not certain how Spark compares these values."""
-
-
-class TypeFamily(Enum):
-    INTEGER = "integer"
-    FLOAT = "float"
-    DOUBLE = "double"
-    DECIMAL = "decimal"
-    TEXT = "text"
-    BYTES = "bytes"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    LOCAL = "local"
-    BOOLEAN = "boolean"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedType:
-    """The stored type of a column, and the type after a cast around it.
-
-    ``bits``: of whole numbers. ``digits``, ``scale``: of decimals and of whole numbers as decimals.
-    """
-
-    stored: TypeFamily
-    family: TypeFamily
-    bits: int = 0
-    stored_scale: int = 0
-    digits: int = 0
-    scale: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,84 +61,10 @@ class LiteralPosition:
     cuts: tuple[Cut, Cut] | None
 
 
-#: casts between days and times that keep the order, and the literal kind that their lists hold
-_CALENDAR: Final = {
-    (TypeFamily.DATE, TypeFamily.TIMESTAMP): LiteralKind.TIMESTAMP,
-    (TypeFamily.DATE, TypeFamily.LOCAL): LiteralKind.TIMESTAMP_NTZ,
-    (TypeFamily.TIMESTAMP, TypeFamily.DATE): LiteralKind.DATE,
-    (TypeFamily.LOCAL, TypeFamily.DATE): LiteralKind.DATE,
-}
-
-
-def read_type(kind: Any) -> ComparedType:
-    """Return the comparable type of an Arrow type; raises UnsureError for unsupported types."""
-    types = pa.types
-    if types.is_signed_integer(kind):
-        bits = kind.bit_width
-        return _stored_type(TypeFamily.INTEGER, bits=bits, digits=_DIGITS[bits])
-    if types.is_decimal128(kind):
-        scale = kind.scale
-        return _stored_type(
-            TypeFamily.DECIMAL, stored_scale=scale, digits=kind.precision, scale=scale
-        )
-    if types.is_timestamp(kind):
-        return _stored_type(TypeFamily.TIMESTAMP if kind.tz else TypeFamily.LOCAL)
-    for is_kind, family in (
-        (types.is_float32, TypeFamily.FLOAT),
-        (types.is_float64, TypeFamily.DOUBLE),
-        (types.is_string, TypeFamily.TEXT),
-        (types.is_binary, TypeFamily.BYTES),
-        (types.is_date32, TypeFamily.DATE),
-        (types.is_boolean, TypeFamily.BOOLEAN),
-    ):
-        if is_kind(kind):
-            return _stored_type(family)
-    raise UnsureError
-
-
-def _stored_type(family: TypeFamily, **more: int) -> ComparedType:
-    return ComparedType(stored=family, family=family, **more)
-
-
-def cast_type(column: ComparedType, to: str) -> ComparedType:
-    """Return a column cast to a type that holds all its values exactly; else raises UnsureError."""
-    if to in _INTEGERS and column.family is TypeFamily.INTEGER and _INTEGERS[to] >= column.bits:
-        return widen_integer(column, _INTEGERS[to])
-    is_short = column.family is TypeFamily.INTEGER and 1 << column.bits <= _EXACT_DOUBLE
-    if to == "double" and (is_short or column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE)):
-        return replace(column, family=TypeFamily.DOUBLE)
-    match = _DECIMAL.match(to)
-    if match and column.family in (TypeFamily.INTEGER, TypeFamily.DECIMAL):
-        digits, scale = int(match[1] or 10), int(match[2] or 0)
-        if scale >= column.scale and digits - scale >= column.digits - column.scale:
-            return replace(column, family=TypeFamily.DECIMAL, digits=digits, scale=scale)
-    same = {
-        "timestamp": TypeFamily.TIMESTAMP,
-        "string": TypeFamily.TEXT,
-        "binary": TypeFamily.BYTES,
-        "date": TypeFamily.DATE,
-        "timestamp_ntz": TypeFamily.LOCAL,
-        "timestamp_ltz": TypeFamily.TIMESTAMP,
-        "boolean": TypeFamily.BOOLEAN,
-        "float": TypeFamily.FLOAT,
-    }
-    family = same.get(to)
-    if family is column.family:
-        return column
-    if family is not None and (column.family, family) in _CALENDAR:
-        return replace(column, family=family)
-    raise UnsureError
-
-
-def widen_integer(column: ComparedType, bits: int) -> ComparedType:
-    """Return a whole number's type with more bits."""
-    return replace(column, bits=bits, digits=_DIGITS[bits])
-
-
 def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralPosition:
     """Return the position of a literal other than null in a comparison; raises UnsureError."""
     value: Any
-    if (column.stored, column.family) in _CALENDAR:
+    if (column.stored, column.family) in CALENDAR_CASTS:
         return _locate_cast_time(column, literal, zone)
     match column.stored:
         case TypeFamily.DATE:
@@ -201,8 +94,8 @@ def locate_literals(
     equal as numbers or days, but equal numbers or days may have different texts.
     """
     kinds = {literal.kind for literal in literals}
-    if (column.stored, column.family) in _CALENDAR:
-        if kinds - {_CALENDAR[column.stored, column.family]}:
+    if (column.stored, column.family) in CALENDAR_CASTS:
+        if kinds - {CALENDAR_CASTS[column.stored, column.family]}:
             raise UnsureError
         return [locate_literal(column, one, zone) for one in literals], True
     is_number = column.stored in (
@@ -346,7 +239,7 @@ def _number_cuts(column: ComparedType, value: float | Decimal) -> tuple[Cut, Cut
             is_held = column.stored is TypeFamily.DOUBLE or float(np.float32(double)) == double
         return cut_before(double), cut_after(double) if is_held else cut_before(double)
     one = 10**column.stored_scale
-    if isinstance(value, float) and (one > 1 or abs(value) >= _EXACT_DOUBLE):
+    if isinstance(value, float) and (one > 1 or abs(value) >= EXACT_DOUBLE):
         return _double_cuts(column, value, one)
     exact = Fraction(value) * one
     floor = math.floor(exact)

@@ -9,7 +9,6 @@ Source: the rules of Spark's Catalyst for three-valued logic; Iceberg's Inclusiv
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,18 +18,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.index.coerce import (
+from reconciler.index.coerce import LiteralPosition, locate_literal, locate_literals
+from reconciler.index.column_bounds import ColumnBounds
+from reconciler.index.compared_types import (
     ComparedType,
-    LiteralPosition,
     TypeFamily,
     UnsureError,
     cast_type,
-    locate_literal,
-    locate_literals,
     read_type,
     widen_integer,
 )
-from reconciler.index.column_bounds import ColumnBounds
+from reconciler.index.like_prefix import make_prefix_values, split_like_prefix
 from reconciler.index.model import FileIndex, indexed_type
 from reconciler.index.predicates.arithmetic import fits_long
 from reconciler.index.predicates.syntax import (
@@ -69,10 +67,8 @@ from reconciler.index.value_sets import (
 
 Mask = NDArray[np.bool_]
 
-_LAST_BYTE: Final = 0xFF
 #: bits in which Spark keeps a day
 _DAY_BITS: Final = 32
-_REPLACEMENT: Final = "�"  # Java decodes invalid bytes to this character
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,13 +344,13 @@ class _Compiler:
             return NO_VALUES
         if pattern.kind is not LiteralKind.STRING:
             raise UnsureError
-        begin, rest = _split_prefix(str(pattern.value), escape)
+        begin, rest = split_like_prefix(str(pattern.value), escape)
         if not rest:
             values = _values_for_sign(
                 Sign.EQUAL, locate_literal(kind, Literal(kind=LiteralKind.STRING, value=begin), "")
             )
         else:
-            values = _prefix_values(begin.encode())
+            values = make_prefix_values(begin.encode())
         if wanted:
             return values
         return values.inverse if not rest or set(rest) == {"%"} else ANY_VALUE
@@ -388,22 +384,3 @@ def _values_for_sign(sign: Sign, where: LiteralPosition) -> ValueSet:
             return make_value_set([(end, HIGHEST)]).union(ValueSet(nan=True))
         case _:
             assert_never(sign)
-
-
-def _split_prefix(pattern: str, escape: str) -> tuple[str, str]:
-    """Split a pattern at its first wildcard; raises UnsureError for an invalid escape."""
-    special = f"{re.escape(escape)}[%_{re.escape(escape)}]" if escape not in "%_" else "(?!)"
-    match = re.match(rf"(?:[^%_{re.escape(escape)}]|{special})*", pattern, re.DOTALL)
-    begin = match[0] if match else ""
-    rest = pattern[len(begin) :]
-    if rest.startswith(escape) or _REPLACEMENT in pattern or escape in "%_":
-        raise UnsureError
-    return re.sub(f"{re.escape(escape)}(.)", r"\1", begin, flags=re.DOTALL), rest
-
-
-def _prefix_values(prefix: bytes) -> ValueSet:
-    """Return the set of all texts with a prefix."""
-    kept = prefix.rstrip(bytes([_LAST_BYTE]))
-    if not kept:
-        return ValueSet(spans=ANY_VALUE.spans)
-    return make_value_set([(cut_before(prefix), cut_before(kept[:-1] + bytes([kept[-1] + 1])))])

@@ -42,7 +42,7 @@ class RowReasons:
 def pluralize(count: int, noun: str) -> str:
     """Format a count with its noun and thousands separators.
 
-    >>> plural(1, "file slice"), plural(1240, "file slice")
+    >>> pluralize(1, "file slice"), pluralize(1240, "file slice")
     ('1 file slice', '1 240 file slices')
     """
     return f"{count:,}".replace(",", " ") + f" {noun}" + ("" if count == 1 else "s")
@@ -51,7 +51,7 @@ def pluralize(count: int, noun: str) -> str:
 def format_bytes(size: int) -> str:
     """Format a size with two or three digits.
 
-    >>> amount_of(999), amount_of(1536), amount_of(125829120)
+    >>> format_bytes(999), format_bytes(1536), format_bytes(125829120)
     ('999 B', '1.5 KiB', '120 MiB')
     """
     amount, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]

@@ -24,10 +24,10 @@ def scale_values(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.flo
 
     Returns an empty list if the values are not numbers or the scales merge different values.
 
-    >>> found = scales(pa.array([1, None, 1000, -1000]), np.array([2.0, np.nan, 3.0, 1.0]))
+    >>> found = scale_values(pa.array([1, None, 1000, -1000]), np.array([2.0, np.nan, 3.0, 1.0]))
     >>> [scale.round(1).tolist() for scale in found]
     [[1.0, nan, 1000.0, -1000.0], [0.9, nan, 7.6, -7.6]]
-    >>> scales(pa.array(["a", "b"]), np.array([1.0, 2.0]))[0].tolist() != [1.0, 2.0]
+    >>> scale_values(pa.array(["a", "b"]), np.array([1.0, 2.0]))[0].tolist() != [1.0, 2.0]
     True
     """
     found = _to_numbers(values, ranks)

@@ -27,7 +27,7 @@ _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
 def build_dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
     """Return a pyarrow dictionary<int32, string> array of codes into values.
 
-    >>> dictionary(np.array([1, 0], np.int32), ["a", "b"]).to_pylist()
+    >>> build_dictionary(np.array([1, 0], np.int32), ["a", "b"]).to_pylist()
     ['b', 'a']
     """
     return pa.DictionaryArray.from_arrays(
@@ -49,7 +49,7 @@ def nullable_indices(indices: NDArray[np.int64]) -> Any:
 def rank_values(column: Any) -> tuple[list[str], NDArray[np.int32]]:
     """Return the sorted distinct values of a dictionary array and the rank of every row.
 
-    >>> ranked(dictionary(np.array([1, 0, 1], np.int32), ["b", "a"]))[1].tolist()
+    >>> rank_values(build_dictionary(np.array([1, 0, 1], np.int32), ["b", "a"]))[1].tolist()
     [0, 1, 0]
     """
     values = column.dictionary.to_pylist()
@@ -74,7 +74,7 @@ def replace_rows(column: Any, rows: NDArray[np.int64], values: Sequence[str]) ->
 def escape_json(column: Any) -> Any:
     r"""Return the values as canonical JSON writes them between the quotes.
 
-    >>> escaped(strings(["plain", 'quo"te', "\n"])).to_pylist()
+    >>> escape_json(to_string_array(["plain", 'quo"te', "\n"])).to_pylist()
     ['plain', 'quo\\"te', '\\n']
     """
     rows = _find_rows(column, lambda b: (b < _SPACE) | (b == _QUOTE) | (b == _BACKSLASH))
@@ -89,7 +89,7 @@ def escape_json(column: Any) -> Any:
 def unescape_json(column: Any) -> Any:
     r"""Undo ``escape_json``. Raises ValueError for text that is not a JSON string.
 
-    >>> unescaped(strings(["plain", 'quo\\"te'])).to_pylist()
+    >>> unescape_json(to_string_array(["plain", 'quo\\"te'])).to_pylist()
     ['plain', 'quo"te']
     """
     rows = _find_rows(column, lambda b: b == _BACKSLASH)

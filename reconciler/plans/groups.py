@@ -226,8 +226,9 @@ def _encode_dictionary(values: list[str]) -> Any:
 def group_of_slices(groups: Rewrites) -> NDArray[np.int64]:
     """Return the number of the group of every slice.
 
-    >>> owners(from_values([{"partition": "", "outputs": 1, "bytes": 1, "because": "", "slices": [
-    ...     {"fileId": "f", "base": None, "logs": []}]}]))
+    >>> slices = [{"fileId": "f", "base": None, "logs": []}]
+    >>> group = {"partition": "", "outputs": 1, "bytes": 1, "because": "", "slices": slices}
+    >>> group_of_slices(rewrites_from_json([group]))
     array([0])
     """
     return np.repeat(np.arange(len(groups)), np.diff(groups.starts))

@@ -123,7 +123,7 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
 def _format_rounded_up(size: int) -> str:
     """Format a size, rounded up so that it never looks equal to a limit that it exceeds.
 
-    >>> _about(1024**3 + 1), _about(1), _about(1536)
+    >>> _format_rounded_up(1024**3 + 1), _format_rounded_up(1), _format_rounded_up(1536)
     ('1.01GiB', '1B', '1.5KiB')
     """
     unit, factor = "B", 1

@@ -27,7 +27,7 @@ def find_timeline_zone(spec: TableSpec, state: TableState) -> tzinfo | None:
 def format_instant(moment: datetime, zone: tzinfo) -> str:
     """Format a moment as an instant in a zone, with milliseconds.
 
-    >>> instant_at(datetime(2024, 1, 1, 12, tzinfo=UTC), ZoneInfo("Asia/Tokyo"))
+    >>> format_instant(datetime(2024, 1, 1, 12, tzinfo=UTC), ZoneInfo("Asia/Tokyo"))
     '20240101210000000'
     """
     local = moment.astimezone(zone)

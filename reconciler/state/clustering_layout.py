@@ -34,7 +34,7 @@ class ClusteringLayout:
     def text(self) -> str:
         """Return the value of ``LAYOUT_KEY``; the inverse of ``parse``.
 
-        >>> Layout(columns=("x",), curve="linear", mapping="rank").text
+        >>> ClusteringLayout(columns=("x",), curve="linear", mapping="rank").text
         '{"columns":["x"],"curve":"linear","mapping":"rank"}'
         """
         found = {"columns": list(self.columns), "curve": self.curve, "mapping": self.mapping}

@@ -27,8 +27,9 @@ class RecordedPasses:
     def text(self) -> str:
         """Return the value of ``PASSES_KEY``.
 
-        >>> Passes.read({PASSES: Passes(asked="sha256:1", partitions={"p=1": 2}).text})
-        Passes(asked='sha256:1', partitions={'p=1': 2})
+        >>> passes = RecordedPasses(declaration_digest="sha256:1", partitions={"p=1": 2})
+        >>> RecordedPasses.read({PASSES_KEY: passes.text}) == passes
+        True
         """
         return to_canonical_bytes(
             {"asked": self.declaration_digest, "partitions": dict(self.partitions)}

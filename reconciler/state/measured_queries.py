@@ -71,7 +71,8 @@ class MeasuredQuery:
 def encode_measurements(measured: Sequence[MeasuredQuery]) -> str:
     """Return the value of ``QUERIES_KEY``; ``parse_measurements`` reads it.
 
-    >>> measured_text([Measured(query="q", files=1, bytes=2, of_files=3, of_bytes=4)])[:36]
+    >>> measured = MeasuredQuery(query="q", files=1, bytes=2, of_files=3, of_bytes=4)
+    >>> encode_measurements([measured])[:36]
     '[{"bytes":2,"files":1,"ofBytes":4,"o'
     """
     return to_canonical_bytes([one.document for one in measured]).decode()
@@ -93,7 +94,7 @@ def encode_predictions(queries: Mapping[str, str], predictions: Sequence[Mapping
 
     ``queries``: their texts by name; ``predictions``: those of a plan.
 
-    >>> read_predicted({PREDICTED: predicted_text({"q": "a = 1"}, [
+    >>> parse_predictions({PREDICTED_KEY: encode_predictions({"q": "a = 1"}, [
     ...     {"query": "q", "filesAfter": 1, "bytesAfter": 2}])})
     {'a = 1': (1, 2)}
     """
@@ -132,8 +133,9 @@ class ClusteringContext:
     def text(self) -> str:
         """Return the value of ``CIRCUMSTANCES_KEY``.
 
-        >>> Circumstances.read({CIRCUMSTANCES: Circumstances(target=1, waiting=2).text})
-        Circumstances(target=1, waiting=2)
+        >>> context = ClusteringContext(target=1, remaining_slices=2)
+        >>> ClusteringContext.read({CIRCUMSTANCES_KEY: context.text}) == context
+        True
         """
         return to_canonical_bytes(
             {"target": self.target, "waiting": self.remaining_slices}

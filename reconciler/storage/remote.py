@@ -13,7 +13,6 @@ import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import Any, Final, Literal
 
 from reconciler.errors import (
@@ -27,6 +26,7 @@ from reconciler.errors import (
 from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
 from reconciler.storage.paths import check_path, is_hidden, join_path, make_temporary_path
 from reconciler.storage.redaction import redact_secrets
+from reconciler.storage.remote_entries import build_entry
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -81,7 +81,7 @@ class RemoteStorage:
         full = self._resolve(folder)
         with self._translate_errors(folder):
             children = self._list_children(full)
-        entries = [_build_entry(info) for info in children if info["name"].rstrip("/") != full]
+        entries = [build_entry(info) for info in children if info["name"].rstrip("/") != full]
         if not children and not folder:
             raise NotFoundError(self.location, "does not exist")
         return sorted((e for e in entries if not is_hidden(e.name)), key=lambda entry: entry.name)
@@ -138,7 +138,7 @@ class RemoteStorage:
         try:
             with self._translate_errors(path):
                 self._fs.invalidate_cache()
-                return _build_entry(self._fs.info(full) | {"name": path})
+                return build_entry(self._fs.info(full) | {"name": path})
         except NotFoundError:
             return None
 
@@ -283,7 +283,7 @@ class RemoteStorage:
         full = self._resolve(folder)
         with self._translate_errors(folder):
             return [
-                _build_entry(i) for i in self._list_children(full) if i["name"].rstrip("/") != full
+                build_entry(i) for i in self._list_children(full) if i["name"].rstrip("/") != full
             ]
 
     def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
@@ -382,28 +382,6 @@ def _is_entered(
         if is_entered:
             folders[path] = FolderListing(path, [], [])
     return is_entered
-
-
-def _build_entry(info: Mapping[str, Any]) -> StorageEntry:
-    is_folder = info["type"] == "directory"
-    name = str(info["name"]).rstrip("/").rpartition("/")[2]
-    return StorageEntry(
-        name, 0 if is_folder else int(info.get("size") or 0), _read_modified_ms(info), is_folder
-    )
-
-
-def _read_modified_ms(info: Mapping[str, Any]) -> int:
-    """Return milliseconds since 1970; each client has its own field for it."""
-    for key in ("LastModified", "last_modified", "mtime", "updated", "created"):
-        value = info.get(key)
-        if isinstance(value, str):
-            with contextlib.suppress(ValueError):
-                value = datetime.fromisoformat(value)
-        if isinstance(value, datetime):
-            return int(value.timestamp() * 1000)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return int(value * 1000)
-    return 0
 
 
 def _is_taken(error: OSError) -> bool:

@@ -33,7 +33,7 @@ from reconciler.transaction.retry import (
 from reconciler.transaction.session import TableSession
 
 
-class PendingInstant(Protocol):
+class RequestedInstant(Protocol):
     """A change that is requested: whatever else it knows, it knows its instant."""
 
     @property
@@ -44,7 +44,7 @@ class PendingInstant(Protocol):
 
 
 _Prepared = TypeVar("_Prepared")
-_Pending = TypeVar("_Pending", bound=PendingInstant)
+_Pending = TypeVar("_Pending", bound=RequestedInstant)
 _Result = TypeVar("_Result")
 _Outcome = TypeVar("_Outcome")
 
@@ -318,7 +318,7 @@ def _complete(
 
 
 def publish_completion(
-    session: TableSession, pending: PendingInstant, completion: Completion[_Outcome]
+    session: TableSession, pending: RequestedInstant, completion: Completion[_Outcome]
 ) -> _Outcome:
     """Sync the metadata table and write the completed file; the table's lock is held."""
     properties = load_properties(session.storage)

@@ -89,7 +89,8 @@ def test_a_condition_is_read_as_the_asked_session_reads_it(setting, source, wher
 
 
 def test_what_a_setting_is_by_default_changes_nothing(spark):
-    with use_settings(spark, {"spark.sql.timestampType": "TIMESTAMP_LTZ", "spark.sql.ansi.enabled": "true",
+    with use_settings(spark, {"spark.sql.timestampType": "TIMESTAMP_LTZ",
+                              "spark.sql.ansi.enabled": "true",
                       "spark.sql.parser.escapedStringLiterals": "false"}):  # fmt: skip
         assert [] == find_unusual_settings(spark)
     with use_settings(spark, {"spark.sql.ansi.enforceReservedKeywords": "true"}):

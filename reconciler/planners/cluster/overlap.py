@@ -171,7 +171,7 @@ def _additive_steps(columns: int) -> NDArray[np.float64]:
 
     They are powers of the root of x^(d+1) = x + 1.
 
-    >>> _steps(1).round(6).tolist()
+    >>> _additive_steps(1).round(6).tolist()
     [0.618034]
     """
     root = 2.0

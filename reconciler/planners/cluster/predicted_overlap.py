@@ -24,7 +24,7 @@ def estimate_curve_overlap(curve: str | None, columns: int, files: int) -> float
     Leaves of a kd-tree and ranges of one column do not overlap. Pieces of a curve are not boxes, so
     their bounds overlap.
 
-    >>> side_by_side("kd-tree", 2, 30), round(side_by_side("z-order", 2, 30), 1)
+    >>> estimate_curve_overlap("kd-tree", 2, 30), round(estimate_curve_overlap("z-order", 2, 30), 1)
     (1.0, 2.3)
     """
     growth = _GROWTH.get(curve or "", 0.0)

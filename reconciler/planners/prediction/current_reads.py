@@ -94,7 +94,7 @@ def find_demand(current: CurrentReads) -> MaxScanDemand | None:
 def format_percent(share: float) -> str:
     """Format a share as a percentage.
 
-    >>> percent(0.05), percent(0.0434), percent(0.271), percent(0.00012)
+    >>> format_percent(0.05), format_percent(0.0434), format_percent(0.271), format_percent(0.00012)
     ('5 %', '4.3 %', '27 %', '0.012 %')
     """
     return f"{float(f'{share * 100:.2g}'):g} %"

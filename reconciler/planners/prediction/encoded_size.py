@@ -154,9 +154,9 @@ def _weighted_mean(each: Floats, counts: NDArray[np.int64]) -> float:
 def _split_pieces(file: NDArray[np.int64], each: int) -> NDArray[np.int64]:
     """Return the piece of each row, ascending: about ``each`` rows of one or more files.
 
-    >>> _pieces(np.array([0, 0, 0, 1, 1, 1, 2, 2]), 3).tolist()
+    >>> _split_pieces(np.array([0, 0, 0, 1, 1, 1, 2, 2]), 3).tolist()
     [0, 0, 0, 1, 1, 1, 2, 2]
-    >>> _pieces(np.array([0, 0, 1, 1, 2, 3]), 4).tolist()
+    >>> _split_pieces(np.array([0, 0, 1, 1, 2, 3]), 4).tolist()
     [0, 0, 0, 0, 1, 1]
     """
     if not file[-1]:

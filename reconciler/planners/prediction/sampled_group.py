@@ -125,7 +125,7 @@ class SampledGroup:
 def _share_bytes(sizes: Floats, is_there: NDArray[np.bool_]) -> Floats:
     """Return the bytes each sampled member represents: its own and its unsampled neighbours'.
 
-    >>> _stands_for(np.array([1.0, 2.0, 4.0, 8.0]), np.array([False, True, False, True]))
+    >>> _share_bytes(np.array([1.0, 2.0, 4.0, 8.0]), np.array([False, True, False, True]))
     array([0., 7., 0., 8.])
     """
     there = np.flatnonzero(is_there)

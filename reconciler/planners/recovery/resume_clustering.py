@@ -122,7 +122,7 @@ def _describe_foreign(pending: PendingClustering, now: datetime) -> str:
 def _format_age(seconds: float) -> str:
     """Format a time span in its largest whole unit.
 
-    >>> _age(7300), _age(59)
+    >>> _format_age(7300), _format_age(59)
     ('2 hours', '59 seconds')
     """
     for size, unit in _UNITS:

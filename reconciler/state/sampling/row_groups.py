@@ -39,7 +39,7 @@ class ChosenFile:
 def spread_evenly(many: int, wanted: int) -> NDArray[np.int64]:
     """Return ``wanted`` positions spread evenly over ``many``.
 
-    >>> evenly(10, 3).tolist(), evenly(2, 3).tolist()
+    >>> spread_evenly(10, 3).tolist(), spread_evenly(2, 3).tolist()
     ([1, 5, 8], [0, 1])
     """
     if wanted >= many:

@@ -119,7 +119,7 @@ def _choose_files(
 def _distribute(sizes: Sequence[float], most: int, there: Sequence[int] | None = None) -> list[int]:
     """Distribute ``most`` in proportion to sizes: at least one each and at most ``there``.
 
-    >>> _shared([1.0, 1.0, 6.0], 8), _shared([1.0, 1.0, 6.0], 8, [9, 9, 2])
+    >>> _distribute([1.0, 1.0, 6.0], 8), _distribute([1.0, 1.0, 6.0], 8, [9, 9, 2])
     ([1, 1, 6], [3, 3, 2])
     """
     limits = [most] * len(sizes) if there is None else list(there)
@@ -151,7 +151,7 @@ def _spread_by_size(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
 
     If several marks fall into one position, the largest other positions are added.
 
-    >>> _spread_over(np.array([1, 1, 8, 1, 1]), 3).tolist()
+    >>> _spread_by_size(np.array([1, 1, 8, 1, 1]), 3).tolist()
     [0, 2, 3]
     """
     if wanted >= len(sizes):
