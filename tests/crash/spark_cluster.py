@@ -32,7 +32,7 @@ from reconciler.plans.plan import Plan
 MASTER = "local-cluster[2,1,1024]"
 #: for processes that do not live long
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-_DAEMON = Path(__file__).parent / "deadly.py"
+_DAEMON = Path(__file__).parent / "dying_daemon.py"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class Cluster:
             **dict.fromkeys(_JAVA_OPTIONS, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
             "spark.executorEnv.PYTHONPATH": str(python),
             "spark.executorEnv.DEADLY": str(self._orders),
-            "spark.python.daemon.module": "deadly",
+            "spark.python.daemon.module": "dying_daemon",
             **self._conf,
         }
         self._log = tempfile.TemporaryFile()

@@ -13,7 +13,7 @@ from tests.oracle.read_queries import list_completed_instants, list_completed_wr
 NAMED_REFUSALS = (
     "is a bootstrap skeleton",
     "is a partial update",
-    "until it is finished",  # a restore
+    "so the table is inconsistent",  # a restore
     "files are read by column name",  # a renamed column
 )
 _TOO_EARLY = ": cannot read as of "

@@ -233,7 +233,7 @@ def test_a_session_that_passes_over_files_is_not_followed(sessions, tmp_path):
 
 
 def test_what_many_slices_are_sent_as_holds_no_secret(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "_BIG", 0)
+    monkeypatch.setattr(reader, "_BROADCAST_BYTES", 0)
     scan = scan_by_hand(tmp_path, evolves=True)
     ref = StorageRef(str(tmp_path), (("key", "hunter2-hunter2"),), ("hunter2-hunter2",))
     folder = Path(spark.sparkContext._temp_dir)

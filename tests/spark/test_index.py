@@ -90,8 +90,8 @@ def test_a_few_files_need_no_job(spark, table, tmp_path):
 
 
 def test_an_apply_builds_through_spark(spark, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("reconciler.index.spark.WORTH_A_JOB", 1)
-    monkeypatch.setattr("reconciler.index.spark.Threads", None)
+    monkeypatch.setattr("reconciler.index.spark.MIN_FILES_FOR_JOB", 1)
+    monkeypatch.setattr("reconciler.index.spark.ThreadedIndexBuilder", None)
     asked(table, tmp_path)
     specs = reconciler.load_specs(tmp_path / "spec.yaml")
     result = reconciler.apply(reconciler.plan(specs), spark=spark)
