@@ -117,7 +117,7 @@ def test_the_command_writes_json_csv_and_text(tmp_path, capfd):
     out, err = capfd.readouterr()
     assert ["id", "p"] == out.splitlines()[0].split()
     assert 3 == len(out.splitlines())
-    assert "the first 1 row; --limit N shows more" in err
+    assert "showing the first 1 row; use --limit N for more rows" in err
 
 
 @pytest.mark.usefixtures("spark")
