@@ -39,8 +39,8 @@ _MOST_PLANS: Final = 20
 class AdoptedTable:
     """The spec of one table.
 
-    ``retention``: what it declares; ``is_open``: one was seen and is left to people. ``refused``:
-    why its plan is, None if it is not.
+    ``retention``: the declared one. ``is_open``: the table's cleans suggest a retention that the
+    user must decide on. ``refused``: why the plan of the spec is refused; None if it is not.
     """
 
     location: str
@@ -62,10 +62,10 @@ class AdoptedTable:
 class AdoptionOptions:
     """Options for the specs to write.
 
-    ``now`` has a zone. ``timezone``: of the writers, for tables that do not tell; ``known_zone``
-    the same where ``environment`` (its file) gives it, so that specs need not. ``folder`` is where
-    specs go: with ``is_relative`` local paths are written relative to it. With an environment a
-    spec has no path at all.
+    ``now`` has a zone. ``timezone``: zone of the writers, for tables whose properties do not name
+    it. ``known_zone``: the zone that the file ``environment`` declares; specs then omit it.
+    ``folder`` receives the specs; with ``is_relative``, local paths are written relative to it.
+    With an environment a spec has no path at all.
     """
 
     now: datetime

@@ -157,7 +157,7 @@ def apply(  # noqa: PLR0913 (options of a command)
             selection=selected.selection,
             parallelism=parallelism or TABLES_AT_ONCE,
         )
-        if not _is_approved(plan, auto_approve=auto_approve):
+        if not _ask_approval(plan, auto_approve=auto_approve):
             return 0
         current: tuple[TableSpec, ...] | None = selected.tables
     else:
@@ -206,7 +206,7 @@ def _refuse_options(options: Mapping[str, object], reason: str) -> None:
             raise UsageError(f"{option}: {reason}")
 
 
-def _is_approved(plan: Plan, *, auto_approve: bool) -> bool:
+def _ask_approval(plan: Plan, *, auto_approve: bool) -> bool:
     """Return whether an unreviewed plan may run. If a person must be asked, show it first."""
     changing = [table.name for table in plan.tables if table.has_changes and not table.refusals]
     if auto_approve or not changing:

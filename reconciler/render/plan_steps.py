@@ -26,6 +26,7 @@ from reconciler.render.terminal import Terminal
 
 _MAX_PARTITIONS: Final = 8
 _MAX_REASONS: Final = 2
+_MAX_DELETED_PARTITIONS: Final = 2
 _MAX_NAME_WIDTH: Final = 40
 _TARGET_NAMES: Final = {"zindex": "the index", "column_stats": "Hudi's column_stats"}
 
@@ -182,7 +183,7 @@ def _file_lines(files: RemovedFiles) -> Iterator[str]:
 def _deleted_partition_lines(
     partitions: tuple[str, ...], terminal: Terminal, *, full: bool
 ) -> Iterator[str]:
-    shown = partitions if full else partitions[:_MAX_REASONS]
+    shown = partitions if full else partitions[:_MAX_DELETED_PARTITIONS]
     names = ", ".join(words.escape_text(path) for path in shown)
     rest = len(partitions) - len(shown)
     others = f" and {words.format_number(rest)} more" if rest else ""

@@ -1,6 +1,6 @@
-"""Numbers, times and durations for people, and text of others without control characters.
+"""Format numbers, times and durations for people, and escape control characters in untrusted text.
 
-Figures have two significant places; plan.json has the exact ones.
+Sizes have one decimal place; plan.json has the exact values.
 """
 
 from __future__ import annotations

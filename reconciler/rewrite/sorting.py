@@ -191,8 +191,8 @@ class SortedOnDisk:
         for rows in self._merge():
             start = 0
             while start < len(rows):
-                end_key = int(ends[np.searchsorted(ends, position, "right")])
-                count = min(end_key - position, len(rows) - start)
+                end = int(ends[np.searchsorted(ends, position, "right")])
+                count = min(end - position, len(rows) - start)
                 yield rows.slice(start, count)
                 start += count
                 position += count

@@ -98,9 +98,9 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
                 State.REQUESTED,
             ):
                 raise PlanError(
-                    f"{location}/{folder}/{entry.name} is there, but {PROPERTIES} is not: a table "
-                    f"has lost it, and nothing is written over that; restore {PROPERTIES} from a "
-                    "copy"
+                    f"{location}/{folder}/{entry.name} exists, but {PROPERTIES} does not: an "
+                    f"existing table has lost it and must not be overwritten; restore {PROPERTIES} "
+                    "from a copy"
                 )
             found.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
     return Timeline.from_files(found)

@@ -42,8 +42,8 @@ def open_for_writing(
     """
     if spec.concurrency is None or spec.concurrency.lock is None:
         raise BlockedError(
-            f"{spec.name}: how writers keep out of each other's way must be said; declare "
-            "concurrency.lock (provider: filesystem, or none for a single writer)"
+            f"{spec.name}: concurrency.lock is missing; declare the lock that the table's writers "
+            "share (provider: filesystem, or none for a single writer)"
         )
     owner = context.process.make_owner(token)
     is_there = any(storage.stat(path) is not None for path in (PROPERTIES, _BACKUP))

@@ -114,7 +114,8 @@ def assert_half_way(
     """Nobody is told that it is done, and who reads sees what they saw before."""
     assert (done.code, done.table["outcomes"]) == (5, [])
     said = (
-        rf"deleting the files of clean \d+ stopped half way \(({why}).*\); run apply again to finish it"
+        rf"deleting the files of clean \d+ stopped half way \(({why}).*\); "
+        r"run apply again to finish it"
     )
     assert re.fullmatch(said, done.table["error"])
     assert [".clean.inflight"] == [name[17:] for name in list_traces(it.table)[:1]]

@@ -96,7 +96,9 @@ def ids_of(scan, storage):
     return {
         found
         for row, partition in enumerate(scan.slices.column("partition").to_pylist())
-        for batch in reading.read(get_slice_files(scan, row), scan.get_partition_values(partition), storage)
+        for batch in reading.read(
+            get_slice_files(scan, row), scan.get_partition_values(partition), storage
+        )
         for found in batch.column("id").to_pylist()
     }
 

@@ -38,7 +38,7 @@ class Post:
 
 
 class CodeHost(Protocol):
-    """One repository on a code host. Every method raises CodeHostError."""
+    """One repository on a code host. Every method may raise CodeHostError."""
 
     @property
     def max_post_length(self) -> int:
@@ -54,7 +54,7 @@ class CodeHost(Protocol):
         """Return the pull request that merged a commit; None if there is none."""
 
     def list_comments(self, pull_request: int) -> Iterator[Post]:
-        """Return all comments, in no order."""
+        """Return all comments, in any order."""
 
     def add_comment(self, pull_request: int, body: str) -> Post: ...
 
@@ -63,7 +63,7 @@ class CodeHost(Protocol):
     def delete_comment(self, pull_request: int, comment: Post) -> None: ...
 
     def list_issues(self, label: str) -> Iterator[Post]:
-        """Return the open issues with a label, in no order."""
+        """Return the open issues with a label, in any order."""
 
     def open_issue(self, title: str, body: str, label: str) -> Post: ...
 

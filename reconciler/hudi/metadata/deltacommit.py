@@ -23,10 +23,10 @@ from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.write_commit import COUNTS
 
-#: stage, task and attempt of the write, which ours does not have
+#: Hudi's write token names the stage, task and attempt of a Spark task; this program has none
 _WRITE_ID: Final = "0-0-0"
 _SCHEMA: Final = "HoodieCommitMetadata.avsc"
-_UNKNOWN: Final = (
+_NULL_BY_DEFAULT: Final = (
     "path",
     "cdcStats",
     "tempPath",
@@ -170,7 +170,7 @@ class Deltacommit:
         """Build the HoodieWriteStat of a written base file."""
         return {
             **dict.fromkeys(COUNTS, 0),
-            **dict.fromkeys(_UNKNOWN, None),
+            **dict.fromkeys(_NULL_BY_DEFAULT, None),
             "fileId": group.group,
             "path": f"{group.partition}/{self._name_base_file(group)}",
             "partitionPath": group.partition,
@@ -197,7 +197,7 @@ class Deltacommit:
         is_named_by_write = self.table.version >= VERSION_8
         return {
             **dict.fromkeys(COUNTS, 0),
-            **dict.fromkeys(_UNKNOWN, None),
+            **dict.fromkeys(_NULL_BY_DEFAULT, None),
             "fileId": log.file_slice.file_group,
             "prevCommit": self.instant if is_named_by_write else log.file_slice.newest_instant,
             "numUpdateWrites": log.write_count + log.delete_count,
@@ -227,7 +227,7 @@ class Deltacommit:
         return FileToCreate(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
 
     def _list_slice_files(self, file_slice: MetadataSlice, name: str) -> dict[str, Any]:
-        """Return base and log files before the write; version 6 lists the whole slice."""
+        """Return ``baseFile`` and ``logFiles`` of a write stat; version 6 lists the slice."""
         if self.table.version >= VERSION_8:
             return {"baseFile": "", "logFiles": [name]}
         logs = [log for log in file_slice.logs if log.instant == file_slice.newest_instant]
