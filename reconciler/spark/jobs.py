@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import reconciler
 from reconciler.errors import ReconcilerError
 from reconciler.spark.failures import JVM_ENDED
 
@@ -62,7 +61,7 @@ def _ship_archive(context: Any) -> None:
 
     if any(url.endswith(f"/{_ARCHIVE}") for url in context.listFiles):
         return  # already sent in this session; Spark refuses a second file of the name
-    package = Path(reconciler.__file__).parent
+    package = Path(__file__).parents[1]
     # executors fetch it whenever they start, so it must last as long as the session
     with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as folder:
         made = shutil.make_archive(

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reconciler.canonical_json import to_canonical_bytes
 
 #: keys of a clustering's extra metadata: of completed ones, of pending ones, and of both
@@ -149,3 +152,45 @@ class ClusteringContext:
             return cls(target=int(found["target"]), remaining_slices=int(found["waiting"]))
         except (ValueError, LookupError, TypeError):
             return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueryMeasurement:
+    """What each query reads of every file slice that there may be afterwards.
+
+    ``queries``: name and text of each; ``reads``: bool, queries by slices. By slice: ``group``,
+    which rewrites or replaces it, -1 for one that stays in any case; ``is_new``; ``bytes``, with
+    log files. ``predicted``: files and bytes by the text of the query. ``unread``: how many files
+    stay whose footers were too many to read; then only new files are measured. ``problem``: why
+    nothing was measured.
+    """
+
+    queries: tuple[tuple[str, str], ...]
+    reads: NDArray[np.bool_]
+    group: NDArray[np.int64]
+    is_new: NDArray[np.bool_]
+    bytes: NDArray[np.int64]
+    predicted: Mapping[str, tuple[int, int]]
+    unread: int = 0
+    problem: str | None = None
+
+    def select_groups(self, kept: Sequence[int]) -> tuple[MeasuredQuery, ...]:
+        """Return what was measured, when only these groups are published."""
+        is_kept = np.isin(self.group, np.array(kept, np.int64))
+        there = np.where(self.is_new, is_kept, ~is_kept)
+        if self.unread:
+            there &= self.is_new
+        return tuple(
+            MeasuredQuery(
+                query=name,
+                where=where,
+                files=int(np.count_nonzero(there & mask)),
+                bytes=int(self.bytes[there & mask].sum()),
+                of_files=int(np.count_nonzero(there)),
+                of_bytes=int(self.bytes[there].sum()),
+                predicted_files=self.predicted.get(where, (None, None))[0],
+                predicted_bytes=self.predicted.get(where, (None, None))[1],
+                unread=self.unread,
+            )
+            for (name, where), mask in zip(self.queries, self.reads, strict=True)
+        )

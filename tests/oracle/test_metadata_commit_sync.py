@@ -64,7 +64,7 @@ def assert_synced(write):
     write.complete()
 
     assert () == planned.dropped_partitions
-    assert live == tuple(sorted(write.metadata().live))
+    assert live == tuple(sorted(write.metadata().live_partitions))
 
 
 def row(key, path, ts, n=None):
@@ -74,7 +74,7 @@ def row(key, path, ts, n=None):
 def stored(of, path, key, *rows):
     """Rows as files hold them, after the one of a key."""
     return [
-        of.row(path, key)
+        of.changed_row(path, key)
         | {KEY: one[0], "_hoodie_partition_path": one[1]}
         | dict(zip(("id", "p", "ts", "x", "n"), one, strict=True))
         for one in rows

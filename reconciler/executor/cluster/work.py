@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
 from reconciler.errors import ReconcilerError
-from reconciler.executor.cluster.query_measurement import QueryMeasurement
 from reconciler.executor.result import LeftGroup
 from reconciler.file_slices.base_file.write_stat import build_created_stat
 from reconciler.hudi.files.table_files import make_present_keys
@@ -38,6 +37,7 @@ from reconciler.state.measured_queries import (
     PREDICTED_KEY,
     QUERIES_KEY,
     ClusteringContext,
+    QueryMeasurement,
     encode_measurements,
     encode_predictions,
 )

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from reconciler.executor.cluster.query_measurement import QueryMeasurement
-from reconciler.state.measured_queries import MeasuredQuery, encode_measurements, parse_measurements
+from reconciler.state.measured_queries import (
+    MeasuredQuery,
+    QueryMeasurement,
+    encode_measurements,
+    parse_measurements,
+)
 
 
 def make_measurement(**more):
