@@ -18,6 +18,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -149,12 +150,12 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--files", type=int, default=71)
     parser.add_argument("--curve", nargs="+", choices=CURVES, default=CURVES)
-    parser.add_argument("--groups", type=int, default=row_sample.MAX_GROUPS)
+    parser.add_argument("--groups", type=int, default=row_sample.SampleLimits().groups)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--heap", default="1g", help="of the driver's JVM")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "peers")
     arguments = parser.parse_args()
-    forecast_input.MAX_GROUPS = arguments.groups
+    forecast_input.SampleLimits = partial(row_sample.SampleLimits, groups=arguments.groups)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     use_java()
     folder = arguments.folder.resolve() / f"trips-{arguments.rows}"

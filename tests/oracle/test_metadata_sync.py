@@ -202,13 +202,13 @@ def stale_keys(clean):
     """Keys that the indexes still hold of the removed files."""
     metadata, found = clean.metadata(), set()
     removed = [(path or ".", names) for path, names in clean.files.items()]
-    if "column_stats" in metadata.live:
+    if "column_stats" in metadata.live_partitions:
         columns = ["_hoodie_commit_time", "_hoodie_record_key", "id", "p", "ts", "x", "n"]
         keys = read_index_keys(metadata, "column_stats")
         found |= {
             k for p, n in removed for k in build_column_stats_keys(columns, p, n) if k in keys
         }
-    if "bloom_filters" in metadata.live:
+    if "bloom_filters" in metadata.live_partitions:
         keys = read_index_keys(metadata, "bloom_filters")
         found |= {k for p, n in removed for k in build_bloom_filter_keys(p, n) if k in keys}
     return found
