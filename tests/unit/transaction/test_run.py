@@ -27,6 +27,7 @@ from tests.table_sessions import write_spec
 from tests.unit.transaction.fakes import FakeClock, Shelf, process
 
 LOCK = ".hoodie/lock"
+STEPS = ("prepare", "request", "begin", "work", "settle", "sync", "check")
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Story(Change):
         assert LOCK in self.session.storage.files
         return Completion(
             timeline=self.session.reload_timeline(),
-            prepare_sync=lambda _properties, _choose: None,
+            prepare_sync=lambda _properties, _choose: self.tell("sync"),
             check=lambda: self.tell("check"),
             make_payload=lambda _properties: b"done",
             make_outcome=lambda notes: Outcome("completed", notes),
@@ -149,7 +150,7 @@ def test_a_change_takes_its_steps_in_order_and_leaves_nothing_behind(session, sh
     story = Story(session)
 
     assert "completed" == run_change(story).how
-    assert story.told == ["prepare", "request", "begin", "work", "settle", "check", "tidy"]
+    assert story.told == [*STEPS, "tidy"]
     assert {"", ".inflight", ".requested"} == set(list_instants(shelf))
     assert [] == find_side_files(shelf)
 
@@ -168,7 +169,7 @@ def test_a_change_gives_up_on_a_table_that_changes_at_every_attempt(session, she
     assert ([], []) == (list_instants(shelf), find_side_files(shelf))
 
 
-@pytest.mark.parametrize("step", ["work", "settle", "check"])
+@pytest.mark.parametrize("step", ["work", "settle", "sync", "check"])
 def test_a_change_that_fails_is_abandoned_under_the_lock(step, session, shelf):
     story = Story(session, fails=step)
 
