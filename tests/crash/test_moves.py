@@ -494,7 +494,7 @@ def test_a_clean_of_ours_that_another_writer_removes_is_reported(it):
     result = it.apply(plan, around=hooked(".parquet", remove))
 
     assert result.exit_code == 5
-    assert "removed from the timeline" in result.tables[0].error
+    assert "another writer removed its requested file from the timeline" in result.tables[0].error
     assert list(timeline_folder(it).glob("*.clean")) == []
 
 

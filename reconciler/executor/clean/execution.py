@@ -113,10 +113,7 @@ class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOu
         if find_completion(timeline, pending.instant, Action.CLEAN) is not None:
             return Ended(replace(result, how="adopted"))
         if timeline.find_file(pending.instant, Action.CLEAN, State.REQUESTED) is None:
-            raise StaleError(
-                f"another writer removed the requested file of clean {pending.instant} from the "
-                "timeline; plan again"
-            )
+            raise StaleError("another writer removed its requested file from the timeline")
         folders = remove_partition_folders(
             session.storage, pending.delete_partitions, session.reload_timeline
         )
