@@ -1,16 +1,23 @@
-"""Canonical bytes of JSON documents, and their digests."""
+"""JSON documents: their canonical bytes and digests, and dataclasses as documents."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, fields, is_dataclass
+from functools import cache
+from numbers import Integral
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
 
 
-def to_canonical_bytes(document: Any) -> bytes:
+def to_bytes(document: Any) -> bytes:
     """Return the canonical bytes: sorted keys, compact, UTF-8, no NaN, no newline at the end.
 
-    >>> to_canonical_bytes({"b": 1, "a": "é"}).decode()
+    >>> to_bytes({"b": 1, "a": "é"}).decode()
     '{"a":"é","b":1}'
     """
     text = json.dumps(
@@ -25,9 +32,103 @@ def digest_document(document: Any) -> str:
     >>> digest_document({})
     'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
     """
-    return digest_bytes(to_canonical_bytes(document))
+    return digest_bytes(to_bytes(document))
 
 
 def digest_bytes(data: bytes | memoryview) -> str:
     """Return the digest of canonical bytes."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+# --- dataclasses as documents --------------------------------------------------------------------
+
+
+def to_document(value: Any) -> Any:
+    """Return a value as plain JSON data; a dataclass becomes an object with camelCase keys.
+
+    Tuples become lists and numpy integers become ints. Keys of a mapping stay as they are.
+    The metadata of a field may change its key: ``{"name": "of"}`` gives another name,
+    ``{"name": None}`` leaves the field out, and ``{"optional": True}`` leaves it out if it is None.
+
+    >>> from dataclasses import dataclass, field
+    >>> @dataclass
+    ... class Sample:
+    ...     row_groups: int
+    ...     total: int = field(metadata={"name": "of"})
+    >>> to_document((Sample(2, 9),))
+    [{'rowGroups': 2, 'of': 9}]
+    """
+    if isinstance(value, str | int | float):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        found = ((key, field, getattr(value, field.name)) for key, field in _keys(type(value)))
+        return {
+            key: to_document(inner)
+            for key, field, inner in found
+            if inner is not None or not field.metadata.get("optional")
+        }
+    if isinstance(value, Mapping):
+        return {key: to_document(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_document(inner) for inner in value]
+    return int(value) if isinstance(value, Integral) else value
+
+
+def from_document(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
+    """Return the dataclass that ``to_document`` wrote; a missing key means the field's default.
+
+    Fields may be other dataclasses, tuples of any length, mappings and plain values, and each of
+    them may be None. Raises TypeError or AttributeError for a value of another type.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Range:
+    ...     from_size: int
+    ...     to_size: int | None = None
+    >>> from_document(Range, {"fromSize": 1})
+    Range(from_size=1, to_size=None)
+    """
+    hints = _type_hints(kind)
+    return kind(
+        **{
+            field.name: _decode_value(hints[field.name], document[key])
+            for key, field in _keys(kind)
+            if key in document
+        }
+    )
+
+
+def _decode_value(kind: Any, value: Any) -> Any:
+    if kind is Any:
+        return value
+    if get_origin(kind) in (Union, types.UnionType):
+        (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
+        return None if value is None else _decode_value(inner, value)
+    if get_origin(kind) is tuple:
+        return tuple(_decode_value(get_args(kind)[0], inner) for inner in value)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return from_document(kind, value)
+    if isinstance(kind, type):
+        allowed = (int, float) if kind is float else kind
+        if not isinstance(value, allowed):
+            raise TypeError(f"expected {kind.__name__}, got {value!r}")
+    return value
+
+
+@cache
+def _keys(kind: Any) -> tuple[tuple[str, Field[Any]], ...]:
+    """Return the key of every field that documents have."""
+    return tuple(_find_keys(kind))
+
+
+def _find_keys(kind: Any) -> Iterator[tuple[str, Field[Any]]]:
+    for field in fields(kind):
+        first, *others = field.name.split("_")
+        name = field.metadata.get("name", first + "".join(map(str.capitalize, others)))
+        if name is not None:
+            yield name, field
+
+
+@cache
+def _type_hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)

@@ -73,7 +73,7 @@ def find_changes(
 def _spec_fingerprint(spec: TableSpec) -> tuple[bytes, list[GuardPolicy]]:
     """Return everything that affects a table; its document has path and storage options too."""
     guards = [_narrow_policy(policy, spec.name) for policy in spec.guarded_by]
-    return canonical_json.to_canonical_bytes(dict(spec.document)), guards
+    return canonical_json.to_bytes(dict(spec.document)), guards
 
 
 def _narrow_policy(policy: GuardPolicy, name: str) -> GuardPolicy:

@@ -145,9 +145,7 @@ def check_format(tail: bytes, path: str) -> None:
 def _encode_provenance(index: FileIndex, provenance: Provenance) -> bytes:
     columns = {name: str(stats.type) for name, stats in index.columns.items()}
     document = {**asdict(provenance), "columns": columns, "files": len(index), "format": FORMAT}
-    return canonical_json.to_canonical_bytes(
-        {**document, "digest": canonical_json.digest_document(document)}
-    )
+    return canonical_json.to_bytes({**document, "digest": canonical_json.digest_document(document)})
 
 
 def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:

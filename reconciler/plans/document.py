@@ -136,14 +136,11 @@ def _hash_chunks(chunks: Iterable[encode.Chunk]) -> str:
 
 
 def _encode_head(plan: Plan, digest: str) -> bytes:
-    return (
-        canonical_json.to_canonical_bytes({"createdAt": plan.created_at, "digest": digest})[:-1]
-        + b","
-    )
+    return canonical_json.to_bytes({"createdAt": plan.created_at, "digest": digest})[:-1] + b","
 
 
 def _encode_tail(plan: Plan) -> bytes:
-    return b"," + canonical_json.to_canonical_bytes({"tool": plan.tool})[1:] + b"\n"
+    return b"," + canonical_json.to_bytes({"tool": plan.tool})[1:] + b"\n"
 
 
 # --- reading canonical bytes ---------------------------------------------------------------------

@@ -37,7 +37,7 @@ def encode_body(tables: Sequence[TablePlan], selection: Selection | None) -> Ite
     """Yield the part of a document that its digest covers, without the outer braces."""
     yield b'"format":1'
     for key, value in encode_selection(selection).items():
-        yield b"," + canonical_json.to_canonical_bytes({key: value})[1:-1]
+        yield b"," + canonical_json.to_bytes({key: value})[1:-1]
     yield b',"tables":['
     for number, table in enumerate(tables):
         if number:
@@ -89,13 +89,11 @@ def _encode_table(table: TablePlan) -> Iterator[Chunk]:
         "spec": dict(table.spec),
         "specDigest": table.spec_digest,
     }
-    yield canonical_json.to_canonical_bytes(first)[:-1] + b',"kept":['
+    yield canonical_json.to_bytes(first)[:-1] + b',"kept":['
     if table.kept is not None:
         yield from _encode_kept(table.kept)
     yield (
-        b"],"
-        + canonical_json.to_canonical_bytes(_encode_layout(table.layout) | second)[1:-1]
-        + b',"steps":'
+        b"]," + canonical_json.to_bytes(_encode_layout(table.layout) | second)[1:-1] + b',"steps":'
     )
     sha = hashlib.sha256()
     for chunk in encode_steps(table):
@@ -105,7 +103,7 @@ def _encode_table(table: TablePlan) -> Iterator[Chunk]:
         "stepsDigest": f"sha256:{sha.hexdigest()}",
         "warnings": _encode_notes(table.warnings),
     }
-    yield b"," + canonical_json.to_canonical_bytes(third)[1:]
+    yield b"," + canonical_json.to_bytes(third)[1:]
 
 
 def _encode_file_sizes(table: TablePlan) -> dict[str, Any]:
@@ -157,34 +155,31 @@ def _encode_step(step: Step) -> Iterator[Chunk]:
     match step:
         case ResumeStep():
             before: dict[str, Any] = {"action": step.action, "because": step.because}
-            yield canonical_json.to_canonical_bytes(before)[:-1] + b',"groups":['
+            yield canonical_json.to_bytes(before)[:-1] + b',"groups":['
             yield from groups.encode_groups(step.groups)
             after = {"instant": step.instant, "kind": step.kind}
-            yield b"]," + canonical_json.to_canonical_bytes(after)[1:-1] + b',"partitions":['
+            yield b"]," + canonical_json.to_bytes(after)[1:-1] + b',"partitions":['
             yield from _encode_partitions(step.files, step.delete_partitions)
             yield b"]}"
         case RollbackStep():
             yield from _encode_rollback(step)
         case ClusterStep():
             before = {"columns": list(step.columns), "curve": step.curve}
-            yield canonical_json.to_canonical_bytes(before)[:-1] + b',"groups":['
+            yield canonical_json.to_bytes(before)[:-1] + b',"groups":['
             yield from groups.encode_groups(step.groups)
             yield (
-                b"],"
-                + canonical_json.to_canonical_bytes({"kind": step.kind, "mapping": step.mapping})[
-                    1:
-                ]
+                b"]," + canonical_json.to_bytes({"kind": step.kind, "mapping": step.mapping})[1:]
             )
         case IndexStep():
-            yield canonical_json.to_canonical_bytes(_encode_index(step))
+            yield canonical_json.to_bytes(_encode_index(step))
         case CleanStep():
             before = {
                 "earliestInstantToRetain": step.earliest_instant_to_retain,
                 "kind": step.kind,
             }
-            yield canonical_json.to_canonical_bytes(before)[:-1] + b',"partitions":['
+            yield canonical_json.to_bytes(before)[:-1] + b',"partitions":['
             yield from _encode_partitions(step.files, step.delete_partitions)
-            yield b"]," + canonical_json.to_canonical_bytes({"policy": step.policy})[1:]
+            yield b"]," + canonical_json.to_bytes({"policy": step.policy})[1:]
         case _:
             assert_never(step)
 
@@ -208,12 +203,10 @@ def _encode_partitions(files: RemovedFiles, deleted: tuple[str, ...]) -> Iterato
 
 def _encode_rollback(step: RollbackStep) -> Iterator[Chunk]:
     before = {"action": step.action, "because": step.because}
-    yield canonical_json.to_canonical_bytes(before)[:-1] + b',"files":['
+    yield canonical_json.to_bytes(before)[:-1] + b',"files":['
     _check_sorted(step.files)
     yield from file_rows.encode_named(step.files)
-    yield (
-        b"]," + canonical_json.to_canonical_bytes({"instant": step.instant, "kind": step.kind})[1:]
-    )
+    yield (b"]," + canonical_json.to_bytes({"instant": step.instant, "kind": step.kind})[1:])
 
 
 def _encode_kept(kept: KeptFiles) -> Iterator[Chunk]:

@@ -57,7 +57,7 @@ def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[b
             b"true" if path in goes else b"false",
         )
         yield from text.cut(start, end)
-        yield b'],"path":%s}' % canonical_json.to_canonical_bytes(path)
+        yield b'],"path":%s}' % canonical_json.to_bytes(path)
 
 
 def encode_kept(kept: KeptFiles) -> Iterator[bytes | memoryview]:

@@ -44,7 +44,7 @@ def encode_groups(groups: Rewrites | None) -> Iterator[bytes | memoryview]:
     )
     for number, (because, size, outputs, partition) in enumerate(heads):
         head = {"because": because, "bytes": size, "outputs": outputs, "partition": partition}
-        yield b"," * (number > 0) + canonical_json.to_canonical_bytes(head)[:-1] + b',"slices":['
+        yield b"," * (number > 0) + canonical_json.to_bytes(head)[:-1] + b',"slices":['
         yield from text.cut(starts[number], starts[number + 1])
         yield b"]}"
 

@@ -91,7 +91,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _check_digests(document: Mapping[str, Any]) -> None:
     try:
         rest = {k: v for k, v in document.items() if k not in _OUTSIDE_THE_DIGEST}
-        canonical_json.to_canonical_bytes(document["tool"])
+        canonical_json.to_bytes(document["tool"])
         if canonical_json.digest_document(rest) != document["digest"]:
             raise EditedPlanError(
                 "was edited after it was made (its digest does not match). Nothing was applied. "

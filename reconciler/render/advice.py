@@ -55,7 +55,7 @@ def advice_json(tables: Sequence[Advice], *, selection: Selection | None = None)
         "tables": [_table_document(table) for table in tables],
         **encode.encode_selection(selection),
     }
-    return canonical_json.to_canonical_bytes(document) + b"\n"
+    return canonical_json.to_bytes(document) + b"\n"
 
 
 def advice_markdown(tables: Sequence[Advice], *, selection: Selection | None = None) -> str:

@@ -23,7 +23,7 @@ _MAX_FILES: Final = 3
 
 def explanation_json(report: ReadReport) -> bytes:
     """Return what a read touches as canonical JSON and a newline."""
-    return canonical_json.to_canonical_bytes(report.to_document()) + b"\n"
+    return canonical_json.to_bytes(report.to_document()) + b"\n"
 
 
 def explanation_text(report: ReadReport, *, color: bool, width: int | None = None) -> str:

@@ -56,7 +56,7 @@ def result_json(result: ApplyResult) -> bytes:
         "tables": [_table_document(table) for table in result.tables],
         **encode.encode_selection(result.selection),
     }
-    return canonical_json.to_canonical_bytes(document) + b"\n"
+    return canonical_json.to_bytes(document) + b"\n"
 
 
 def count_statuses(result: ApplyResult) -> str:

@@ -85,24 +85,10 @@ def status_json(
         "createdAt": observed_at,
         "observedAt": observed_at,
         "tool": tool,
-        "tables": [_camel_keys(table.document()) for table in tables],
+        "tables": canonical_json.to_document(tables),
         **encode.encode_selection(selection),
     }
-    return canonical_json.to_canonical_bytes(document) + b"\n"
-
-
-def _camel_keys(value: object) -> object:
-    """The value with its keys spelled as in JSON documents."""
-    if isinstance(value, dict):
-        return {_camel_name(key): _camel_keys(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_camel_keys(inner) for inner in value]
-    return value
-
-
-def _camel_name(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)
+    return canonical_json.to_bytes(document) + b"\n"
 
 
 # --- one table -----------------------------------------------------------------------------------

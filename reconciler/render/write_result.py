@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.canonical_json import to_canonical_bytes
+from reconciler import canonical_json
 from reconciler.render import words
 from reconciler.writer.request import WriteResult
 
@@ -81,4 +81,4 @@ def write_json(name: str, operation: str, outcome: WriteResult) -> str:
         "bytesRewritten": outcome.rewritten_bytes,
         "warnings": [{"rule": note.rule, "because": note.because} for note in outcome.warnings],
     }
-    return to_canonical_bytes(document).decode() + "\n"
+    return canonical_json.to_bytes(document).decode() + "\n"

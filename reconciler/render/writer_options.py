@@ -53,7 +53,7 @@ def options_json(
         "tables": [_table_document(table) for table in tables],
         **encode.encode_selection(selection),
     }
-    return canonical_json.to_canonical_bytes(document) + b"\n"
+    return canonical_json.to_bytes(document) + b"\n"
 
 
 def _table_document(table: WriterOptions) -> Mapping[str, Any]:

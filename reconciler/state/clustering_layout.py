@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from reconciler.canonical_json import to_canonical_bytes
+from reconciler import canonical_json
 from reconciler.errors import FormatError
 
 #: key of a clustering's extra metadata
@@ -38,7 +38,7 @@ class ClusteringLayout:
         '{"columns":["x"],"curve":"linear","mapping":"rank"}'
         """
         found = {"columns": list(self.columns), "curve": self.curve, "mapping": self.mapping}
-        return to_canonical_bytes(found).decode()
+        return canonical_json.to_bytes(found).decode()
 
     @classmethod
     def parse(cls, text: str, path: str) -> Self:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from reconciler.canonical_json import to_canonical_bytes
+from reconciler import canonical_json
 
 #: key of a clustering's extra metadata
 PASSES_KEY: Final = "reconciler.passes"
@@ -31,7 +31,7 @@ class RecordedPasses:
         >>> RecordedPasses.read({PASSES_KEY: passes.text}) == passes
         True
         """
-        return to_canonical_bytes(
+        return canonical_json.to_bytes(
             {"asked": self.declaration_digest, "partitions": dict(self.partitions)}
         ).decode()
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.canonical_json import to_canonical_bytes
+from reconciler import canonical_json
 
 #: keys of a clustering's extra metadata: of completed ones, of pending ones, and of both
 QUERIES_KEY: Final = "reconciler.queries"
@@ -78,7 +78,7 @@ def encode_measurements(measured: Sequence[MeasuredQuery]) -> str:
     >>> encode_measurements([measured])[:36]
     '[{"bytes":2,"files":1,"ofBytes":4,"o'
     """
-    return to_canonical_bytes([one.document for one in measured]).decode()
+    return canonical_json.to_bytes([one.document for one in measured]).decode()
 
 
 def parse_measurements(extra: Mapping[str, str]) -> tuple[MeasuredQuery, ...]:
@@ -101,7 +101,7 @@ def encode_predictions(queries: Mapping[str, str], predictions: Sequence[Mapping
     ...     {"query": "q", "filesAfter": 1, "bytesAfter": 2}])})
     {'a = 1': (1, 2)}
     """
-    return to_canonical_bytes(
+    return canonical_json.to_bytes(
         [
             {"where": where, "files": one["filesAfter"], "bytes": one["bytesAfter"]}
             for one in predictions
@@ -140,7 +140,7 @@ class ClusteringContext:
         >>> ClusteringContext.read({CIRCUMSTANCES_KEY: context.text}) == context
         True
         """
-        return to_canonical_bytes(
+        return canonical_json.to_bytes(
             {"target": self.target, "waiting": self.remaining_slices}
         ).decode()
 

@@ -1,13 +1,12 @@
 """The status of a table: what ``reconciler status`` reports, as values.
 
-JSON documents have these fields under the same names in camel case.
+Status documents have these fields, named by ``canonical_json.to_document``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from reconciler.plans.model import Note
 from reconciler.status.conditions import ConditionType, TableCondition
@@ -132,7 +131,3 @@ class TableStatus:
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""
         return next((one for one in self.conditions if one.type == type), None)
-
-    def document(self) -> Mapping[str, Any]:
-        """Return the status as JSON-able data."""
-        return asdict(self)

@@ -128,7 +128,7 @@ def edited(repository: Repository, *, resealed: bool) -> None:
             table["stepsDigest"] = canonical_json.digest_document(table["steps"])
         covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
         document["digest"] = canonical_json.digest_document(covered)
-    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
+    repository.plan.write_bytes(canonical_json.to_bytes(document) + b"\n")
 
 
 def refused(repository: Repository, capsys, *more: object) -> str:
@@ -229,7 +229,7 @@ def test_a_plan_that_names_what_is_outside_is_no_plan(repository, capsys):
     document = repository.document()
     (step,) = document["tables"][0]["steps"]
     step["partitions"][0]["path"] = "../b"
-    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
+    repository.plan.write_bytes(canonical_json.to_bytes(document) + b"\n")
     before = repository.files()
     capsys.readouterr()
 
@@ -247,7 +247,7 @@ def test_the_path_of_another_table_is_another_table(repository, capsys):
     document["tables"] = document["tables"][:1]
     covered["tables"] = document["tables"]
     document["digest"] = canonical_json.digest_document(covered)
-    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
+    repository.plan.write_bytes(canonical_json.to_bytes(document) + b"\n")
 
     assert "and was reviewed at" in " ".join(refused(repository, capsys).split())
 
@@ -260,7 +260,7 @@ def test_names_of_a_plan_move_no_cursor(repository, name, capsys):
     document["tables"][0]["name"] = name
     covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
     document["digest"] = canonical_json.digest_document(covered)
-    repository.plan.write_bytes(canonical_json.to_canonical_bytes(document) + b"\n")
+    repository.plan.write_bytes(canonical_json.to_bytes(document) + b"\n")
     capsys.readouterr()
 
     assert apply(repository) == 4

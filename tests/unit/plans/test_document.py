@@ -72,7 +72,7 @@ def resealed(change: Callable[[dict[str, Any]], None]) -> bytes:
         table["stepsDigest"] = canonical_json.digest_document(table["steps"])
     covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
     document["digest"] = canonical_json.digest_document(covered)
-    return canonical_json.to_canonical_bytes(document) + b"\n"
+    return canonical_json.to_bytes(document) + b"\n"
 
 
 def rolls_back(document: dict[str, Any], *, name: str = "f", partition: str = "p=9") -> Any:
@@ -420,7 +420,7 @@ def test_a_plan_whose_steps_digest_is_another_is_refused():
     document["digest"] = canonical_json.digest_document(covered)
 
     with pytest.raises(PlanError, match="do not match stepsDigest"):
-        load_plan(canonical_json.to_canonical_bytes(document), "plan.json")
+        load_plan(canonical_json.to_bytes(document), "plan.json")
 
 
 def test_a_byte_order_mark_is_no_damage():

@@ -189,7 +189,7 @@ def test_a_resealed_cluster_step_is_still_refused_when(case: str, layout: str):
     table["stepsDigest"] = canonical_json.digest_document(table["steps"])
     covered = {k: v for k, v in document.items() if k not in ("digest", "createdAt", "tool")}
     document["digest"] = canonical_json.digest_document(covered)
-    data = canonical_json.to_canonical_bytes(document) + b"\n"
+    data = canonical_json.to_bytes(document) + b"\n"
     if layout == "indented":
         data = json.dumps(document, indent=2).encode()
 
