@@ -13,14 +13,28 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 
-def to_string_array(values: Sequence[str]) -> Any:
-    """Return an Arrow string array of Python strings.
+def to_arrow(values: Sequence[str] | NDArray[Any]) -> Any:
+    """Return an Arrow array of a numpy array of integers or booleans, or of Python strings.
 
-    Raises UnicodeEncodeError for a file name that is not valid UTF-8.
+    Integers share the memory of the numpy array. Raises UnicodeEncodeError for a file name that
+    is not valid UTF-8.
 
-    >>> to_string_array(["a", "", "é"]).to_pylist()
+    >>> to_arrow(np.array([3, 1])).to_pylist(), to_arrow(np.array([True, False])).to_pylist()
+    ([3, 1], [True, False])
+    >>> to_arrow(["a", "", "é"]).to_pylist()
     ['a', '', 'é']
     """
+    if not isinstance(values, np.ndarray):
+        return _encode_strings(values)
+    if values.dtype == np.bool_:
+        buffer = pa.py_buffer(np.packbits(values, bitorder="little"))
+    else:
+        buffer = pa.py_buffer(np.ascontiguousarray(values))
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, buffer])
+
+
+def _encode_strings(values: Sequence[str]) -> Any:
     text = "".join(values)
     data = text.encode()
     is_ascii = len(data) == len(text)
@@ -30,48 +44,24 @@ def to_string_array(values: Sequence[str]) -> Any:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(data))
 
 
-def to_integer_array(values: NDArray[Any]) -> Any:
-    """Return an Arrow integer array that shares the memory of a numpy array.
+def to_numpy(column: Any) -> NDArray[Any]:
+    """Return the values of an Arrow array of numbers or booleans without nulls.
 
-    >>> to_integer_array(np.array([3, 1])).to_pylist()
-    [3, 1]
-    """
-    values = np.ascontiguousarray(values)
-    kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    Numbers share the memory of the Arrow array.
 
-
-def to_boolean_array(values: NDArray[np.bool_]) -> Any:
-    """Return an Arrow boolean array of a numpy array.
-
-    >>> to_boolean_array(np.array([True, False])).to_pylist()
-    [True, False]
-    """
-    bits = np.packbits(values, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
-
-
-def to_numpy_bools(column: Any) -> NDArray[np.bool_]:
-    """Return the values of an Arrow boolean array without nulls.
-
-    >>> to_numpy_bools(to_boolean_array(np.array([True, False, True]))[1:]).tolist()
+    >>> to_numpy(to_arrow(np.array([3, 1], np.int32))[1:]).tolist()
+    [1]
+    >>> to_numpy(to_arrow(np.array([True, False, True]))[1:]).tolist()
     [False, True]
     """
+    if not pa.types.is_boolean(column.type):
+        return view_values(column, str(column.type))
     if not len(column):
         return np.zeros(0, np.bool_)
     start = column.offset
     count = start + len(column)
     bits = np.frombuffer(column.buffers()[1], np.uint8)
     return np.unpackbits(bits, count=count, bitorder="little")[start:].astype(np.bool_)
-
-
-def to_numpy_numbers(column: Any) -> NDArray[Any]:
-    """Return the values of an Arrow integer array without nulls, sharing its memory.
-
-    >>> to_numpy_numbers(to_integer_array(np.array([3, 1], np.int32))[1:]).tolist()
-    [1]
-    """
-    return view_values(column, str(column.type))
 
 
 def view_values(column: Any, kind: Any, words: int = 1) -> NDArray[Any]:
@@ -124,13 +114,13 @@ def get_value_offsets(column: Any) -> NDArray[np.int32]:
 def encode_distinct(column: Any) -> tuple[NDArray[np.int32], Any]:
     """Return a code per row and the distinct values the codes index, in order of appearance."""
     encoded = column.dictionary_encode()
-    return to_numpy_numbers(encoded.indices), encoded.dictionary
+    return to_numpy(encoded.indices), encoded.dictionary
 
 
 def encode_sorted_distinct(column: Any) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Return a code per row and the distinct values the codes index, sorted as strings.
 
-    >>> codes, values = encode_sorted_distinct(to_string_array(["b", "a", "b"]))
+    >>> codes, values = encode_sorted_distinct(to_arrow(["b", "a", "b"]))
     >>> codes.tolist(), values
     ([1, 0, 1], ('a', 'b'))
     """

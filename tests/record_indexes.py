@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
@@ -88,7 +88,7 @@ def _base_contents(keys, values, schema, groups):
         rows = sorted(rows, key=lambda at: keys[at].as_py().encode())
         data = None
         if rows:
-            at = to_integer_array(np.array(rows, np.int64))
+            at = to_arrow(np.array(rows, np.int64))
             data = hfile_writer.encode_hfile_arrays(
                 keys.take(at).cast(pa.binary()), values.take(at), schema, is_base_file=True
             )

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, StaleError
 from reconciler.executor.freshness import (
     is_in,
@@ -127,7 +127,7 @@ def check_identity(reviewed: TablePlan, state: TableState) -> None:
     names = [step.files.name for step in removal_steps(reviewed.steps)]
     ids = [groups.file_id for groups in rewritten_groups(reviewed.steps)]
     named = pc.extract_regex(
-        pa.concat_arrays([to_string_array([]), *names]), r"^\.?(?P<id>[^_./]+)_"
+        pa.concat_arrays([to_arrow([]), *names]), r"^\.?(?P<id>[^_./]+)_"
     ).field("id")
     groups = pa.concat_arrays([named, *ids])
     if len(groups) and not pc.any(pc.is_in(groups, value_set=state.files.group_id)).as_py():

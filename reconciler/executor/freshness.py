@@ -11,13 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import (
-    to_boolean_array,
-    to_integer_array,
-    to_numpy_bools,
-    to_numpy_numbers,
-    to_string_array,
-)
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.executor.result import FileReasons
 from reconciler.hudi.files.table_files import TableFiles, make_present_keys
 from reconciler.hudi.files.view import FileView, find_group_codes
@@ -76,10 +70,10 @@ def select_fresh(
     ``earliest``: the boundary that the selection carries.
     """
     wanted, there = make_keys(reviewed.files), make_present_keys(present)
-    now = make_keys(fresh.files) if fresh else to_string_array([])
+    now = make_keys(fresh.files) if fresh else to_arrow([])
     allowed, exists = is_in(wanted, now), is_in(wanted, there)
     left = ~allowed & exists
-    unreviewed = pc.filter(now, to_boolean_array(~is_in(now, wanted)))
+    unreviewed = pc.filter(now, to_arrow(~is_in(now, wanted)))
     partitions = tuple(
         p for p in reviewed.delete_partitions if fresh and p in fresh.delete_partitions
     )
@@ -90,7 +84,7 @@ def select_fresh(
         left_out=_explain_left_out(reviewed.files, left, kept),
         gone=int((~allowed & ~exists).sum()),
         staying=pa.concat_arrays(
-            [pc.filter(wanted, to_boolean_array(left)), unreviewed, _make_kept_keys(kept)]
+            [pc.filter(wanted, to_arrow(left)), unreviewed, _make_kept_keys(kept)]
         ),
         partitions_left=tuple(
             Note(path, _PARTITION_KEPT_NOW)
@@ -157,7 +151,7 @@ def find_earliest_base(view: FileView, staying: Any) -> str | None:
 
 def take_files(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
     """Return the rows where the mask is true."""
-    rows = to_integer_array(np.flatnonzero(mask))
+    rows = to_arrow(np.flatnonzero(mask))
     return RemovedFiles(
         partition=files.partition.take(rows),
         name=files.name.take(rows),
@@ -170,7 +164,7 @@ def take_files(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
 
 def update_sizes(files: RemovedFiles, present: TableFiles) -> RemovedFiles:
     """Return the same files with the sizes that they have now; an absent file keeps its size."""
-    rows = to_numpy_numbers(
+    rows = to_numpy(
         pc.index_in(make_keys(files), value_set=make_present_keys(present)).fill_null(-1)
     )
     is_there = rows >= 0
@@ -188,13 +182,13 @@ def make_keys(files: RemovedFiles | KeptFiles | NamedFiles | FileReasons) -> Any
 
 def is_in(values: Any, among: Any) -> NDArray[np.bool_]:
     """Return for each key whether it is among others."""
-    return to_numpy_bools(pc.is_in(values, value_set=among))
+    return to_numpy(pc.is_in(values, value_set=among))
 
 
 def _make_kept_keys(kept: KeptFiles | None) -> Any:
     if kept is None:
-        return to_string_array([])
-    return pc.filter(make_keys(kept), to_boolean_array(kept.rule != _SAVEPOINT))
+        return to_arrow([])
+    return pc.filter(make_keys(kept), to_arrow(kept.rule != _SAVEPOINT))
 
 
 def _explain_left_out(
@@ -206,10 +200,8 @@ def _explain_left_out(
     chosen = np.zeros(len(fallen), dtype=np.int32)
     if kept is not None and len(fallen):
         reasons += kept.because.dictionary.to_pylist()
-        rows = to_numpy_numbers(
-            pc.index_in(make_keys(fallen), value_set=make_keys(kept)).fill_null(-1)
-        )
+        rows = to_numpy(pc.index_in(make_keys(fallen), value_set=make_keys(kept)).fill_null(-1))
         known = rows >= 0
-        chosen[known] = to_numpy_numbers(kept.because.indices)[rows[known]] + 1
-    because = pa.DictionaryArray.from_arrays(to_integer_array(chosen), to_string_array(reasons))
+        chosen[known] = to_numpy(kept.because.indices)[rows[known]] + 1
+    because = pa.DictionaryArray.from_arrays(to_arrow(chosen), to_arrow(reasons))
     return FileReasons(partition=fallen.partition, name=fallen.name, because=because)

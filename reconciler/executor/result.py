@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.plans.model import Note, Selection
 from reconciler.state.measured_queries import MeasuredQuery
 
@@ -60,7 +60,7 @@ class FileReasons:
 
     def filter(self, mask: NDArray[np.bool_]) -> FileReasons:
         """Return the rows where the mask is true."""
-        rows = to_integer_array(np.flatnonzero(mask))
+        rows = to_arrow(np.flatnonzero(mask))
         return FileReasons(
             partition=self.partition.take(rows),
             name=self.name.take(rows),

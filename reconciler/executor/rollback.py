@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
@@ -170,7 +170,7 @@ def _make_reasons(because: Mapping[File, str]) -> FileReasons:
         partition=build_dictionary(
             np.array([folders.index(path) for path, _ in files], np.int32), folders
         ),
-        name=to_string_array([name for _, name in files]),
+        name=to_arrow([name for _, name in files]),
         because=build_dictionary(
             np.array([reasons.index(because[file]) for file in files], np.int32), reasons
         ),

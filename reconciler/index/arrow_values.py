@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_boolean_array, to_numpy_bools
+from reconciler.arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,14 +25,12 @@ def make_array(values: Any, kind: Any) -> Any:
     if isinstance(values, pa.Array):
         return values.cast(kind)
     is_known = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    bits = None if is_known.all() else to_boolean_array(is_known).buffers()[1]
+    bits = None if is_known.all() else to_arrow(is_known).buffers()[1]
     if pa.types.is_binary(kind):
         return _make_bytes_array(values, bits)
     if pa.types.is_boolean(kind):
         truths = np.fromiter((value is True for value in values), np.bool_, len(values))
-        return pa.Array.from_buffers(
-            kind, len(values), [bits, to_boolean_array(truths).buffers()[1]]
-        )
+        return pa.Array.from_buffers(kind, len(values), [bits, to_arrow(truths).buffers()[1]])
     filled = [0 if value is None else value for value in values]
     data = pa.py_buffer(np.array(filled, kind.to_pandas_dtype()))
     return pa.Array.from_buffers(kind, len(values), [bits, data])
@@ -48,4 +46,5 @@ def _make_bytes_array(values: Sequence[bytes | None], bits: Any) -> Any:
 
 def is_true(column: Any) -> NDArray[np.bool_]:
     """Return a mask of the elements of a boolean array that are true and not null."""
-    return to_numpy_bools(column) & to_numpy_bools(column.is_valid())
+    mask: NDArray[np.bool_] = to_numpy(column) & to_numpy(column.is_valid())
+    return mask

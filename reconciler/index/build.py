@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import FormatError, StorageError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.index.column_chunks import STATISTICS_KEYS
@@ -148,7 +148,7 @@ def files_to_batch(files: FileKeys) -> Any:
         [
             files.partition.dictionary.take(files.partition.indices).cast(pa.string()),
             files.name,
-            to_integer_array(np.ascontiguousarray(files.size)),
+            to_arrow(np.ascontiguousarray(files.size)),
         ],
         names=["partition", "name", "size"],
     )
@@ -187,7 +187,7 @@ class _ShareReader:
     ) -> Iterator[tuple[str, str, int, SlimFooter | memoryview | None]]:
         """Yield the files with their footers, None for an unreadable footer."""
         partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
-        sizes = to_numpy_numbers(rows.column("size")).tolist()
+        sizes = to_numpy(rows.column("size")).tolist()
         for partition, name, size in zip(partitions, names, sizes, strict=True):
             path = make_file_path(partition, name)
             footer: SlimFooter | memoryview | None = None

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler import canonical_json
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import FormatError
 from reconciler.index.file_keys import fill_unknown, is_in_order, sort_partitions
 from reconciler.index.model import PARTITION, ColumnStats, FileIndex, indexed_type
@@ -73,7 +73,7 @@ def encode_index(index: FileIndex, provenance: Provenance) -> Any:
         [
             index.partition.cast(PARTITION),
             index.name,
-            to_integer_array(index.size),
+            to_arrow(index.size),
             _encode_counts(index.rows),
             *map(_encode_stats, index.columns.values()),
         ],
@@ -196,16 +196,16 @@ def _encode_stats(stats: ColumnStats) -> Any:
         stats.greatest,
         _encode_counts(stats.nulls),
         _encode_counts(stats.values),
-        to_boolean_array(stats.is_exact_least),
-        to_boolean_array(stats.is_exact_greatest),
-        to_boolean_array(stats.is_nan_free),
+        to_arrow(stats.is_exact_least),
+        to_arrow(stats.is_exact_greatest),
+        to_arrow(stats.is_nan_free),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(_stats_type(stats.type)))
 
 
 def _encode_counts(values: NDArray[np.int64]) -> Any:
     """Return counts as an Arrow array, null where unknown."""
-    bits = to_boolean_array(values >= 0).buffers()[1]
+    bits = to_arrow(values >= 0).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, data])
 
@@ -237,7 +237,7 @@ def _decode_table(
     index = FileIndex(
         partition=sort_partitions(partition),
         name=name,
-        size=to_numpy_numbers(size),
+        size=to_numpy(size),
         rows=_decode_counts(rows, path),
         columns={
             column: _decode_stats(_combine_chunks(table.column(STATS + column)), column, path)
@@ -260,9 +260,9 @@ def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
         greatest=greatest,
         nulls=_decode_counts(nulls, path),
         values=_decode_counts(values, path),
-        is_exact_least=to_numpy_bools(is_low),
-        is_exact_greatest=to_numpy_bools(is_high),
-        is_nan_free=to_numpy_bools(is_free),
+        is_exact_least=to_numpy(is_low),
+        is_exact_greatest=to_numpy(is_high),
+        is_nan_free=to_numpy(is_free),
     )
     is_wrong = (stats.values >= 0) & (stats.nulls > stats.values)
     if is_wrong.any() or pc.any(pc.greater(least, greatest)).as_py():

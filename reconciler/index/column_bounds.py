@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, view_values
+from reconciler.arrays import to_arrow, to_numpy, view_values
 from reconciler.index.model import ColumnStats
 from reconciler.index.value_sets import HIGHEST, LOWEST, Cut, ValueSet
 
@@ -82,9 +82,7 @@ def _make_side(column: Any, *, is_least: bool) -> _Side:
     whole = _whole_numbers(column)
     if column.null_count:
         limit = np.iinfo(np.int64)
-        whole = np.where(
-            to_numpy_bools(column.is_null()), limit.min if is_least else limit.max, whole
-        )
+        whole = np.where(to_numpy(column.is_null()), limit.min if is_least else limit.max, whole)
     return _NumberSide(whole)
 
 
@@ -139,7 +137,7 @@ class _ArrowSide(_Side):
     """Bytes, and decimals that exceed 64 bits; ``is_open``: the bounds that are unlimited."""
 
     def __init__(self, column: Any, is_open: Any | None) -> None:
-        self._is_open = None if is_open is None else to_numpy_bools(is_open)
+        self._is_open = None if is_open is None else to_numpy(is_open)
         self._column, self._files = column, len(column)
 
     def is_beyond(self, cut: Cut) -> Mask:
@@ -147,7 +145,7 @@ class _ArrowSide(_Side):
             return np.full(self._files, cut == LOWEST)
         scalar = self._cut_values([cut])[0]
         compare = pc.greater if cut[2] else pc.greater_equal
-        found = to_numpy_bools(compare(self._column, scalar).fill_null(False))
+        found = to_numpy(compare(self._column, scalar).fill_null(False))
         return found if self._is_open is None else found | self._is_open
 
     def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
@@ -175,8 +173,8 @@ class _ArrowSide(_Side):
         for _ in range(len(points).bit_length()):
             middle = (low + high) // 2
             is_in = middle < len(points)
-            tried = points.take(to_integer_array(np.minimum(middle, len(points) - 1)))
-            is_so = to_numpy_bools(compare(tried, self._column).fill_null(False)) & is_in
+            tried = points.take(to_arrow(np.minimum(middle, len(points) - 1)))
+            is_so = to_numpy(compare(tried, self._column).fill_null(False)) & is_in
             low = np.where(is_so, middle + 1, low)
             high = np.where(is_so, high, middle)
         return low

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.index.arrow_values import is_true
 from reconciler.index.file_forms import ABSENT, ColumnPlace
 from reconciler.index.model import UNKNOWN, ColumnStats
@@ -190,8 +190,8 @@ class ColumnChunks:
         none = np.zeros(0, np.bool_)
         back = np.argsort(np.concatenate(rows), kind="stable")[order]
         return ColumnStats(
-            least=pa.concat_arrays(low).take(to_integer_array(back)),
-            greatest=pa.concat_arrays(high).take(to_integer_array(back)),
+            least=pa.concat_arrays(low).take(to_arrow(back)),
+            greatest=pa.concat_arrays(high).take(to_arrow(back)),
             nulls=np.array(self.nulls, np.int64)[order],
             values=np.array(self.values, np.int64)[order],
             is_exact_least=np.concatenate([none, *(one for one, _ in exact)])[back],

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def sort_index(
     If a key occurs twice, the last one counts.
     """
     partition = sort_partitions(partition)
-    codes = to_numpy_numbers(partition.indices)
+    codes = to_numpy(partition.indices)
     order = _sort_keys(codes, name, size)
     if len(order) > 1:
         is_last = np.ones(len(order), np.bool_)
@@ -63,7 +63,7 @@ def join_indexes(parts: Sequence[FileIndex]) -> FileIndex:
 
 def take_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
     """Return some files of an index; ``rows`` must ascend, or the result is not sorted."""
-    at = to_integer_array(rows)
+    at = to_arrow(rows)
     return FileIndex(
         partition=index.partition.take(at),
         name=index.name.take(at),
@@ -92,11 +92,11 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
     )
     other = np.flatnonzero((found >= 0) & ~is_same)  # found by name, but in another partition
     if len(other):
-        names = name.take(to_integer_array(other))
-        rows = np.flatnonzero(to_numpy_bools(pc.is_in(index.name, value_set=names)))
+        names = name.take(to_arrow(other))
+        rows = np.flatnonzero(to_numpy(pc.is_in(index.name, value_set=names)))
         theirs = take_files(index, rows)
         keys = _key_texts(theirs.partition, theirs.name, theirs.size)
-        wanted = _key_texts(partition.take(to_integer_array(other)), names, size[other])
+        wanted = _key_texts(partition.take(to_arrow(other)), names, size[other])
         again = _find_first(keys, wanted)
         found[other] = np.where(again >= 0, rows[again], UNKNOWN)
     return found
@@ -109,33 +109,31 @@ def _find_first(among: Any, values: Any) -> NDArray[np.int64]:
 
 def fill_unknown(counts: Any) -> NDArray[np.int64]:
     """Return an integer array with -1 for null; pyarrow's ``fill_null`` would import pandas."""
-    return np.where(to_numpy_bools(counts.is_valid()), to_numpy_numbers(counts), UNKNOWN).astype(
-        np.int64
-    )
+    return np.where(to_numpy(counts.is_valid()), to_numpy(counts), UNKNOWN).astype(np.int64)
 
 
 def _partition_codes(index: FileIndex) -> NDArray[np.int32]:
-    found: NDArray[np.int32] = to_numpy_numbers(index.partition.indices)
+    found: NDArray[np.int32] = to_numpy(index.partition.indices)
     return found
 
 
 def _map_partition_codes(partition: Any, index: FileIndex) -> NDArray[np.int64]:
     """Return the index's code of each file's partition, -1 if the index lacks the partition."""
     place = _find_first(index.partition.dictionary, partition.dictionary)
-    found: NDArray[np.int64] = place[to_numpy_numbers(partition.indices)]
+    found: NDArray[np.int64] = place[to_numpy(partition.indices)]
     return found
 
 
 def _key_texts(partition: Any, name: Any, size: NDArray[np.int64]) -> Any:
     """Return one unique text per key; names contain no slash, and sizes are digits."""
-    digits = to_integer_array(np.ascontiguousarray(size)).cast(pa.string())
+    digits = to_arrow(np.ascontiguousarray(size)).cast(pa.string())
     paths = partition.dictionary.take(partition.indices)
     return pc.binary_join_element_wise(digits, name, paths, "/")
 
 
 def sort_partitions(partition: Any) -> Any:
     """Return the dictionary array with sorted, distinct paths and without unused ones."""
-    codes = to_numpy_numbers(partition.indices)
+    codes = to_numpy(partition.indices)
     used = np.zeros(len(partition.dictionary), np.bool_)
     used[codes] = True
     paths: Sequence[str] = partition.dictionary.to_pylist()
@@ -145,18 +143,18 @@ def sort_partitions(partition: Any) -> Any:
     place = {path: at for at, path in enumerate(wanted)}
     moved = np.array([place.get(path, 0) for path in paths], np.int32)
     return pa.DictionaryArray.from_arrays(
-        to_integer_array(moved[codes] if len(codes) else np.zeros(0, np.int32)),
-        to_string_array(wanted),
+        to_arrow(moved[codes] if len(codes) else np.zeros(0, np.int32)),
+        to_arrow(wanted),
     )
 
 
 def is_in_order(index: FileIndex) -> bool:
     """Return whether the rows ascend by (partition, name, size) and no key repeats."""
-    codes, name, size = to_numpy_numbers(index.partition.indices), index.name, index.size
+    codes, name, size = to_numpy(index.partition.indices), index.name, index.size
     if len(size) < 2:  # noqa: PLR2004
         return True
     is_same = codes[1:] == codes[:-1]
-    rises = to_numpy_bools(pc.less(name[:-1], name[1:]))
+    rises = to_numpy(pc.less(name[:-1], name[1:]))
     if (codes[1:] < codes[:-1]).any():
         return False
     alike = np.flatnonzero(is_same & ~rises)
@@ -169,19 +167,19 @@ def is_in_order(index: FileIndex) -> bool:
 def _sort_keys(codes: NDArray[np.int32], name: Any, size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows sorted by (partition, name, size); equal rows keep their order."""
     rows = {
-        "partition": to_integer_array(codes),
+        "partition": to_arrow(codes),
         "name": name,
-        "size": to_integer_array(size),
-        "row": to_integer_array(np.arange(len(size))),
+        "size": to_arrow(size),
+        "row": to_arrow(np.arange(len(size))),
     }
     keys = [(key, "ascending") for key in rows]
-    return to_numpy_numbers(pc.sort_indices(pa.table(rows), sort_keys=keys)).astype(np.int64)
+    return to_numpy(pc.sort_indices(pa.table(rows), sort_keys=keys)).astype(np.int64)
 
 
 def _names_differ(
     name: Any, before: NDArray[np.int64], after: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = to_numpy_bools(
-        pc.not_equal(name.take(to_integer_array(before)), name.take(to_integer_array(after)))
+    found: NDArray[np.bool_] = to_numpy(
+        pc.not_equal(name.take(to_arrow(before)), name.take(to_arrow(after)))
     )
     return found

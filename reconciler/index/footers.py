@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.index import slim_footers
 from reconciler.index.column_chunks import STATISTICS_KEYS, ColumnChunks, FooterFile
@@ -65,8 +65,8 @@ def index_footers(
         reading.add_file(name, footer)
     stats = reading.statistics()
     return sort_index(
-        partition=to_string_array(partitions).dictionary_encode(),
-        name=to_string_array(names),
+        partition=to_arrow(partitions).dictionary_encode(),
+        name=to_arrow(names),
         size=np.array(sizes, np.int64),
         rows=np.array(reading.rows, np.int64),
         columns=stats,
@@ -85,8 +85,8 @@ def index_row_groups(
     reading.add_row_groups(name, footer)
     groups = range(len(reading.rows))
     return FileIndex(
-        partition=to_string_array([""] * len(groups)).dictionary_encode(),
-        name=to_string_array([str(group) for group in groups]),
+        partition=to_arrow([""] * len(groups)).dictionary_encode(),
+        name=to_arrow([str(group) for group in groups]),
         size=np.zeros(len(groups), np.int64),
         rows=np.array(reading.rows, np.int64),
         columns=reading.statistics(),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.index.file_keys import find_rows, sort_index
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.index.parquet_kinds import INT64, ParquetKind, convert_bounds
@@ -70,7 +70,7 @@ def merge_versions(
     rows = [find_rows(part, live.partition, live.name, live.size) for part in parts]
     kept = np.flatnonzero(np.max(rows, axis=0) >= 0) if len(live) else np.zeros(0, np.int64)
     rows = [row[kept] for row in rows]
-    at = to_integer_array(kept)
+    at = to_arrow(kept)
     return sort_index(
         partition=live.partition.take(at),
         name=live.name.take(at),

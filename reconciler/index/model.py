@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +122,7 @@ class ColumnStats:
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Return the statistics of some files, in the order of ``rows``."""
-        at = to_integer_array(rows)
+        at = to_arrow(rows)
         return type(self)(
             least=self.least.take(at),
             greatest=self.greatest.take(at),

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array, to_numpy_bools, view_values
+from reconciler.arrays import to_arrow, to_numpy, view_values
 from reconciler.index.arrow_values import is_true, make_array
 
 if TYPE_CHECKING:
@@ -130,15 +130,15 @@ def _drop_inconsistent(
     (low, is_low), (high, is_high) = least, greatest
     is_wrong = is_true(pc.greater(low, high))
     if is_wrong.any():
-        wrong = to_boolean_array(is_wrong)
+        wrong = to_arrow(is_wrong)
         low = pc.if_else(wrong, pa.scalar(None, low.type), low)
         high = pc.if_else(wrong, pa.scalar(None, high.type), high)
     is_one = is_true(pc.equal(low, high))
     return ChunkBounds(
         least=low,
         greatest=high,
-        is_exact_least=(is_low | is_one) & to_numpy_bools(low.is_valid()),
-        is_exact_greatest=(is_high | is_one) & to_numpy_bools(high.is_valid()),
+        is_exact_least=(is_low | is_one) & to_numpy(low.is_valid()),
+        is_exact_greatest=(is_high | is_one) & to_numpy(high.is_valid()),
     )
 
 
@@ -221,7 +221,7 @@ def _round_integers(
     away = np.nextafter(plain, kind.type(-np.inf if is_least else np.inf))
     plain = np.where(is_exact, plain, away)
     plain = np.where(plain == 0, kind.type(-0.0 if is_least else 0.0), plain)
-    return _make_array(plain, to_numpy_bools(column.is_valid()), wanted), is_exact
+    return _make_array(plain, to_numpy(column.is_valid()), wanted), is_exact
 
 
 def _convert_decimals(kind: ParquetKind, wanted: Any, values: Sequence[Any]) -> Any:
@@ -242,7 +242,7 @@ def _convert_decimals(kind: ParquetKind, wanted: Any, values: Sequence[Any]) -> 
         except OverflowError:
             return None
     data = b"".join(value or bytes(_WIDE) for value in raw)
-    bits = to_boolean_array(is_known).buffers()[1]
+    bits = to_arrow(is_known).buffers()[1]
     stored = pa.decimal128(38, kind.scale)
     column = pa.Array.from_buffers(stored, len(values), [bits, pa.py_buffer(data)])
     return _cast(column, wanted)
@@ -255,7 +255,7 @@ def _convert_times(
     if not (pa.types.is_timestamp(wanted) and kind.unit and kind.is_utc == bool(wanted.tz)):
         return None
     column = make_array(values, pa.int64())
-    is_known = to_numpy_bools(column.is_valid())
+    is_known = to_numpy(column.is_valid())
     plain = _fill_nulls(column, 0)
     is_exact = is_known
     if kind.unit < _MICROS:
@@ -273,11 +273,9 @@ def _convert_times(
 def _fill_nulls(column: Any, value: float) -> NDArray[Any]:
     """Return the values of an array of numbers, with ``value`` in place of nulls."""
     kind = np.dtype(column.type.to_pandas_dtype())
-    return np.where(to_numpy_bools(column.is_valid()), view_values(column, kind), kind.type(value))
+    return np.where(to_numpy(column.is_valid()), view_values(column, kind), kind.type(value))
 
 
 def _make_array(values: NDArray[Any], is_known: NDArray[np.bool_], wanted: Any) -> Any:
     data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(
-        wanted, len(values), [to_boolean_array(is_known).buffers()[1], data]
-    )
+    return pa.Array.from_buffers(wanted, len(values), [to_arrow(is_known).buffers()[1], data])

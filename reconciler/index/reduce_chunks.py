@@ -8,13 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import (
-    sum_by_code,
-    to_boolean_array,
-    to_integer_array,
-    to_numpy_bools,
-    to_numpy_numbers,
-)
+from reconciler.arrays import sum_by_code, to_arrow, to_numpy
 from reconciler.index.model import UNKNOWN, ColumnStats
 
 if TYPE_CHECKING:
@@ -59,16 +53,16 @@ def _outermost_bounds(
     """Return the outermost bound of each file's chunks, and whether it is a value of the file."""
     values = chunks.least if is_least else chunks.greatest
     exact = chunks.is_exact_least if is_least else chunks.is_exact_greatest
-    is_known = to_numpy_bools(values.is_valid())
+    is_known = to_numpy(values.is_valid())
     is_complete = np.bincount(file, is_known | chunks.is_all_null, files) == np.bincount(
         file, minlength=files
     )
     some = np.flatnonzero(is_known & is_complete[file])
     rows = pa.table(
         {
-            "file": to_integer_array(file[some]),
-            "value": values.take(to_integer_array(some)),
-            "exact": to_integer_array((~exact[some]).astype(np.int8)),
+            "file": to_arrow(file[some]),
+            "value": values.take(to_arrow(some)),
+            "exact": to_arrow((~exact[some]).astype(np.int8)),
         }
     )
     keys = [
@@ -76,14 +70,14 @@ def _outermost_bounds(
         ("value", "ascending" if is_least else "descending"),
         ("exact", "ascending"),
     ]
-    some = some[to_numpy_numbers(pc.sort_indices(rows, sort_keys=keys)).astype(np.int64)]
+    some = some[to_numpy(pc.sort_indices(rows, sort_keys=keys)).astype(np.int64)]
     is_first = np.ones(len(some), np.bool_)
     is_first[1:] = file[some[1:]] != file[some[:-1]]
     firsts = some[is_first]
     place = np.full(files, UNKNOWN, np.int64)
     place[file[firsts]] = firsts
     is_there = place >= 0
-    bits = to_boolean_array(is_there).buffers()[1]
-    at = pa.Array.from_buffers(pa.int64(), files, [bits, to_integer_array(place).buffers()[1]])
+    bits = to_arrow(is_there).buffers()[1]
+    at = pa.Array.from_buffers(pa.int64(), files, [bits, to_arrow(place).buffers()[1]])
     found = values.take(at) if len(values) else pa.nulls(files, values.type)
     return found, is_there & exact[np.where(is_there, place, 0)] if len(exact) else is_there

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.planners.value_scales import scale_values
 
 
@@ -54,8 +54,8 @@ class ColumnRanges:
 
 def _rank_values(values: Any) -> NDArray[np.float64]:
     ranks = pc.rank(values, tiebreaker="dense")  # nulls rank last
-    found = to_numpy_numbers(ranks).astype(np.float64)
-    found[to_numpy_bools(pc.is_null(values, nan_is_null=True))] = np.nan
+    found = to_numpy(ranks).astype(np.float64)
+    found[to_numpy(pc.is_null(values, nan_is_null=True))] = np.nan
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
@@ -89,10 +89,10 @@ def _protect_by_savepoint(state: TableState, view: FileView) -> NDArray[np.int32
 
 def _find_named_rows(files: TableFiles, names: Iterable[str]) -> NDArray[np.int64]:
     """Return the rows of the files with these names in any partition."""
-    wanted = to_string_array(sorted(names))
+    wanted = to_arrow(sorted(names))
     if not len(wanted) or not len(files):
         return np.zeros(0, np.int64)
-    return np.flatnonzero(to_numpy_bools(pc.is_in(files.name, value_set=wanted)))
+    return np.flatnonzero(to_numpy(pc.is_in(files.name, value_set=wanted)))
 
 
 def _protect_by_compaction(
@@ -125,7 +125,7 @@ def _protect_by_clustering(
         return read
     names = {name for given in state.clusterings for name in _slice_names(given)}
     rows = _find_named_rows(view.files, names)
-    found = view.files.name.take(to_integer_array(rows)).to_pylist()
+    found = view.files.name.take(to_arrow(rows)).to_pylist()
     paths = [view.files.partitions[code] for code in view.files.partition[rows]]
     here = dict(zip(zip(paths, found, strict=True), rows.tolist(), strict=True))
     for given in state.clusterings:

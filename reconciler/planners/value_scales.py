@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_numbers
+from reconciler.arrays import to_numpy
 
 #: bytes of a text that are converted to a number
 _LETTERS: Final = 7
@@ -44,7 +44,7 @@ def scale_values(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.flo
 def _to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] | None:
     kind, types = values.type, pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return to_numpy_numbers(values.cast(pa.float64(), safe=False)).copy()
+        return to_numpy(values.cast(pa.float64(), safe=False)).copy()
     if types.is_string(kind) or types.is_large_binary(kind) or types.is_binary(kind):
         return _text_to_numbers(values.cast(pa.large_binary()), ranks)
     return None

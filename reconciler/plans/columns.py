@@ -11,14 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import (
-    get_value_offsets,
-    sort_unique,
-    to_boolean_array,
-    to_integer_array,
-    to_numpy_numbers,
-    to_string_array,
-)
+from reconciler.arrays import get_value_offsets, sort_unique, to_arrow, to_numpy
 
 _MOST = np.iinfo(np.int32).max
 _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
@@ -30,19 +23,17 @@ def build_dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
     >>> build_dictionary(np.array([1, 0], np.int32), ["a", "b"]).to_pylist()
     ['b', 'a']
     """
-    return pa.DictionaryArray.from_arrays(
-        to_integer_array(codes.astype(np.int32)), to_string_array(values)
-    )
+    return pa.DictionaryArray.from_arrays(to_arrow(codes.astype(np.int32)), to_arrow(values))
 
 
 def dictionary_codes(column: Any) -> NDArray[Any]:
     """Return the codes of a dictionary array as a numpy view of its memory."""
-    return to_numpy_numbers(column.indices)
+    return to_numpy(column.indices)
 
 
 def nullable_indices(indices: NDArray[np.int64]) -> Any:
     """Return indices as Arrow integers, with null for -1."""
-    is_known = to_boolean_array(indices >= 0).buffers()[1]
+    is_known = to_arrow(indices >= 0).buffers()[1]
     return pa.Array.from_buffers(pa.int64(), len(indices), [is_known, pa.py_buffer(indices)])
 
 
@@ -68,19 +59,19 @@ def replace_rows(column: Any, rows: NDArray[np.int64], values: Sequence[str]) ->
     """Return the string array with new values in the given rows (ascending)."""
     is_replaced = np.zeros(len(column), np.bool_)
     is_replaced[rows] = True
-    return pc.replace_with_mask(column, to_boolean_array(is_replaced), to_string_array(values))
+    return pc.replace_with_mask(column, to_arrow(is_replaced), to_arrow(values))
 
 
 def escape_json(column: Any) -> Any:
     r"""Return the values as canonical JSON writes them between the quotes.
 
-    >>> escape_json(to_string_array(["plain", 'quo"te', "\n"])).to_pylist()
+    >>> escape_json(to_arrow(["plain", 'quo"te', "\n"])).to_pylist()
     ['plain', 'quo\\"te', '\\n']
     """
     rows = _find_rows(column, lambda b: (b < _SPACE) | (b == _QUOTE) | (b == _BACKSLASH))
     if not len(rows):
         return column
-    values = column.take(to_integer_array(rows)).to_pylist()
+    values = column.take(to_arrow(rows)).to_pylist()
     return replace_rows(
         column, rows, [json.dumps(value, ensure_ascii=False)[1:-1] for value in values]
     )
@@ -89,13 +80,13 @@ def escape_json(column: Any) -> Any:
 def unescape_json(column: Any) -> Any:
     r"""Undo ``escape_json``. Raises ValueError for text that is not a JSON string.
 
-    >>> unescape_json(to_string_array(["plain", 'quo\\"te'])).to_pylist()
+    >>> unescape_json(to_arrow(["plain", 'quo\\"te'])).to_pylist()
     ['plain', 'quo"te']
     """
     rows = _find_rows(column, lambda b: b == _BACKSLASH)
     if not len(rows):
         return column
-    values = column.take(to_integer_array(rows)).to_pylist()
+    values = column.take(to_arrow(rows)).to_pylist()
     return replace_rows(column, rows, [json.loads(f'"{value}"') for value in values])
 
 
@@ -115,12 +106,12 @@ def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
     positions = np.empty(2 * len(starts), np.int64)
     positions[0::2], positions[1::2] = starts, ends
     if not len(positions):
-        return to_string_array([])
+        return to_arrow([])
     if positions[0] < 0 or positions[-1] > min(len(block), _MOST):
         raise ValueError("positions outside the block")
     if (np.diff(positions) < 0).any():
         raise ValueError("positions out of order")
-    every_other = to_integer_array(np.arange(0, len(positions) - 1, 2))
+    every_other = to_arrow(np.arange(0, len(positions) - 1, 2))
     column = _string_array(positions.astype(np.int32), pa.py_buffer(block)).take(every_other)
     column.validate(full=True)
     return column
@@ -144,7 +135,7 @@ def is_increasing(groups: NDArray[Any], column: Any) -> bool:
     steps = np.diff(groups)
     if (steps < 0).any():
         return False
-    same = to_integer_array(np.flatnonzero(steps == 0))
+    same = to_arrow(np.flatnonzero(steps == 0))
     before, after = column[:-1].take(same), column[1:].take(same)
     return len(same) == 0 or bool(pc.min(pc.less(before, after)).as_py())
 
@@ -160,4 +151,4 @@ def are_file_names(column: Any) -> bool:
     if ((text == _SLASH) | (text == _BACKSLASH) | (text == 0)).any():
         return False
     short = np.flatnonzero(np.diff(starts) <= len(".."))
-    return not {"", ".", ".."} & set(column.take(to_integer_array(short)).to_pylist())
+    return not {"", ".", ".."} & set(column.take(to_arrow(short)).to_pylist())

@@ -61,7 +61,7 @@ def empty_removed_files() -> RemovedFiles:
     """Return the columns of a step that removes no file."""
     return RemovedFiles(
         partition=columns.build_dictionary(np.empty(0, np.int32), []),
-        name=arrays.to_string_array([]),
+        name=arrays.to_arrow([]),
         bytes=np.empty(0, np.int64),
         kind=np.empty(0, np.int8),
         rule=np.empty(0, np.int8),
@@ -72,7 +72,7 @@ def empty_removed_files() -> RemovedFiles:
 def empty_named_files() -> NamedFiles:
     """Return the columns of a rollback of a write that wrote no file."""
     nowhere = columns.build_dictionary(np.empty(0, np.int32), [])
-    return NamedFiles(partition=nowhere, name=arrays.to_string_array([]))
+    return NamedFiles(partition=nowhere, name=arrays.to_arrow([]))
 
 
 def decode_plan(document: Mapping[str, Any], lists: Sequence[TableLists]) -> Plan:

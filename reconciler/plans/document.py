@@ -319,4 +319,4 @@ def _find_common_path(
 
 def _join_paths(files: RemovedFiles | NamedFiles) -> Any:
     folders = files.partition.dictionary.take(files.partition.indices)
-    return pc.binary_join_element_wise(folders, files.name, arrays.to_string_array(["/"])[0])
+    return pc.binary_join_element_wise(folders, files.name, arrays.to_arrow(["/"])[0])

@@ -73,7 +73,7 @@ def encode_kept(kept: KeptFiles) -> Iterator[bytes | memoryview]:
 
 def encode_named(files: NamedFiles) -> Iterator[bytes | memoryview]:
     """Yield the text between the brackets of the ``files`` of a rollback."""
-    opens = arrays.to_string_array([',{"name":"'])[0]
+    opens = arrays.to_arrow([',{"name":"'])[0]
     parts = (
         lambda rows: pc.binary_join_element_wise(
             opens, columns.escape_json(files.name[rows]), _EMPTY
@@ -86,7 +86,7 @@ def encode_named(files: NamedFiles) -> Iterator[bytes | memoryview]:
 def _removed_text_parts(files: RemovedFiles) -> tuple[_TextPart, ...]:
     return (
         _dictionary_text(',{"because":"', files.because, '","bytes":'),
-        lambda rows: arrays.to_integer_array(files.bytes[rows]).cast(pa.string()),
+        lambda rows: arrays.to_arrow(files.bytes[rows]).cast(pa.string()),
         _constant_text(',"kind":"{}","name":"', FILE_KINDS, files.kind),
         lambda rows: columns.escape_json(files.name[rows]),
         _constant_text('","rule":"{}"}}', REMOVAL_RULES, files.rule),
@@ -97,17 +97,17 @@ def _dictionary_text(before: str, column: Any, after: str) -> _TextPart:
     """Return a dictionary column between two constants; each distinct value is escaped once."""
     distinct = columns.escape_json(column.dictionary)
     texts = pc.binary_join_element_wise(
-        arrays.to_string_array([before])[0], distinct, arrays.to_string_array([after])[0], _EMPTY
+        arrays.to_arrow([before])[0], distinct, arrays.to_arrow([after])[0], _EMPTY
     )
     return lambda rows: texts.take(column.indices[rows])
 
 
 def _constant_text(template: str, names: Sequence[str], codes: NDArray[np.int8]) -> _TextPart:
-    texts = arrays.to_string_array([template.format(name) for name in names])
-    return lambda rows: texts.take(arrays.to_integer_array(codes[rows]))
+    texts = arrays.to_arrow([template.format(name) for name in names])
+    return lambda rows: texts.take(arrays.to_arrow(codes[rows]))
 
 
-_EMPTY = arrays.to_string_array([""])[0]
+_EMPTY = arrays.to_arrow([""])[0]
 
 
 def _join_chunks(

@@ -91,7 +91,7 @@ def _join_lists(lists: Any) -> Any:
     """Return the quoted strings of each list, joined by commas."""
     values = lists.flatten()
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(_list_lengths(lists))])
-    offsets = arrays.to_integer_array(ends.astype(np.int32))
+    offsets = arrays.to_arrow(ends.astype(np.int32))
     return pc.binary_join(pa.ListArray.from_arrays(offsets, _quote(values)), ",")
 
 
@@ -103,11 +103,11 @@ def _quote(column: Any) -> Any:
 
 
 def _list_lengths(lists: Any) -> NDArray[np.int64]:
-    return arrays.to_numpy_numbers(pc.list_value_length(lists).cast(pa.int64()))
+    return arrays.to_numpy(pc.list_value_length(lists).cast(pa.int64()))
 
 
 def _scalar(text: str) -> Any:
-    return arrays.to_string_array([text])[0]
+    return arrays.to_arrow([text])[0]
 
 
 _EMPTY, _QUOTE = _scalar(""), _scalar('"')
@@ -139,7 +139,7 @@ def read_groups(document: bytes, start: int, end: int) -> Rewrites:
         file_id=found.take_strings(slices + 1),
         base=found.take_strings(bases[has_base] + 1).take(columns.nullable_indices(places)),
         logs=pa.ListArray.from_arrays(
-            arrays.to_integer_array(ends.astype(np.int32)), found.take_strings(logs)
+            arrays.to_arrow(ends.astype(np.int32)), found.take_strings(logs)
         ),
     )
 
@@ -174,7 +174,7 @@ class _QuotedStrings:
         text = columns.cut_strings(
             self._block, self._closes[places] + 2, self._opens[places + 1] - 1
         )
-        return np.array(arrays.to_numpy_numbers(text.cast(pa.int64())), np.int64)
+        return np.array(arrays.to_numpy(text.cast(pa.int64())), np.int64)
 
     def _has_name(self, name: bytes) -> NDArray[np.bool_]:
         is_it: NDArray[np.bool_] = (self._name == np.frombuffer(name, np.uint8)).all(axis=1)
@@ -189,8 +189,8 @@ def empty_rewrites() -> Rewrites:
         bytes=np.empty(0, np.int64),
         because=columns.build_dictionary(np.empty(0, np.int32), []),
         starts=np.zeros(1, np.int64),
-        file_id=arrays.to_string_array([]),
-        base=arrays.to_string_array([]),
+        file_id=arrays.to_arrow([]),
+        base=arrays.to_arrow([]),
         logs=pa.array([], pa.list_(pa.string())),
     )
 
@@ -203,21 +203,21 @@ def rewrites_from_json(groups: Iterable[Any]) -> Rewrites | None:
     slices = [each for group in found for each in group["slices"]]
     logs = [each["logs"] for each in slices]
     ends = np.cumsum([0, *map(len, logs)], dtype=np.int32)
-    names = arrays.to_string_array(list(itertools.chain.from_iterable(logs)))
+    names = arrays.to_arrow(list(itertools.chain.from_iterable(logs)))
     return Rewrites(
         partition=_encode_dictionary([group["partition"] for group in found]),
         outputs=np.array([group["outputs"] for group in found], np.int64),
         bytes=np.array([group["bytes"] for group in found], np.int64),
         because=_encode_dictionary([group["because"] for group in found]),
         starts=np.cumsum([0, *(len(group["slices"]) for group in found)], dtype=np.int64),
-        file_id=arrays.to_string_array([each["fileId"] for each in slices]),
+        file_id=arrays.to_arrow([each["fileId"] for each in slices]),
         base=pa.array([each["base"] for each in slices], pa.string()),
-        logs=pa.ListArray.from_arrays(arrays.to_integer_array(ends), names),
+        logs=pa.ListArray.from_arrays(arrays.to_arrow(ends), names),
     )
 
 
 def _encode_dictionary(values: list[str]) -> Any:
-    return arrays.to_string_array(values).dictionary_encode()
+    return arrays.to_arrow(values).dictionary_encode()
 
 
 # --- slices of groups ----------------------------------------------------------------------------
@@ -236,6 +236,6 @@ def group_of_slices(groups: Rewrites) -> NDArray[np.int64]:
 
 def slice_paths(groups: Rewrites) -> Any:
     """Return ``partition/file id`` of every slice as pyarrow strings."""
-    folders = groups.partition.take(arrays.to_integer_array(group_of_slices(groups)))
+    folders = groups.partition.take(arrays.to_arrow(group_of_slices(groups)))
     folders = folders.dictionary.take(folders.indices)
     return pc.binary_join_element_wise(folders, groups.file_id, _scalar("/"))

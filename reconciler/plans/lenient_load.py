@@ -148,7 +148,7 @@ def _step_lists(step: Mapping[str, Any]) -> StepLists:
     return StepLists(
         files=RemovedFiles(
             partition=_encode_dictionary(path for path, _ in files),
-            name=arrays.to_string_array([f["name"] for _, f in files]),
+            name=arrays.to_arrow([f["name"] for _, f in files]),
             bytes=np.array([f["bytes"] for _, f in files], np.int64),
             kind=np.array([FILE_KINDS.index(f["kind"]) for _, f in files], np.int8),
             rule=np.array([REMOVAL_RULES.index(f["rule"]) for _, f in files], np.int8),
@@ -163,14 +163,14 @@ def _step_lists(step: Mapping[str, Any]) -> StepLists:
 def _named_files(files: Sequence[Mapping[str, Any]]) -> NamedFiles:
     return NamedFiles(
         partition=_encode_dictionary(f["partition"] for f in files),
-        name=arrays.to_string_array([f["name"] for f in files]),
+        name=arrays.to_arrow([f["name"] for f in files]),
     )
 
 
 def _kept_files(kept: Sequence[Mapping[str, Any]]) -> KeptFiles:
     return KeptFiles(
         partition=_encode_dictionary(k["partition"] for k in kept),
-        name=arrays.to_string_array([k["name"] for k in kept]),
+        name=arrays.to_arrow([k["name"] for k in kept]),
         rule=np.array([KEEP_RULES.index(k["rule"]) for k in kept], np.int8),
         because=_encode_dictionary(k["because"] for k in kept),
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import load_properties, load_timeline
@@ -102,8 +102,8 @@ class _LogFiles:
 
     @classmethod
     def from_slices(cls, scan: Scan, slices: NDArray[np.int64]) -> _LogFiles:
-        selected = scan.slices.take(to_integer_array(slices))
-        number = to_numpy_numbers(selected.column("partition").combine_chunks())
+        selected = scan.slices.take(to_arrow(slices))
+        number = to_numpy(selected.column("partition").combine_chunks())
         lists = selected.column("logs").to_pylist()
         order = np.argsort(number, kind="stable")
         paths = scan.partitions.column(PATH)
@@ -145,8 +145,8 @@ def _read_log_statistics(
             maxima[stats.column][position] = greatest
     names = [name for _, found in logs.folders for name in found]
     return FileIndex(
-        partition=to_string_array([""] * count).dictionary_encode(),
-        name=to_string_array(names),
+        partition=to_arrow([""] * count).dictionary_encode(),
+        name=to_arrow(names),
         size=np.zeros(count, np.int64),
         rows=np.full(count, UNKNOWN, np.int64),
         columns={

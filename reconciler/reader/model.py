@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
-from reconciler.arrays import to_boolean_array
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.index.predicates.syntax import Predicate
@@ -93,7 +93,7 @@ class Scan:
     def select_partitions(self, mask: NDArray[np.bool_]) -> Self:
         """Return the scan of some partitions; ``mask`` has an element per partition."""
         rows = self.slices.column("partition").combine_chunks()
-        return replace(self, slices=self.slices.filter(to_boolean_array(mask).take(rows)))
+        return replace(self, slices=self.slices.filter(to_arrow(mask).take(rows)))
 
     def get_partition_values(self, partition: int) -> Mapping[str, Any]:
         """Return the values that the rows of a partition have in ``partition_schema``."""

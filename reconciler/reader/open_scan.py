@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import NotFoundError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
@@ -130,7 +130,7 @@ class _ScanOpening:
             table_schema=schema,
             partition_schema=restored,
             partitions=pa.table(
-                [to_string_array(paths), *values],
+                [to_arrow(paths), *values],
                 schema=pa.schema([pa.field(PATH, pa.string(), nullable=False), *restored]),
             ),
             slices=picked.to_table(partition, self._find_evolved_slices(picked, schema)),

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.index.build import IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows, join_indexes, take_files
 from reconciler.index.footers import find_index_types
@@ -74,7 +74,7 @@ def read_statistics(
     if known is not None:
         known_rows = find_rows(known, files.partition, files.name, files.size)
     request = IndexRequest(columns=columns, schema=scan.table_schema)
-    unread = files_to_batch(files).take(to_integer_array(np.flatnonzero(known_rows < 0)))
+    unread = files_to_batch(files).take(to_arrow(np.flatnonzero(known_rows < 0)))
     read = read_share(storage, request, unread, progress=lambda _: None).index
     parts = (
         [read]
@@ -83,10 +83,8 @@ def read_statistics(
     )
     index = join_indexes(parts)
     paths = scan.partitions.column(PATH).combine_chunks()
-    row = to_numpy_numbers(pc.index_in(index.partition.dictionary, value_set=paths)).astype(
-        np.int32
-    )
-    return add_partition_columns(index, scan, row[to_numpy_numbers(index.partition.indices)])
+    row = to_numpy(pc.index_in(index.partition.dictionary, value_set=paths)).astype(np.int32)
+    return add_partition_columns(index, scan, row[to_numpy(index.partition.indices)])
 
 
 def _select_columns(known: FileIndex | None, types: Mapping[str, Any]) -> FileIndex | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.reader.pruning import PrunedScan
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.row_group_counts import RowGroupCounts
@@ -142,7 +142,7 @@ def _count_stages(pruned: PrunedScan) -> tuple[ReadStage, ...]:
     slices = pruned.scan.slices
     return (
         _count_stage("all", slices),
-        _count_stage("partitions", slices.filter(to_boolean_array(is_in_partition))),
+        _count_stage("partitions", slices.filter(to_arrow(is_in_partition))),
         _count_stage("index", pruned.kept.slices),
     )
 
@@ -163,7 +163,7 @@ def _count_decisions(pruned: PrunedScan) -> tuple[SliceDecisions, ...]:
     for decision in SkipDecision:
         mask = pruned.decisions == get_decision_code(decision)
         if mask.any():
-            slices = pruned.scan.slices.filter(to_boolean_array(mask))
+            slices = pruned.scan.slices.filter(to_arrow(mask))
             decisions.append(
                 SliceDecisions(
                     decision=str(decision),
@@ -188,7 +188,7 @@ def _count_partitions(slices: pa.Table) -> int:
 
 
 def _sum_column(slices: pa.Table, name: str) -> int:
-    return int(to_numpy_numbers(slices.column(name).combine_chunks()).sum())
+    return int(to_numpy(slices.column(name).combine_chunks()).sum())
 
 
 def _to_json(value: Any) -> Any:

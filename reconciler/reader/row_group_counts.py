@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array, to_numpy_bools
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.index.footer_tails import FooterTails
 from reconciler.index.footer_validation import is_valid_footer
@@ -49,12 +49,10 @@ def count_row_groups(storage: Storage, kept: Scan) -> RowGroupCounts | None:
     test = RowGroupTest.from_scan(kept)
     if test is None:
         return None
-    is_whole = to_numpy_bools(kept.slices.column("base").combine_chunks().is_valid()) & ~has_logs(
-        kept
-    )
+    is_whole = to_numpy(kept.slices.column("base").combine_chunks().is_valid()) & ~has_logs(kept)
     rows = np.flatnonzero(is_whole)
     sampled = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_FOOTERS)).astype(np.int64)]
-    files = kept.slices.take(to_integer_array(sampled)).select(["partition", "base", "base_size"])
+    files = kept.slices.take(to_arrow(sampled)).select(["partition", "base", "base_size"])
     tails = FooterTails(storage)
 
     def count_file(file: dict[str, Any]) -> tuple[int, int, int, int] | None:

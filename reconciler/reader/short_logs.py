@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.errors import NotFoundError, ReconcilerError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.load import load_properties, load_timeline
@@ -54,7 +54,7 @@ def _list_log_sizes(scan: Scan) -> list[tuple[list[str], int]]:
     slices = scan.slices
     if not pc.any(pc.greater(pc.list_value_length(slices.column("logs")), 0)).as_py():
         return []
-    sizes = to_numpy_numbers(slices.column("log_size").combine_chunks()).tolist()
+    sizes = to_numpy(slices.column("log_size").combine_chunks()).tolist()
     return list(zip(slices.column("logs").to_pylist(), sizes, strict=True))
 
 

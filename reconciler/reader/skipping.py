@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types, index_row_groups
 from reconciler.index.may_match import find_used_columns, may_match
@@ -155,11 +155,11 @@ def decide_by_index(
         return repeat_decision(SkipDecision.NO_INDEX, count)
     if not any(column in index.columns for column in columns):
         return repeat_decision(SkipDecision.NO_COLUMN, count)
-    has_base = to_numpy_bools(scan.slices.column("base").combine_chunks().is_valid())
+    has_base = to_numpy(scan.slices.column("base").combine_chunks().is_valid())
     rows = np.flatnonzero(has_base)
     index_rows = _find_in_index(scan, index, rows)
     known_rows = rows[index_rows >= 0]
-    partition_rows = to_numpy_numbers(scan.slices.column("partition").combine_chunks())[known_rows]
+    partition_rows = to_numpy(scan.slices.column("partition").combine_chunks())[known_rows]
     stats = add_partition_columns(
         _select_files(index, index_rows[index_rows >= 0]), scan, partition_rows
     )
@@ -206,20 +206,18 @@ def decide_by_logs(
 def has_logs(scan: Scan) -> NDArray[np.bool_]:
     """Return a mask of the slices that have log files."""
     counts = pc.list_value_length(scan.slices.column("logs")).combine_chunks()
-    found: NDArray[np.bool_] = to_numpy_numbers(counts) > 0
+    found: NDArray[np.bool_] = to_numpy(counts) > 0
     return found
 
 
 def _find_in_index(scan: Scan, index: FileIndex, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of base files in the index, -1 for none."""
-    slices = (
-        scan.slices if len(rows) == len(scan.slices) else scan.slices.take(to_integer_array(rows))
-    )
+    slices = scan.slices if len(rows) == len(scan.slices) else scan.slices.take(to_arrow(rows))
     partition_rows = slices.column("partition").combine_chunks()
     paths = scan.partitions.column(PATH).combine_chunks()
     partition = pa.DictionaryArray.from_arrays(partition_rows, paths)
     names = _last_path_parts(slices.column("base").combine_chunks())
-    sizes = to_numpy_numbers(slices.column("base_size").combine_chunks())
+    sizes = to_numpy(slices.column("base_size").combine_chunks())
     return find_rows(index, partition, names, sizes)
 
 
@@ -249,7 +247,7 @@ def _has_statistics(columns: list[ColumnStats], files: int) -> NDArray[np.bool_]
     """Return a mask of the files that have statistics in any of the columns."""
     found = np.zeros(files, np.bool_)
     for stats in columns:
-        found |= to_numpy_bools(stats.least.is_valid()) | to_numpy_bools(stats.greatest.is_valid())
+        found |= to_numpy(stats.least.is_valid()) | to_numpy(stats.greatest.is_valid())
         found |= stats.nulls >= 0
     return found if columns else ~found
 
@@ -267,13 +265,13 @@ def add_partition_columns(
         columns.pop(name, None)
         values = scan.partitions.column(name).combine_chunks()
         if indexed_type(values.type) == values.type and not pa.types.is_floating(values.type):
-            columns[name] = _make_constant_stats(values.take(to_integer_array(partition_rows)))
+            columns[name] = _make_constant_stats(values.take(to_arrow(partition_rows)))
     return replace(index, columns=columns)
 
 
 def _make_constant_stats(values: Any) -> ColumnStats:
     """Return the statistics of files with one value each."""
-    is_valid = to_numpy_bools(values.is_valid())
+    is_valid = to_numpy(values.is_valid())
     return ColumnStats(
         least=values,
         greatest=values,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_numpy_bools
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.reader.model import Scan
 
 
@@ -48,10 +48,10 @@ def find_python_reasons(scan: Scan, *, spark_reaches: bool = True) -> NDArray[np
         (PythonReason.EVOLVES, slices.column("evolves")),
         (PythonReason.LOGS, pc.greater(logs, 0)),
     ):
-        reasons[to_numpy_bools(applies.combine_chunks())] = _ORDER.index(reason)
+        reasons[to_numpy(applies.combine_chunks())] = _ORDER.index(reason)
     return reasons
 
 
 def select_slices(scan: Scan, mask: NDArray[np.bool_]) -> Scan:
     """Return the scan of some slices; ``mask`` has an element per slice."""
-    return replace(scan, slices=scan.slices.filter(to_boolean_array(mask)))
+    return replace(scan, slices=scan.slices.filter(to_arrow(mask)))

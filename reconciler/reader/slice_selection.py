@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import BlockedError
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
@@ -97,15 +97,15 @@ class SliceSelection:
         paths = _make_paths(self.files)
         rows = np.concatenate([[0], np.cumsum(self.files.size[self.logs])])
         columns = [
-            to_integer_array(partition),
+            to_arrow(partition),
             paths.take(_take_or_null(self.base)),
-            to_integer_array(_take_or_zero(self.files.size, self.base)),
+            to_arrow(_take_or_zero(self.files.size, self.base)),
             pa.ListArray.from_arrays(
-                to_integer_array(self.ends.astype(np.int32)),
-                paths.take(to_integer_array(self.logs)),
+                to_arrow(self.ends.astype(np.int32)),
+                paths.take(to_arrow(self.logs)),
             ),
-            to_integer_array(rows[self.ends[1:]] - rows[self.ends[:-1]]),
-            to_boolean_array(evolves),
+            to_arrow(rows[self.ends[1:]] - rows[self.ends[:-1]]),
+            to_arrow(evolves),
         ]
         return pa.Table.from_arrays(columns, schema=SLICES)
 
@@ -219,7 +219,7 @@ def _filter_files(files: TableFiles, mask: NDArray[np.bool_]) -> TableFiles:
     return replace(
         files,
         partition=files.partition[mask],
-        name=files.name.filter(to_boolean_array(mask)),
+        name=files.name.filter(to_arrow(mask)),
         size=files.size[mask],
         kind=files.kind[mask],
         group=files.group[mask],
@@ -294,7 +294,7 @@ def _sort_logs(
         return order
     # write tokens order the few files with equal keys: attempts at one file
     tied = order[is_tied]
-    names = files.name.take(to_integer_array(logs[tied])).to_pylist()
+    names = files.name.take(to_arrow(logs[tied])).to_pylist()
     tokens = [_parse_write_token(name) for name in names]
     rank = np.zeros(len(logs), np.int64)
     rank[tied[sorted(range(len(tied)), key=tokens.__getitem__)]] = np.arange(len(tied))
@@ -318,14 +318,12 @@ def _sum_ends(count: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _make_paths(files: TableFiles) -> pa.Array:
     """Return the paths of all files below the table's root."""
-    folders = to_string_array([f"{path}/" if path else "" for path in files.partitions])
-    return pc.binary_join_element_wise(
-        folders.take(to_integer_array(files.partition)), files.name, ""
-    )
+    folders = to_arrow([f"{path}/" if path else "" for path in files.partitions])
+    return pc.binary_join_element_wise(folders.take(to_arrow(files.partition)), files.name, "")
 
 
 def _take_or_null(rows: NDArray[np.int64]) -> pa.Array:
-    return pc.if_else(to_boolean_array(rows >= 0), to_integer_array(rows), None)
+    return pc.if_else(to_arrow(rows >= 0), to_arrow(rows), None)
 
 
 def _take_or_zero(values: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:

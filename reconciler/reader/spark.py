@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import sort_unique, to_integer_array, to_numpy_numbers
+from reconciler.arrays import sort_unique, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.index.predicates.functions import find_functions
 from reconciler.reader.manifest import BATCH, FOLDER, make_manifest, quote_path
@@ -110,7 +110,7 @@ def prune_by_condition(
     Raises UsageError where ``where`` is no condition on the table's columns.
     """
     partitions = _find_matching_partitions(session, scan, where)
-    partition = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
+    partition = to_numpy(scan.slices.column("partition").combine_chunks())
     mask = partitions[partition] if len(partition) else np.zeros(0, np.bool_)
     matching_slices = select_slices(scan, mask)
     if index is None:
@@ -155,9 +155,7 @@ def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> ND
     if condition is None:
         return all_partitions
     row = "_".join(["row", *values.column_names])  # a name that no column has
-    frame = _make_local_frame(
-        session, values.append_column(row, to_integer_array(np.arange(len(values))))
-    )
+    frame = _make_local_frame(session, values.append_column(row, to_arrow(np.arange(len(values)))))
     try:
         kept = [
             row[0] for row in frame.filter(_to_column(condition)).select(column_name(row)).collect()
@@ -240,12 +238,10 @@ def _read_with_spark(session: SparkSession, scan: Scan, root: str) -> DataFrame:
     Partition columns come from a literal list, by the partition number that each file carries as
     its modification time. So filters on them skip files (FileSourceStrategy prunes by metadata).
     """
-    partition = to_numpy_numbers(scan.slices.column("partition").combine_chunks())
+    partition = to_numpy(scan.slices.column("partition").combine_chunks())
     used_partitions = sort_unique(partition)
     base, sizes = (scan.slices.column(name).combine_chunks() for name in ("base", "base_size"))
-    files = make_manifest(
-        root, base, sizes, to_integer_array(np.searchsorted(used_partitions, partition))
-    )
+    files = make_manifest(root, base, sizes, to_arrow(np.searchsorted(used_partitions, partition)))
     frame = _make_manifest_frame(session, _list_stored_columns(scan), files)
     columns = _make_columns(session, scan, frame, used_partitions)
     if scan.commit_times is not None:
@@ -326,12 +322,10 @@ def _make_partition_literal(
     session: SparkSession, scan: Scan, used_partitions: NDArray[Any]
 ) -> Column:
     """Return a literal with the values of the partition columns, a struct per partition."""
-    selected = scan.partitions.select(scan.partition_schema.names).take(
-        to_integer_array(used_partitions)
-    )
+    selected = scan.partitions.select(scan.partition_schema.names).take(to_arrow(used_partitions))
     names = [f"v{at}" for at in range(selected.num_columns)]
     structs = pa.StructArray.from_arrays([c.combine_chunks() for c in selected.columns], names)
-    ends = to_integer_array(np.array([0, len(selected)], np.int32))
+    ends = to_arrow(np.array([0, len(selected)], np.int32))
     frame = _make_local_frame(
         session, pa.table({"values": pa.ListArray.from_arrays(ends, structs)})
     )

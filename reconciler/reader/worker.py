@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import NotFoundError, StorageError
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.reader.model import Scan
@@ -36,7 +36,7 @@ _LOG_WEIGHT: Final = 4
 def weigh_slices(slices: pa.Table) -> NDArray[np.int64]:
     """Estimate the time to read each slice, in bytes of a base file."""
     base, logs = (
-        to_numpy_numbers(slices.column(name).combine_chunks()) for name in ("base_size", "log_size")
+        to_numpy(slices.column(name).combine_chunks()) for name in ("base_size", "log_size")
     )
     found: NDArray[np.int64] = base + logs * _LOG_WEIGHT
     return found
@@ -63,7 +63,7 @@ def pack_slices(scan: Scan, tasks: Sequence[NDArray[np.int64]]) -> list[bytes]:
     known = scan.slices.select(_SLICE).append_column(
         _VALUES, _combine_partition_values(scan).take(number)
     )
-    return [_encode_table(known.take(to_integer_array(rows))) for rows in tasks]
+    return [_encode_table(known.take(to_arrow(rows))) for rows in tasks]
 
 
 def _combine_partition_values(scan: Scan) -> pa.Array:

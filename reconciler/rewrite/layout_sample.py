@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.merge.slice_reader import SliceSource
 from reconciler.layout.curves.pseudo_random import (
     count_sample_rows,
@@ -62,7 +62,7 @@ def sample_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> Layout
     begin, end = part.span(footers[0] if footers else None)
     count = count_sample_rows(needed_sample_rows(part.group.outputs), end - begin, 1.0)
     if count < len(table):
-        table = table.take(to_integer_array(pick_spread_rows(len(table), count, part.number)))
+        table = table.take(to_arrow(pick_spread_rows(len(table), count, part.number)))
     return LayoutSample(
         part=part.number,
         rows=table.combine_chunks(),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar, convert_calendar
 from reconciler.file_slices.merge.slice_reader import SliceSource
@@ -134,7 +134,7 @@ class _RunBuilder:
         self._lanes.clear()
         order = sort_rows([file.astype(np.uint64)])
         ends = np.cumsum(np.bincount(file))
-        rows = rows.take(to_integer_array(order))
+        rows = rows.take(to_arrow(order))
         lanes = lanes[:, order]
         start = 0
         for number, end in enumerate(ends.tolist()):

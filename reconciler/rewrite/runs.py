@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.layout.curves.lanes import Lane
 from reconciler.rewrite.model import Tally
 
@@ -93,7 +93,7 @@ def make_ipc_options(*, compressed: bool) -> Any:
 def append_keys(rows: pa.RecordBatch, lanes: Lane) -> pa.RecordBatch:
     """Return the rows with their sort keys as additional columns."""
     fields = [*rows.schema, *(pa.field(f"{_KEY}{nth}", pa.uint64()) for nth in range(len(lanes)))]
-    columns = [*rows.columns, *map(to_integer_array, lanes)]
+    columns = [*rows.columns, *map(to_arrow, lanes)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
@@ -101,5 +101,5 @@ def split_keys(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Lane]:
     """Separate rows from their sort keys; the inverse of ``append_keys``."""
     count = sum(name.startswith(_KEY) for name in batch.schema.names)
     own_columns = batch.num_columns - count
-    lanes = np.stack([to_numpy_numbers(batch.column(own_columns + nth)) for nth in range(count)])
+    lanes = np.stack([to_numpy(batch.column(own_columns + nth)) for nth in range(count)])
     return batch.select(range(own_columns)), lanes

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar
 from reconciler.layout.curves.lanes import Lane
@@ -106,7 +106,7 @@ class RowSorter:
         with pa.OSFile(str(path), "wb") as sink, _open_stream(sink, schema) as writer:
             for start in range(0, len(rows), step):
                 part = in_order[start : start + step]
-                writer.write_batch(append_keys(rows.take(to_integer_array(part)), lanes[:, part]))
+                writer.write_batch(append_keys(rows.take(to_arrow(part)), lanes[:, part]))
 
 
 def _open_stream(sink: Any, schema: Any) -> Any:
@@ -169,7 +169,7 @@ class SortedInMemory:
         start = 0
         for end in ends.tolist():
             if end > start and self._taken is not None:
-                yield self._taken.take(to_integer_array(self._order[start:end]))
+                yield self._taken.take(to_arrow(self._order[start:end]))
             start = end
 
 
@@ -206,7 +206,7 @@ class SortedOnDisk:
                 batches = [file.take(end_key) for file in open_files]
                 rows, lanes = _combine([batch for batch in batches if len(batch)])
                 assert rows is not None, "the shortest batch goes whole"
-                yield rows.take(to_integer_array(sort_by_key(lanes)))
+                yield rows.take(to_arrow(sort_by_key(lanes)))
         finally:
             for file in files:
                 file.close()

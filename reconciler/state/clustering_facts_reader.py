@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array, to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
@@ -199,7 +199,7 @@ class _FactsReader:
 
     def _read_footers(self, rows: NDArray[np.int64], columns: tuple[str, ...]) -> None:
         files = self.state.files
-        names = files.name.take(to_integer_array(rows)).to_pylist()
+        names = files.name.take(to_arrow(rows)).to_pylist()
         folders = [files.partitions[code] for code in files.partition[rows].tolist()]
         paths = map(make_file_path, folders, names)
         sizes = files.size[rows].tolist()
@@ -258,5 +258,5 @@ class _FactsReader:
 def _clear_bounds(pair: tuple[Any, Any], is_out: NDArray[np.bool_]) -> tuple[Any, Any]:
     """Return the bounds with nulls for some files."""
     low, high = pair
-    keep = to_boolean_array(~is_out)
+    keep = to_arrow(~is_out)
     return pc.if_else(keep, low, None), pc.if_else(keep, high, None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique, to_integer_array
+from reconciler.arrays import sort_unique, to_arrow
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import FileView
 
@@ -50,7 +50,4 @@ def group_by_partition(
     partition = files.partition[rows]
     for code in sort_unique(partition).tolist():
         start, end = np.searchsorted(partition, [code, code + 1])
-        yield (
-            files.partitions[code],
-            files.name.take(to_integer_array(rows[start:end])).to_pylist(),
-        )
+        yield (files.partitions[code], files.name.take(to_arrow(rows[start:end])).to_pylist())

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_numpy_bools
+from reconciler.arrays import to_numpy
 from reconciler.hudi.files.names import make_file_path
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.write_history import FooterSizes
@@ -25,7 +25,7 @@ def sample_footers(storage: Storage, groups: FileGroupSizes, bases: Any) -> Foot
     because the fixed bytes of a small file make its rows look big, and the next write would then
     start too many files. Damaged files are skipped. Raises StorageError.
     """
-    live = np.flatnonzero(groups.is_live & (groups.base > 0) & to_numpy_bools(pc.is_valid(bases)))
+    live = np.flatnonzero(groups.is_live & (groups.base > 0) & to_numpy(pc.is_valid(bases)))
     some = live[choose_by_size(groups.base[live], _SAMPLE)]
     files = []
     for at in some.tolist():

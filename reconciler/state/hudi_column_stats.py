@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.metadata.bound_encoding import MAX_ENTRIES
 from reconciler.hudi.metadata.column_stats import count_files_without_stats
@@ -90,10 +90,10 @@ def read_hudi_column_stats(
 
 def group_by_folder(files: FileKeys) -> tuple[Folder, ...]:
     """Return file names by partition."""
-    code = to_numpy_numbers(files.partition.indices)
+    code = to_numpy(files.partition.indices)
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1)).tolist()
-    names = files.name.take(to_integer_array(order))
+    names = files.name.take(to_arrow(order))
     paths = files.partition.dictionary
     return tuple(
         (paths[int(code[order[start]])].as_py(), names[start:end].to_pylist())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_integer_array, to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, UnsupportedError, did_you_mean
 from reconciler.hudi.files.names import make_file_path
 from reconciler.index.codec import NewerFormatError, Provenance, decode_index
@@ -119,9 +119,9 @@ def build_file_keys(state: TableState, rows: NDArray[np.int64]) -> FileKeys:
     files = state.files
     return FileKeys(
         partition=pa.DictionaryArray.from_arrays(
-            to_integer_array(files.partition[rows]), to_string_array(files.partitions)
+            to_arrow(files.partition[rows]), to_arrow(files.partitions)
         ),
-        name=files.name.take(to_integer_array(rows)),
+        name=files.name.take(to_arrow(rows)),
         size=files.size[rows],
     )
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import encode_distinct, to_integer_array
+from reconciler.arrays import encode_distinct, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.state.schema import drops_partition_columns
@@ -149,7 +149,7 @@ def _read_column(
             values.append(parse(_unescape(value) if encoded else value))
         except (ValueError, InvalidOperation):
             return None
-    return pa.array(values, kind).take(to_integer_array(codes))
+    return pa.array(values, kind).take(to_arrow(codes))
 
 
 def _find_parser(kind: pa.DataType) -> Callable[[str], Any] | None:

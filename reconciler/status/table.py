@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_bools, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.layout.sizing.write_history import PastWrite
 from reconciler.plans.model import Observed, TablePlan
@@ -250,8 +250,8 @@ def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[Pend
 def _savepoint_status(
     savepoint: Savepoint, state: TableState, is_read: NDArray[np.bool_]
 ) -> SavepointStatus:
-    named = pc.is_in(state.files.name, value_set=to_string_array(sorted(savepoint.files)))
-    is_named = to_numpy_bools(named)
+    named = pc.is_in(state.files.name, value_set=to_arrow(sorted(savepoint.files)))
+    is_named = to_numpy(named)
     is_pinned = is_named & ~is_read
     return SavepointStatus(
         instant=savepoint.instant,

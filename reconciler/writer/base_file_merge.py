@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.file_slices.merge.log_records import (
     LogRecords,
     find_ordering_fields,
@@ -68,9 +68,7 @@ class BaseFileMerge:
         is_new = ~self._is_met & (self._records.row >= 0)
         rows = np.sort(self._records.row[is_new])
         self._add_counts(inserts=len(rows))
-        found = (
-            self._rows if len(rows) == len(self._rows) else self._rows.take(to_integer_array(rows))
-        )
+        found = self._rows if len(rows) == len(self._rows) else self._rows.take(to_arrow(rows))
         for start in range(0, len(found), _BATCH_ROWS):
             yield found.slice(start, _BATCH_ROWS)
 
@@ -86,12 +84,12 @@ class BaseFileMerge:
         order = np.arange(len(rows))
         if is_update.any():
             order[positions[is_update]] = len(rows) + np.arange(is_update.sum())
-            new = self._rows.take(to_integer_array(row[is_update]))
-            rows = pa.concat_batches([rows, new]).take(to_integer_array(order))
+            new = self._rows.take(to_arrow(row[is_update]))
+            rows = pa.concat_batches([rows, new]).take(to_arrow(order))
         if is_delete.any():
             stays = np.ones(len(order), np.bool_)
             stays[positions[is_delete]] = False
-            rows = rows.filter(to_boolean_array(stays))
+            rows = rows.filter(to_arrow(stays))
         return rows
 
     def _find_matches(self, batch: Any, path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -100,8 +98,8 @@ class BaseFileMerge:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         keys = read_record_keys(batch, self._rules, path)
         found = pc.index_in(keys, value_set=self._records.keys)
-        positions = np.flatnonzero(to_numpy_bools(found.is_valid()))
-        return positions, to_numpy_numbers(found.drop_null()).astype(np.int64)
+        positions = np.flatnonzero(to_numpy(found.is_valid()))
+        return positions, to_numpy(found.drop_null()).astype(np.int64)
 
     def _find_winners(
         self, batch: Any, positions: NDArray[np.int64], records: NDArray[np.int64], path: str
@@ -109,11 +107,11 @@ class BaseFileMerge:
         """Return a mask of matches where the new record wins: always, or by event time."""
         if self._rules.overwrites or not self._fields:
             return np.ones(len(positions), np.bool_)
-        old = read_ordering_values(batch.take(to_integer_array(positions)), self._fields, path)
+        old = read_ordering_values(batch.take(to_arrow(positions)), self._fields, path)
         theirs = [
             to_comparable(column, name) for column, name in zip(old, self._fields, strict=True)
         ]
-        ours = [column.take(to_integer_array(records)) for column in self._records.ordering]
+        ours = [column.take(to_arrow(records)) for column in self._records.ordering]
         return (compare_rows(ours, theirs) >= 0) | self._records.is_final[records]
 
     def _add_counts(self, *, inserts: int = 0, updates: int = 0, deletes: int = 0) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.layout.sizing.buckets import BucketAssignment
 from reconciler.layout.sizing.key_routing import (
@@ -112,7 +112,7 @@ class CountBinsTask:
                 if (number := numbered.get(path)) is not None:
                     counts = count_hashes(hashes[rows], _count_bits(routes.new[path]))
                     full = np.flatnonzero(counts)
-                    columns = [to_integer_array(full), to_integer_array(counts[full])]
+                    columns = [to_arrow(full), to_arrow(counts[full])]
                     data = pa.RecordBatch.from_arrays(columns, ["bin", "rows"])
                     yield (
                         number % self.partitions,
@@ -136,7 +136,7 @@ class CutBinsTask:
             route = routes.new[shared[block.number]]
             counts = found.setdefault(block.number, np.zeros(1 << _count_bits(route), np.int64))
             bins = block.read_batch()
-            counts[to_numpy_numbers(bins.column("bin"))] += to_numpy_numbers(bins.column("rows"))
+            counts[to_numpy(bins.column("bin"))] += to_numpy(bins.column("rows"))
         for number, counts in found.items():
             path = shared[number]
             yield path, find_route_boundaries(counts, routes.new[path].inserts)
@@ -171,9 +171,9 @@ def _send_new_rows(
     keys = chunk.rows.column(RECORD_KEY)
     bucket = np.zeros(len(rows), np.int64)
     for code, code_rows in group_rows(codes):
-        own = keys.take(to_integer_array(rows[code_rows]))
+        own = keys.take(to_arrow(rows[code_rows]))
         bucket[code_rows] = routes.new[paths[code]].choose_buckets(own, hashes[code_rows])
-    batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_integer_array(rows))
+    batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_arrow(rows))
     for bucket_number, some in split_by_code(batch, bucket):
         yield (
             bucket_number,
@@ -187,9 +187,9 @@ def _send_changes(
     if not len(where.row):
         return
     bucket = routes.file[where.file]
-    batch = chunk.rows.take(to_integer_array(where.row))
-    batch = batch.append_column(DELETION, to_boolean_array(where.removes_old_row(chunk)))
-    batch = batch.append_column(FINAL, to_boolean_array(where.is_moved))
+    batch = chunk.rows.take(to_arrow(where.row))
+    batch = batch.append_column(DELETION, to_arrow(where.removes_old_row(chunk)))
+    batch = batch.append_column(FINAL, to_arrow(where.is_moved))
     for bucket_number, some in split_by_code(batch, bucket):
         yield (
             bucket_number,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_numpy_bools
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.log_records import (
     LogRecords,
@@ -123,9 +123,9 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
     has no event times, and those of rows that move to another partition.
     """
     batch = pa.concat_batches([block.read_batch() for block in changes])
-    is_gone = to_numpy_bools(batch.column(DELETION))
+    is_gone = to_numpy(batch.column(DELETION))
     reading = row_job.settings.reading
-    rows = batch.filter(to_boolean_array(~is_gone))
+    rows = batch.filter(to_arrow(~is_gone))
     is_delete = row_job.operation is RowOperation.DELETE
     columns = reading.wanted.columns
     rows_table = columns.empty_table() if is_delete else pa.Table.from_batches([rows])
@@ -136,8 +136,7 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
         row=np.where(is_gone, -1, np.cumsum(~is_gone) - 1),
         is_final=np.ones(len(batch), np.bool_)
         if is_delete
-        else to_numpy_bools(batch.column(FINAL))
-        | (is_gone & _has_no_event_time(ordering, reading)),
+        else to_numpy(batch.column(FINAL)) | (is_gone & _has_no_event_time(ordering, reading)),
         ordering=tuple(to_comparable(c, name) for c, name in zip(ordering, fields, strict=True)),
         table=rows_table,
     )

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.file_slices.merge.deletion_marks import find_deletions
 from reconciler.file_slices.merge.ordering import find_column, pick_last, pick_newest, to_comparable
@@ -87,12 +87,12 @@ def choose_rows(batch: Any, keys: Any, paths: Any, rule: DedupeRule) -> DedupedR
 def _encode_keys(keys: Any, paths: Any) -> tuple[NDArray[np.int64], int]:
     """Return a number per row, equal for equal keys, and how many numbers there are."""
     encoded = keys.dictionary_encode()
-    codes = to_numpy_numbers(encoded.indices).astype(np.int64)
+    codes = to_numpy(encoded.indices).astype(np.int64)
     if paths is None or len(paths.dictionary) <= 1:
         return codes, len(encoded.dictionary)
-    combined = codes * len(paths.dictionary) + to_numpy_numbers(paths.indices)
+    combined = codes * len(paths.dictionary) + to_numpy(paths.indices)
     encoded_pairs = pa.array(combined).dictionary_encode()
-    return to_numpy_numbers(encoded_pairs.indices).astype(np.int64), len(encoded_pairs.dictionary)
+    return to_numpy(encoded_pairs.indices).astype(np.int64), len(encoded_pairs.dictionary)
 
 
 def _read_ordering(batch: Any, names: Sequence[str]) -> list[Any]:

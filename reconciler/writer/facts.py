@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, NotFoundError, RowsError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.schema import FileSchema
@@ -269,7 +269,7 @@ def _check_no_lost_files(
     An older file of its group would pass for the newest, and a write would make that permanent.
     """
     live = np.flatnonzero(groups.is_live)
-    ids = groups.file_id.take(to_integer_array(live)).to_pylist()
+    ids = groups.file_id.take(to_arrow(live)).to_pylist()
     folders = [groups.partitions[code] for code in groups.partition[live].tolist()]
     lost = find_lost_files(storage, properties, state, zip(folders, ids, strict=True))
     for (folder, _), name in sorted(lost.items()):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.log_records import find_ordering_fields, read_ordering_values
@@ -97,9 +97,9 @@ def _describe_keys(chunk: RowChunk, row_job: RowJob, files: TableGroups) -> Any:
     return pa.RecordBatch.from_arrays(
         [
             chunk.rows.column(RECORD_KEY),
-            to_integer_array(rows.astype(np.int32)),
-            to_integer_array(folder),
-            to_boolean_array(chunk.is_deletion),
+            to_arrow(rows.astype(np.int32)),
+            to_arrow(folder),
+            to_arrow(chunk.is_deletion),
             *times,
         ],
         [*_KEY_COLUMNS, *(TIME_COLUMN.format(at) for at in range(len(times)))],
@@ -134,9 +134,7 @@ class LookUpKeysTask:
             storage = storage or self.context.open_storage()
             batch = _combine_keys(blocks)
             rows, file = _find_file_groups(lookup, storage, batch.column("key"))
-            selected = batch.take(to_integer_array(rows)).append_column(
-                "file", to_integer_array(file)
-            )
+            selected = batch.take(to_arrow(rows)).append_column("file", to_arrow(file))
             for task, some in split_by_code(selected, file % lookup.file_tasks):
                 yield (
                     task,
@@ -149,7 +147,7 @@ def _combine_keys(blocks: Sequence[RowBlock]) -> Any:
     batches = [block.read_batch() for block in blocks]
     source = np.repeat([block.source for block in blocks], [len(batch) for batch in batches])
     whole = pa.concat_batches(batches)
-    return whole.append_column("source", to_integer_array(source.astype(np.int64)))
+    return whole.append_column("source", to_arrow(source.astype(np.int64)))
 
 
 def _find_file_groups(
@@ -159,7 +157,7 @@ def _find_file_groups(
     known: dict[FileGroupLocation, int] = {}
     rows, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for group, requested in group_rows(lookup.index.find_groups(keys)):
-        locations = _read_index(lookup, storage, group, keys.take(to_integer_array(requested)))
+        locations = _read_index(lookup, storage, group, keys.take(to_arrow(requested)))
         code = np.array(
             [known.setdefault(location, len(known)) for location in locations.locations], np.int64
         )
@@ -201,13 +199,9 @@ def _match_file_groups(
     """Return the file groups at some locations, -1 where no current base file is."""
     groups = files.groups
     live = np.flatnonzero(groups.is_live & (groups.base >= 0))
-    folders = pa.array(groups.partitions, pa.string()).take(
-        to_integer_array(groups.partition[live])
-    )
-    existing = pc.binary_join_element_wise(
-        folders, groups.file_id.take(to_integer_array(live)), "/"
-    )
+    folders = pa.array(groups.partitions, pa.string()).take(to_arrow(groups.partition[live]))
+    existing = pc.binary_join_element_wise(folders, groups.file_id.take(to_arrow(live)), "/")
     wanted = pa.array(["/".join(partition) for partition in locations], pa.string())
     position = pc.index_in(wanted, value_set=existing).fill_null(-1)
-    found = to_numpy_numbers(position).astype(np.int64)
+    found = to_numpy(position).astype(np.int64)
     return np.where(found < 0, -1, live[found]) if len(live) else found

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.log_records import find_ordering_fields
 from reconciler.file_slices.merge.ordering import compare_rows
@@ -57,12 +57,12 @@ class MatchKeysTask:
             storage = storage or self.context.open_storage()
             batch = pa.concat_batches([block.read_batch() for block in blocks])
             tags = []
-            for file, rows in group_rows(to_numpy_numbers(batch.column("file"))):
-                selected = batch.take(to_integer_array(rows))
+            for file, rows in group_rows(to_numpy(batch.column("file"))):
+                selected = batch.take(to_arrow(rows))
                 outcome = _decide_outcomes(selected, file, self.row_job.value, lookup, storage)
                 row, source = (
-                    to_numpy_numbers(selected.column("row")),
-                    to_numpy_numbers(selected.column("source")),
+                    to_numpy(selected.column("row")),
+                    to_numpy(selected.column("source")),
                 )
                 tags.append((source, make_tags(file, row, selected.column("key"), outcome)))
             yield from send_tags(partition, number, tags)
@@ -79,16 +79,14 @@ def _decide_outcomes(
         missing = np.setdiff1d(np.arange(len(keys)), found, assume_unique=True)
         raise misplaced_keys_error(keys, missing, f"in {path}")
     own_partition = lookup.files.groups.partition[file]
-    moves = (to_numpy_numbers(batch.column("folder")) != own_partition) & ~to_numpy_bools(
-        batch.column("deletes")
-    )
+    moves = (to_numpy(batch.column("folder")) != own_partition) & ~to_numpy(batch.column("deletes"))
     outcome = np.where(moves, MatchOutcome.MOVES, MatchOutcome.CHANGES).astype(np.int8)
     times = [batch.column(name) for name in batch.schema.names if name.startswith("time")]
     if times and moves.any():
         rows = np.flatnonzero(moves)
-        selected = [column.take(to_integer_array(rows)) for column in times]
+        selected = [column.take(to_arrow(rows)) for column in times]
         ref = SliceFiles(base=path, base_size=size)
-        older = _find_older_rows(keys.take(to_integer_array(rows)), selected, ref, row_job, storage)
+        older = _find_older_rows(keys.take(to_arrow(rows)), selected, ref, row_job, storage)
         outcome[rows[older]] = MatchOutcome.STAYS
     return outcome
 
@@ -108,11 +106,11 @@ def _find_older_rows(
     for batch in read_slice(file, narrow, storage):
         matched = pc.index_in(read_record_keys(batch, reading.rules, path), value_set=keys)
         positions, key_positions = (
-            np.flatnonzero(to_numpy_bools(matched.is_valid())),
-            to_numpy_numbers(matched.drop_null()),
+            np.flatnonzero(to_numpy(matched.is_valid())),
+            to_numpy(matched.drop_null()),
         )
-        old = read_event_times(batch.take(to_integer_array(positions)), row_job, path)
-        ours = [column.take(to_integer_array(key_positions)) for column in times]
+        old = read_event_times(batch.take(to_arrow(positions)), row_job, path)
+        ours = [column.take(to_arrow(key_positions)) for column in times]
         older[key_positions[compare_rows(ours, old) < 0]] = True
     return older
 

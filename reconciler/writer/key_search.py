@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.hudi.files.names import make_file_path
 from reconciler.spark.staged_rows import BlockForPartition
@@ -68,9 +68,7 @@ class KeySearch:
             task_ranges.append(range(len(files), len(files) + shares))
             files += [{code: group_files[nth::shares]} for nth in range(shares)]
         all_groups = np.concatenate([np.zeros(0, np.int64), *found.values()]).tolist()
-        names = table_groups.bases.take(
-            to_integer_array(np.array(all_groups, np.int64))
-        ).to_pylist()
+        names = table_groups.bases.take(to_arrow(np.array(all_groups, np.int64))).to_pylist()
         folders = [groups.partitions[groups.partition[at]] for at in all_groups]
         paths = (make_file_path(at, name) for at, name in zip(folders, names, strict=True))
         return cls(
@@ -112,7 +110,7 @@ def send_keys(
     number = np.array([codes.get(path, -1) for path in paths], np.int64)[code_of_path]
     rows, number = rows[number >= 0], number[number >= 0]
     batch = pa.RecordBatch.from_arrays(
-        [keys.take(to_integer_array(rows)), to_integer_array(rows.astype(np.int32))], ["key", "row"]
+        [keys.take(to_arrow(rows)), to_arrow(rows.astype(np.int32))], ["key", "row"]
     )
     for code, rows_of_code in split_by_code(batch, number):
         block = RowBlock(kind=BlockKind.KEYS, source=partition, number=code, data=rows_of_code)
@@ -175,7 +173,7 @@ def search_files(
         counts = [len(batch) for batch in batches]
         source = np.repeat([block.source for block in selected], counts).astype(np.int64)
         batch = pa.concat_batches(batches)
-        keys, row = batch.column("key"), to_numpy_numbers(batch.column("row"))
+        keys, row = batch.column("key"), to_numpy(batch.column("row"))
         for file in search.files[task_number][code].tolist():
             found_rows = find_stored_keys(storage, search.path[file], search.size[file], keys)
             if len(found_rows):
@@ -183,7 +181,7 @@ def search_files(
                     file=file,
                     source=source[found_rows],
                     row=row[found_rows],
-                    keys=keys.take(to_integer_array(found_rows)),
+                    keys=keys.take(to_arrow(found_rows)),
                 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.rewrite.runs import make_ipc_options
 
 #: as long as Arrow's alignment, for the stream that follows
@@ -89,7 +89,7 @@ def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
     """Yield the rows of each code, in their order."""
     found = list(group_rows(codes))
     if len(found) > 1:
-        batch = batch.take(to_integer_array(np.concatenate([rows for _, rows in found])))
+        batch = batch.take(to_arrow(np.concatenate([rows for _, rows in found])))
     start = 0
     for code, rows in found:
         yield code, batch.slice(start, len(rows))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY
 from reconciler.file_slices.merge.deletion_marks import find_deletions
@@ -57,8 +57,8 @@ class RowChunk:
 
     def encode_paths(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], list[str]]:
         """Return the partition paths of some rows as codes, and what the codes stand for."""
-        column = self.rows.column(PARTITION).take(to_integer_array(rows)).dictionary_encode()
-        return to_numpy_numbers(column.indices), column.dictionary.to_pylist()
+        column = self.rows.column(PARTITION).take(to_arrow(rows)).dictionary_encode()
+        return to_numpy(column.indices), column.dictionary.to_pylist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +113,7 @@ def _choose_rows(partition: int, rows: Any, row_job: RowJob) -> RowChunk:
         source=partition,
         number=0,
         incoming_count=len(rows),
-        rows=rows if is_whole else rows.take(to_integer_array(found.rows)),
+        rows=rows if is_whole else rows.take(to_arrow(found.rows)),
         is_deletion=np.ones(len(found.rows), np.bool_) if is_delete else found.is_deletion,
     )
 
@@ -128,9 +128,7 @@ def make_tags(
     if outcome is None:
         outcome = np.full(len(row), MatchOutcome.CHANGES, np.int8)
     columns: list[NDArray[Any]] = [row, np.full(len(row), file), hash_record_keys(keys), outcome]
-    return pa.RecordBatch.from_arrays(
-        [*map(to_integer_array, columns)], ["row", "file", "hash", "fate"]
-    )
+    return pa.RecordBatch.from_arrays([*map(to_arrow, columns)], ["row", "file", "hash", "fate"])
 
 
 def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
@@ -144,9 +142,7 @@ def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
         none = np.zeros(0, np.bool_)
         return MatchedRows(new=np.flatnonzero(is_new), row=no_rows, file=no_rows, is_moved=none)
     tags_ = pa.concat_batches([tag.read_batch() for tag in tags])
-    row, file, hashes, outcome = (
-        to_numpy_numbers(tags_.column(name)) for name in tags_.schema.names
-    )
+    row, file, hashes, outcome = (to_numpy(tags_.column(name)) for name in tags_.schema.names)
     order = np.lexsort((file, row))
     row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
     if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):

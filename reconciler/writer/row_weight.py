@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.file_slices.base_file.writer import BaseFileWriter
@@ -84,7 +84,7 @@ class WeightSample:
             return
         row_bytes = max(batch.nbytes / len(batch), 1.0)
         count = min(self.max_rows - self.rows, int((_BYTES - self._bytes) / row_bytes) + 1)
-        kept = batch.take(to_integer_array(new[:count]))
+        kept = batch.take(to_arrow(new[:count]))
         self._kept.append(kept)
         self.rows += len(kept)
         self._bytes += int(kept.nbytes)

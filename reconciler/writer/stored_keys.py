@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import get_value_offsets, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import get_value_offsets, to_arrow, to_numpy
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.settings import BLOOM, BLOOM_CODE, MAX_KEY, MIN_KEY
@@ -44,13 +44,13 @@ def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> ND
             return possible
         if RECORD_KEY not in file.schema_arrow.names:
             raise FormatError(path, f"has no column {RECORD_KEY}", "rewrite the file with Hudi")
-        possible_keys = keys.take(to_integer_array(possible))
+        possible_keys = keys.take(to_arrow(possible))
         found = np.zeros(len(possible), np.bool_)
         for batch in file.iter_batches(_BATCH_ROWS, columns=[RECORD_KEY]):
             positions = pc.index_in(
                 batch.column(0).cast(pa.string()), value_set=possible_keys
             ).drop_null()
-            found[to_numpy_numbers(positions)] = True
+            found[to_numpy(positions)] = True
     return possible[found]
 
 
@@ -62,7 +62,7 @@ def _find_possible_keys(keys: Any, footer: dict[bytes, bytes], path: str) -> NDA
         return possible
     code = footer.get(BLOOM_CODE.encode(), b"SIMPLE").decode(errors="replace")
     bloom = BloomFilter.parse(text, code, path)
-    return possible[bloom.contains(keys.take(to_integer_array(possible)))]
+    return possible[bloom.contains(keys.take(to_arrow(possible)))]
 
 
 def _is_in_range(keys: Any, footer: dict[bytes, bytes]) -> NDArray[np.bool_]:
@@ -76,7 +76,7 @@ def _is_in_range(keys: Any, footer: dict[bytes, bytes]) -> NDArray[np.bool_]:
         return np.ones(len(keys), np.bool_)
     data = keys.cast(pa.binary())
     is_inside = pc.and_(pc.greater_equal(data, least), pc.less_equal(data, greatest))
-    return to_numpy_bools(is_inside) | _has_supplementary(keys)
+    return to_numpy(is_inside) | _has_supplementary(keys)
 
 
 def _has_supplementary(keys: Any) -> NDArray[np.bool_]:

@@ -108,7 +108,7 @@ def removed_files(draw: Any) -> RemovedFiles:
 
     return RemovedFiles(
         partition=dictionary_array([p for p, _ in rows]),
-        name=arrays.to_string_array([n for _, n in rows]),
+        name=arrays.to_arrow([n for _, n in rows]),
         bytes=np.array(draw(arrow_column(counts, len(rows))), np.int64),
         kind=np.array(draw(arrow_column(kinds, len(rows))), np.int8),
         rule=np.array(draw(arrow_column(removal_rules, len(rows))), np.int8),
@@ -121,7 +121,7 @@ def kept_files(draw: Any) -> KeptFiles:
     rows = draw(keys)
     return KeptFiles(
         partition=dictionary_array([p for p, _ in rows]),
-        name=arrays.to_string_array([n for _, n in rows]),
+        name=arrays.to_arrow([n for _, n in rows]),
         rule=np.array(draw(arrow_column(keep_rules, len(rows))), np.int8),
         because=dictionary_array(draw(arrow_column(texts, len(rows)))),
     )
@@ -132,7 +132,7 @@ def named_files(draw: Any) -> NamedFiles:
     rows = draw(keys)
     return NamedFiles(
         partition=dictionary_array([p for p, _ in rows]),
-        name=arrays.to_string_array([n for _, n in rows]),
+        name=arrays.to_arrow([n for _, n in rows]),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.index.codec import Provenance, decode_index, encode_index
 from reconciler.index.file_keys import join_indexes
 from reconciler.index.footers import find_index_types, index_footers
@@ -69,8 +69,8 @@ def index_entries(files):
 
 def keys_of_entries(entries):
     return FileKeys(
-        partition=to_string_array([entry[0] for entry in entries]).dictionary_encode(),
-        name=to_string_array([entry[1] for entry in entries]),
+        partition=to_arrow([entry[0] for entry in entries]).dictionary_encode(),
+        name=to_arrow([entry[1] for entry in entries]),
         size=np.array([entry[2] for entry in entries], np.int64),
     )
 

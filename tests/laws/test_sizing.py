@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.layout.sizing.assign import assign_rows
 from reconciler.layout.sizing.assignment_rules import (
     CopyOnWrite,
@@ -189,7 +189,7 @@ def test_steady_assignment_does_not_depend_on_the_listing_order(table, kind, rul
                 "is_clustering",
             )
         },
-        file_id=groups.file_id.take(to_integer_array(np.array(order, np.int64))),
+        file_id=groups.file_id.take(to_arrow(np.array(order, np.int64))),
     )
     same = replace(
         workload, group=np.array([order.index(at) for at in workload.group.tolist()], np.int64)

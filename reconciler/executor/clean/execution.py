@@ -10,7 +10,7 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_numpy_bools, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import (
     AlreadyExistsError,
     BlockedError,
@@ -269,16 +269,16 @@ def list_removed_names(work: CleanWork) -> dict[str, list[str]]:
 def _summarize(
     work: CleanWork, kind: Literal["clean", "resume"], outcomes: Sequence[DeletionOutcome]
 ) -> StepOutcome:
-    gone = to_string_array([f"{o.partition}/{name}" for o in outcomes for name in o.gone])
+    gone = to_arrow([f"{o.partition}/{name}" for o in outcomes for name in o.gone])
     failed = sorted((o.partition, name, why) for o in outcomes for name, why in o.failed)
-    stays = to_string_array([f"{partition}/{name}" for partition, name, _why in failed])
+    stays = to_arrow([f"{partition}/{name}" for partition, name, _why in failed])
     absent = pc.is_in(make_keys(work.files), value_set=pa.concat_arrays([gone, stays]))
     return StepOutcome(
         kind=kind,
         how="inflight" if failed else "completed",
         instant=work.instant,
         removed=sum(outcome.deleted for outcome in outcomes),
-        bytes=int(work.files.bytes[~to_numpy_bools(absent)].sum()),
+        bytes=int(work.files.bytes[~to_numpy(absent)].sum()),
         gone=len(gone) + sum(map(len, work.gone.values())),
         failed=_make_reasons(failed) if failed else None,
         earliest_instant_to_retain=work.earliest,
@@ -288,7 +288,7 @@ def _summarize(
 def _make_reasons(failed: Sequence[tuple[str, str, str]]) -> FileReasons:
     partition, name, because = zip(*failed, strict=True)
     return FileReasons(
-        partition=to_string_array(partition).dictionary_encode(),
-        name=to_string_array(name),
-        because=to_string_array(because).dictionary_encode(),
+        partition=to_arrow(partition).dictionary_encode(),
+        name=to_arrow(name),
+        because=to_arrow(because).dictionary_encode(),
     )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import PartialError, ReconcilerError
 from reconciler.executor.clean.execution import CleanWork, check_listing, list_removed_names
 from reconciler.executor.clean.payloads import PLACEHOLDER
@@ -156,12 +156,10 @@ def _summarize(
 
 def _describe_left(files: list[tuple[str, str]]) -> FileReasons:
     partition, name = zip(*sorted(files), strict=True)
-    because = to_string_array(
-        ["Hudi says the clean is complete and the file is there"] * len(files)
-    )
+    because = to_arrow(["Hudi says the clean is complete and the file is there"] * len(files))
     return FileReasons(
-        partition=to_string_array(partition).dictionary_encode(),
-        name=to_string_array(name),
+        partition=to_arrow(partition).dictionary_encode(),
+        name=to_arrow(name),
         because=because.dictionary_encode(),
     )
 

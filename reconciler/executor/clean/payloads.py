@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.arrays import to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.executor.deletion import DeletionBatch
 from reconciler.executor.origin import Origin
 from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
@@ -138,7 +138,7 @@ def split_batches(files: RemovedFiles, largest: int) -> list[DeletionBatch]:
 
 def _group_runs(files: RemovedFiles) -> Iterator[tuple[str, list[str]]]:
     """Yield each partition with its names; rows are sorted by partition."""
-    paths, rows = files.partition.dictionary.to_pylist(), to_numpy_numbers(files.partition.indices)
+    paths, rows = files.partition.dictionary.to_pylist(), to_numpy(files.partition.indices)
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     for start, end in pairwise([*starts.tolist(), len(rows)]):
         yield paths[rows[start]], files.name[start:end].to_pylist()

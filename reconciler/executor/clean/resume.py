@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array, to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, StaleError
 from reconciler.executor.clean.execution import CleanExecution, CleanWork
 from reconciler.executor.clean.payloads import PLACEHOLDER, list_planned_partitions
@@ -184,9 +184,7 @@ def _find_remaining_work(
     staying = make_keys(withheld)
     if reviewed is not None:
         is_named = is_in(make_keys(files), make_keys(reviewed.files))
-        staying = pa.concat_arrays(
-            [staying, pc.filter(make_keys(files), to_boolean_array(~is_named))]
-        )
+        staying = pa.concat_arrays([staying, pc.filter(make_keys(files), to_arrow(~is_named))])
         files = take_files(files, is_named)
         withheld = withheld.filter(is_in(make_keys(withheld), make_keys(reviewed.files)))
         partitions = tuple(path for path in partitions if path in reviewed.delete_partitions)
@@ -207,7 +205,7 @@ def _find_gone_files(
     names_of = cache(lambda path: list_names(session.storage, path))
     pairs = [(path, name) for path, names in sorted(clean.files.items()) for name in sorted(names)]
     listed = is_in(
-        to_string_array([f"{path}/{name}" for path, name in pairs]),
+        to_arrow([f"{path}/{name}" for path, name in pairs]),
         make_present_keys(fresh.state.files),
     )
     folders = fresh.state.metafile_partitions.union(fresh.state.partitions)

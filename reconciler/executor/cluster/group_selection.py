@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.executor.result import LeftGroup
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
@@ -63,9 +63,7 @@ def select_groups(  # noqa: PLR0913 (each says why another slice stays)
     """
     found = find_candidates(state)
     keys = slice_paths(reviewed)
-    rows = to_numpy_numbers(pc.index_in(keys, value_set=_make_keys(found)).fill_null(-1)).astype(
-        np.int64
-    )
+    rows = to_numpy(pc.index_in(keys, value_set=_make_keys(found)).fill_null(-1)).astype(np.int64)
     because = _Reasons(len(keys))
     by = _find_replacing_instants(reviewed, state)
     is_done = _find_done(reviewed, state, by, done)
@@ -103,10 +101,10 @@ def take_groups(groups: Rewrites, rows: NDArray[np.int64]) -> Rewrites:
     """Return some of the groups, with their slices."""
     counts = np.diff(groups.starts)[rows]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    slices = to_integer_array(
+    slices = to_arrow(
         np.repeat(groups.starts[:-1][rows] - starts[:-1], counts) + np.arange(starts[-1])
     )
-    taken = to_integer_array(rows)
+    taken = to_arrow(rows)
     return Rewrites(
         partition=groups.partition.take(taken),
         outputs=groups.outputs[rows],
@@ -169,8 +167,8 @@ def _note_changed(
     files, there = found.view.files, rows >= 0
     base_row = np.where(there, found.base_row[rows], -1) if len(found) else rows
     names = files.name.take(_make_nullable(base_row))
-    is_same = to_numpy_bools(pc.fill_null(pc.equal(names, reviewed.base), False))
-    is_same |= to_numpy_bools(pc.and_(pc.is_null(names), pc.is_null(reviewed.base)))
+    is_same = to_numpy(pc.fill_null(pc.equal(names, reviewed.base), False))
+    is_same |= to_numpy(pc.and_(pc.is_null(names), pc.is_null(reviewed.base)))
     because.note(
         there & ~is_same,
         lambda at: (
@@ -179,7 +177,7 @@ def _note_changed(
     )
     logs = _join_logs(found).take(_make_nullable(rows))
     reviewed_logs = pc.binary_join(reviewed.logs, "/")
-    same_logs = to_numpy_bools(pc.fill_null(pc.equal(logs, reviewed_logs), False))
+    same_logs = to_numpy(pc.fill_null(pc.equal(logs, reviewed_logs), False))
     because.note(
         there & ~same_logs,
         lambda at: (
@@ -189,7 +187,7 @@ def _note_changed(
 
 
 def _note_unreadable(because: _Reasons, reviewed: Rewrites, refusal: str) -> None:
-    skeleton = to_numpy_bools(pc.fill_null(pc.ends_with(reviewed.base, _SKELETON), False))
+    skeleton = to_numpy(pc.fill_null(pc.ends_with(reviewed.base, _SKELETON), False))
     because.note(
         skeleton,
         lambda at: (
@@ -198,7 +196,7 @@ def _note_unreadable(because: _Reasons, reviewed: Rewrites, refusal: str) -> Non
         ),
     )
     if refusal:
-        has_logs = to_numpy_numbers(pc.list_value_length(reviewed.logs)) > 0
+        has_logs = to_numpy(pc.list_value_length(reviewed.logs)) > 0
         because.note(has_logs, lambda _at: f"{refusal}; its log files cannot be read")
 
 
@@ -207,7 +205,7 @@ def _note_cut_logs(
 ) -> None:
     if not cut:
         return
-    folders = reviewed.partition.take(to_integer_array(group_of_slices(reviewed))).to_pylist()
+    folders = reviewed.partition.take(to_arrow(group_of_slices(reviewed))).to_pylist()
     reasons = [
         next((cut[folder, name] for name in names if (folder, name) in cut), None)
         for folder, names in zip(folders, reviewed.logs.to_pylist(), strict=True)
@@ -249,16 +247,16 @@ def _split_keys(keys: Any) -> list[tuple[str, str]]:
 
 def _make_keys(found: CandidateSlices) -> Any:
     files = found.view.files
-    folders = to_string_array(files.partitions).take(to_integer_array(found.partition))
-    ids = files.group_id.take(to_integer_array(found.group))
+    folders = to_arrow(files.partitions).take(to_arrow(found.partition))
+    ids = files.group_id.take(to_arrow(found.group))
     return pc.binary_join_element_wise(folders, ids, "/")
 
 
 def _join_logs(found: CandidateSlices) -> Any:
     """Return the names of the log files of every candidate, joined by slashes."""
     ends = np.searchsorted(found.log_slice, np.arange(len(found) + 1)).astype(np.int32)
-    names = found.view.files.name.take(to_integer_array(found.log_row))
-    return pc.binary_join(pa.ListArray.from_arrays(to_integer_array(ends), names), "/")
+    names = found.view.files.name.take(to_arrow(found.log_row))
+    return pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), names), "/")
 
 
 def _make_nullable(rows: NDArray[np.int64]) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from reconciler.arrays import to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.executor.cluster.rewrite_job import make_groups
 from reconciler.reader.model import PATH
 from reconciler.reader.reached_files import find_reached_files, make_keys
@@ -125,14 +125,14 @@ class _MeasuredSlices:
             for group in groups
             for one in group.slices
         }
-        size = to_numpy_numbers(slices.column("base_size").combine_chunks())
+        size = to_numpy(slices.column("base_size").combine_chunks())
         group = [of.get(_make_slice_key(*each), -1) for each in zip(bases, logs, strict=True)]
         return cls(
             partition=[paths[row] for row in slices.column("partition").to_pylist()],
             base=bases,
             size=size,
             group=np.array(group, np.int64),
-            bytes=size + to_numpy_numbers(slices.column("log_size").combine_chunks()),
+            bytes=size + to_numpy(slices.column("log_size").combine_chunks()),
             is_examined=np.array(
                 [
                     base is not None and not more and number < 0

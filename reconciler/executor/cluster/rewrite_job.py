@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.hudi.files.table_files import make_present_keys
@@ -102,12 +102,10 @@ def _make_slices(groups: Rewrites, state: TableState) -> list[SliceFiles]:
     """Return the paths and sizes of the slices' files."""
     folders = [f"{path}/" if path else "" for path in groups.partition.to_pylist()]
     of = group_of_slices(groups)
-    prefix = to_string_array(folders).take(to_integer_array(of)) if folders else to_string_array([])
-    partition = to_string_array(groups.partition.to_pylist()).take(to_integer_array(of))
+    prefix = to_arrow(folders).take(to_arrow(of)) if folders else to_arrow([])
+    partition = to_arrow(groups.partition.to_pylist()).take(to_arrow(of))
     keys = pc.binary_join_element_wise(partition, groups.base, "/")
-    rows = to_numpy_numbers(
-        pc.index_in(keys, value_set=make_present_keys(state.files)).fill_null(-1)
-    )
+    rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(state.files)).fill_null(-1))
     sizes = np.where(rows >= 0, state.files.size[rows], 0) if len(state.files) else rows
     bases = pc.binary_join_element_wise(prefix, groups.base, "").to_pylist()
     logs = groups.logs.to_pylist()

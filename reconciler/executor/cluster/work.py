@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.executor.result import LeftGroup
 from reconciler.file_slices.base_file.write_stat import build_created_stat
@@ -115,7 +115,7 @@ def make_claims(groups: Rewrites, state: TableState, spec: TableSpec) -> list[Gr
     ids = groups.file_id.to_pylist()
     sizes = get_base_sizes(groups, state)
     small = max((spec.files or FileSizes()).small, _HUDIS_SMALL)
-    has_logs = to_numpy_numbers(pc.list_value_length(groups.logs)) > 0
+    has_logs = to_numpy(pc.list_value_length(groups.logs)) > 0
     is_open = (sizes < small) | has_logs
     return [
         GroupClaim(
@@ -252,7 +252,7 @@ def get_base_sizes(groups: Rewrites, state: TableState) -> NDArray[np.int64]:
 
 def _get_log_sizes(groups: Rewrites, state: TableState) -> list[list[int]]:
     """Return the bytes of the log files of every slice."""
-    counts = to_numpy_numbers(pc.list_value_length(groups.logs)).astype(np.int64)
+    counts = to_numpy(pc.list_value_length(groups.logs)).astype(np.int64)
     of = np.repeat(group_of_slices(groups), counts)
     sizes = _get_sizes(groups, groups.logs.flatten(), of, state)
     ends = np.cumsum(counts)
@@ -263,11 +263,9 @@ def _get_sizes(
     groups: Rewrites, names: Any, group_of: NDArray[np.int64], state: TableState
 ) -> NDArray[np.int64]:
     """Return the bytes of files by name and group; 0 for a null and for a file that is gone."""
-    partition = to_string_array(groups.partition.to_pylist()).take(to_integer_array(group_of))
+    partition = to_arrow(groups.partition.to_pylist()).take(to_arrow(group_of))
     keys = pc.binary_join_element_wise(partition, names, "/")
-    rows = to_numpy_numbers(
-        pc.index_in(keys, value_set=make_present_keys(state.files)).fill_null(-1)
-    )
+    rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(state.files)).fill_null(-1))
     if not len(state.files):
         return np.zeros(len(rows), np.int64)
     sizes: NDArray[np.int64] = np.where(rows >= 0, state.files.size[rows], 0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, ReconcilerError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
@@ -175,7 +175,7 @@ def _find_live_files(
 
 
 def _take_files(files: FileKeys, rows: NDArray[np.int64]) -> FileKeys:
-    at = to_integer_array(rows)
+    at = to_arrow(rows)
     return FileKeys(
         partition=files.partition.take(at), name=files.name.take(at), size=files.size[rows]
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.ordering import find_column
 from reconciler.hudi.metadata.record_encoder import Bound, ColumnRange
@@ -74,7 +74,7 @@ def _find_bounds(column: Any) -> tuple[Bound | None, Bound | None]:
     whole = column.drop_null() if column.null_count else column
     if not pa.types.is_float64(whole.type):
         whole = whole.cast(pa.float64())
-    values = to_numpy_numbers(whole)
+    values = to_numpy(whole)
     least, greatest = values.min(), values.max()  # NaN if there is any
     if math.isnan(least):
         values = values[~np.isnan(values)]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 
 #: most bytes of a dictionary, in parquet-mr and pyarrow
 LIMIT: Final = 1 << 20
@@ -54,7 +54,7 @@ def _sample_rows(rows: pa.Table) -> pa.Table:
         in_batch = (
             positions[slice(*np.searchsorted(positions, [start, start + len(batch)]))] - start
         )
-        batches.append(batch.take(to_integer_array(in_batch)))
+        batches.append(batch.take(to_arrow(in_batch)))
         start += len(batch)
     return pa.Table.from_batches(batches, schema=rows.schema)
 

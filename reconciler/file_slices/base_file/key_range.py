@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import get_value_offsets, to_integer_array
+from reconciler.arrays import get_value_offsets, to_arrow
 
 #: smallest first UTF-8 byte of a character that takes two UTF-16 units
 _BEYOND = 0xF0
@@ -55,7 +55,7 @@ def _find_extremes(keys: Any) -> list[str]:
         return []
     positions = np.flatnonzero(data >= _BEYOND)
     after = np.searchsorted(positions, ends)
-    odd = keys.take(to_integer_array(np.flatnonzero(np.diff(after)))).to_pylist()
-    even = pc.min_max(keys.take(to_integer_array(np.flatnonzero(np.diff(after) == 0))))
+    odd = keys.take(to_arrow(np.flatnonzero(np.diff(after)))).to_pylist()
+    even = pc.min_max(keys.take(to_arrow(np.flatnonzero(np.diff(after) == 0))))
     rest = [key for end in ("min", "max") if (key := even[end].as_py()) is not None]
     return [*rest, min(odd, key=java_sort_key), max(odd, key=java_sort_key)]

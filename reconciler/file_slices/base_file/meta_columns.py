@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 
@@ -38,7 +38,7 @@ class CommitStamp:
         >>> CommitStamp(instant="20240101", task=3).build_sequence_numbers(9, 2).to_pylist()
         ['20240101_3_9', '20240101_3_10']
         """
-        rows = to_integer_array(np.arange(first, first + count)).cast(pa.string())
+        rows = to_arrow(np.arange(first, first + count)).cast(pa.string())
         return pc.binary_join_element_wise(f"{self.instant}_{self.task}", rows, "_")
 
 
@@ -66,5 +66,5 @@ def build_meta_column(
 
 def repeat_value(value: str, count: int) -> Any:
     """Return an array that repeats one string."""
-    codes = to_integer_array(np.zeros(count, np.int32))
+    codes = to_arrow(np.zeros(count, np.int32))
     return pa.DictionaryArray.from_arrays(codes, pa.array([value]))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.merge.avro_schema import AvroKind, AvroNode
 from reconciler.hudi.codecs.avro_binary import require
 
@@ -88,7 +88,7 @@ class _ColumnReader:
         index[present] = np.arange(len(present))
         is_null = np.ones(len(at), np.bool_)
         is_null[present] = False
-        return column.take(pc.if_else(to_boolean_array(is_null), None, to_integer_array(index))), at
+        return column.take(pc.if_else(to_arrow(is_null), None, to_arrow(index))), at
 
     def skip(self, node: AvroNode, at: Offsets) -> Offsets:
         """Return the offsets after the values."""
@@ -115,7 +115,7 @@ class _ColumnReader:
             case AvroKind.BOOLEAN:
                 bits = self.data[at]
                 require(not (bits > 1).any(), "a boolean is neither 0 nor 1")
-                return to_boolean_array(bits.astype(np.bool_)), at + 1
+                return to_arrow(bits.astype(np.bool_)), at + 1
             case AvroKind.INT | AvroKind.LONG | AvroKind.ENUM:
                 value, at = self._read_long(at)
                 return _to_number_array(node, value), at
@@ -197,7 +197,7 @@ class _ColumnReader:
         bounds[-1] = end[-1] if len(end) else 0
         raw = pa.py_buffer(bounds)
         both = pa.Array.from_buffers(pa.large_binary(), 2 * len(at), [None, raw, self.buffer])
-        values = both.take(to_integer_array(np.arange(0, 2 * len(at), 2)))
+        values = both.take(to_arrow(np.arange(0, 2 * len(at), 2)))
         kind = pa.string() if node.kind is AvroKind.STRING else pa.binary()
         return pc.cast(values, kind), end
 
@@ -223,19 +223,17 @@ class _ColumnReader:
         parts: EntryParts = []
         after = self._read_rounds(node, at, parts)
         owner = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int64)])
-        order = to_integer_array(np.argsort(owner, kind="stable"))
+        order = to_arrow(np.argsort(owner, kind="stable"))
         offsets = np.zeros(len(at) + 1, np.int32)
         np.cumsum(np.bincount(owner, minlength=len(at)), out=offsets[1:])
         empty = pa.array([], node.items.arrow)
         values = pa.concat_arrays([part[2] for part in parts] or [empty]).take(order)
         if node.kind is AvroKind.ARRAY:
-            return pa.ListArray.from_arrays(
-                to_integer_array(offsets), values, type=node.arrow
-            ), after
+            return pa.ListArray.from_arrays(to_arrow(offsets), values, type=node.arrow), after
         keys = pa.concat_arrays([part[1] for part in parts] or [pa.array([], pa.string())])
         sorted_keys = keys.take(order)
         return pa.MapArray.from_arrays(
-            to_integer_array(offsets), sorted_keys, values, type=node.arrow
+            to_arrow(offsets), sorted_keys, values, type=node.arrow
         ), after
 
     def _read_rounds(
@@ -290,15 +288,15 @@ def _to_number_array(node: AvroNode, value: Offsets) -> Any:
             bool(((value >= 0) & (value < len(node.symbols))).all()),
             "an enum symbol is out of range",
         )
-        return pa.array(node.symbols, pa.string()).take(to_integer_array(value))
+        return pa.array(node.symbols, pa.string()).take(to_arrow(value))
     if node.kind is AvroKind.INT:
         small = value.astype(np.int32)
         require(bool((small == value).all()), "an int has more than 32 bits")
-        return to_integer_array(small).view(node.arrow)
+        return to_arrow(small).view(node.arrow)
     if node.logical.endswith("millis"):
         require(bool((np.abs(value) < _LATEST).all()), "a time is out of range")
         value = value * 1000
-    return to_integer_array(value).view(node.arrow)
+    return to_arrow(value).view(node.arrow)
 
 
 def _to_struct_array(node: AvroNode, columns: list[Any], count: int) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding, load_schema_text, parse_schema, require
 from reconciler.hudi.codecs.log_blocks import CONTENT_VERSION, LogBlock
@@ -47,7 +47,7 @@ def decode_deletions(block: LogBlock, types: Sequence[pa.DataType]) -> BlockDele
     records = _read_records(block)
     values = [_unwrap(wrapped, len(types), block.path) for _, wrapped in records]
     with decoding(block.path, f"the delete block at byte {block.start}"):
-        keys = to_string_array([key for key, _ in records])
+        keys = to_arrow([key for key, _ in records])
         columns = tuple(
             _to_column([None if row is None else row[at] for row in values], kind)
             for at, kind in enumerate(types)

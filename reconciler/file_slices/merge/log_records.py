@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_decode import Offsets, decode_records
 from reconciler.file_slices.merge.avro_schema import parse_avro_schema
@@ -166,8 +166,8 @@ def _read_records(
 def is_default_ordering(column: Any) -> NDArray[np.bool_]:
     """Return whether each event time means none: null, or 0 for an int."""
     if column.type == pa.int32():
-        return to_numpy_bools(pc.equal(column.fill_null(0), 0))
-    return to_numpy_bools(column.is_null())
+        return to_numpy(pc.equal(column.fill_null(0), 0))
+    return to_numpy(column.is_null())
 
 
 def _read_batches(block: LogBlock, names: Collection[str]) -> Iterator[Any]:
@@ -225,7 +225,7 @@ def _merge_parts(
             table=wanted.columns.empty_table(),
         )
     encoded = pa.concat_arrays([part.keys for part in parts]).dictionary_encode()
-    codes = to_numpy_numbers(encoded.indices).astype(np.int64)
+    codes = to_numpy(encoded.indices).astype(np.int64)
     key_count = len(encoded.dictionary)
     is_final = np.concatenate([part.is_final for part in parts])
     ordering = tuple(pa.concat_arrays([p.ordering[at] for p in parts]) for at in range(field_count))
@@ -241,7 +241,7 @@ def _merge_parts(
         keys=encoded.dictionary,
         row=row,
         is_final=is_final[winners],
-        ordering=tuple(column.take(to_integer_array(winners)) for column in ordering),
+        ordering=tuple(column.take(to_arrow(winners)) for column in ordering),
         table=table,
     )
 
@@ -261,6 +261,6 @@ def _select_rows(
         chosen = np.flatnonzero(is_kept[start:end])
         if part.rows is not None and len(chosen):
             is_whole = len(chosen) == end - start
-            batches.append(part.rows if is_whole else part.rows.take(to_integer_array(chosen)))
+            batches.append(part.rows if is_whole else part.rows.take(to_arrow(chosen)))
         start = end
     return row, pa.Table.from_batches(batches, wanted.columns)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 
 _POSITIVE: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -71,9 +71,9 @@ def _to_total_order(column: Any) -> Any:
     values = column.fill_null(0.0)
     bits = np.frombuffer(values.buffers()[1] or b"", np.int64)
     bits = bits[values.offset : values.offset + len(values)].copy()
-    bits[to_numpy_bools(pc.is_nan(values))] = np.int64(0x7FF8_0000_0000_0000)
+    bits[to_numpy(pc.is_nan(values))] = np.int64(0x7FF8_0000_0000_0000)
     bits = np.where(bits < 0, bits ^ _POSITIVE, bits)
-    ordered = to_integer_array(bits)
+    ordered = to_arrow(bits)
     return pc.if_else(column.is_null(), None, ordered) if column.null_count else ordered
 
 
@@ -91,15 +91,13 @@ def rank_rows(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
 
 def _rank_column(column: Any) -> NDArray[np.int64]:
     if pa.types.is_integer(column.type) and not column.null_count:
-        return to_numpy_numbers(column).astype(np.int64)
+        return to_numpy(column).astype(np.int64)
     return _rank_densely(column)
 
 
 def _rank_densely(column: Any) -> NDArray[np.int64]:
-    order = to_numpy_numbers(pc.array_sort_indices(column, null_placement="at_start")).astype(
-        np.int64
-    )
-    ordered = column.take(to_integer_array(order))
+    order = to_numpy(pc.array_sort_indices(column, null_placement="at_start")).astype(np.int64)
+    ordered = column.take(to_arrow(order))
     steps = np.zeros(len(order), np.int64)
     if len(order) > 1:
         steps[1:] = compare_rows([ordered[:-1]], [ordered[1:]]) != 0
@@ -118,10 +116,10 @@ def compare_rows(left: Sequence[Any], right: Sequence[Any]) -> NDArray[np.int8]:
 
 
 def _compare_values(left: Any, right: Any) -> NDArray[np.int8]:
-    newer = to_numpy_bools(pc.greater(left, right).fill_null(False)).astype(np.int8)
-    older = to_numpy_bools(pc.less(left, right).fill_null(False)).astype(np.int8)
-    has_left = to_numpy_bools(left.is_valid()).astype(np.int8)
-    has_right = to_numpy_bools(right.is_valid()).astype(np.int8)
+    newer = to_numpy(pc.greater(left, right).fill_null(False)).astype(np.int8)
+    older = to_numpy(pc.less(left, right).fill_null(False)).astype(np.int8)
+    has_left = to_numpy(left.is_valid()).astype(np.int8)
+    has_right = to_numpy(right.is_valid()).astype(np.int8)
     both = (has_left & has_right).astype(np.bool_)
     return np.where(both, newer - older, has_left - has_right).astype(np.int8)
 
@@ -154,7 +152,7 @@ def pick_newest(
         return winners
     codes, is_final, is_listed = codes[repeated], is_final[repeated], is_listed[repeated]
     candidates = np.flatnonzero(_find_candidates(codes, groups, is_final, is_listed))
-    picked = to_integer_array(repeated[candidates])
+    picked = to_arrow(repeated[candidates])
     rank = rank_rows([column.take(picked) for column in ordering], len(candidates))
     # lexsort is stable, so the later of equal rows stays last
     order = candidates[np.lexsort((rank, codes[candidates]))]

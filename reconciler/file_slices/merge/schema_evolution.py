@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 
 _NUMBERS: Final = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
@@ -88,9 +88,9 @@ def _evolve_struct(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 def _evolve_map(column: Any, wanted: pa.DataType, where: str) -> Any:
     whole = column.take(
-        to_integer_array(np.arange(len(column)))
+        to_arrow(np.arange(len(column)))
     )  # a slice shares its key array with other slices
-    ends = to_numpy_numbers(whole.offsets)
+    ends = to_numpy(whole.offsets)
     first, last = int(ends[0]), int(ends[-1])
     keys = evolve_column(whole.keys[first:last], wanted.key_type, f"{where}.key")
     items = evolve_column(whole.items[first:last], wanted.item_type, f"{where}.value")
@@ -100,7 +100,7 @@ def _evolve_map(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 def _build_offsets(column: Any) -> Any:
     """Return the offset of each list among all values, null where the list is null."""
-    length = to_numpy_numbers(pc.list_value_length(column).fill_null(0).cast(pa.int32()))
+    length = to_numpy(pc.list_value_length(column).fill_null(0).cast(pa.int32()))
     ends = np.zeros(len(length) + 1, np.int32)
     np.cumsum(length, out=ends[1:])
     return _mask_offsets(ends, column)
@@ -108,9 +108,9 @@ def _build_offsets(column: Any) -> Any:
 
 def _mask_offsets(offsets: NDArray[np.int32], column: Any) -> Any:
     if not column.null_count:
-        return to_integer_array(offsets)
-    is_null = np.append(to_numpy_bools(column.is_null()), False)
-    return pc.if_else(to_boolean_array(is_null), None, to_integer_array(offsets))
+        return to_arrow(offsets)
+    is_null = np.append(to_numpy(column.is_null()), False)
+    return pc.if_else(to_arrow(is_null), None, to_arrow(offsets))
 
 
 def _is_list(kind: pa.DataType) -> bool:

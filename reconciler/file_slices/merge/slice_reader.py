@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants, read_committed_blocks
@@ -222,11 +222,7 @@ class _BaseFileMerge:
             rows = batch
             if is_dropped is not None:
                 dropped_here = is_dropped[start:end]
-                rows = (
-                    batch
-                    if not dropped_here.any()
-                    else batch.filter(to_boolean_array(~dropped_here))
-                )
+                rows = batch if not dropped_here.any() else batch.filter(to_arrow(~dropped_here))
             start = end
             if len(rows):
                 if calendar.kind == "hybrid":  # Spark's reader does so with any settings
@@ -245,8 +241,8 @@ class _BaseFileMerge:
         log_positions = pc.index_in(
             read_record_keys(batch, self.rules, path), value_set=self.logs.keys
         )
-        rows = np.flatnonzero(to_numpy_bools(log_positions.is_valid()))
-        keys = to_numpy_numbers(log_positions.drop_null()).astype(np.int64)
+        rows = np.flatnonzero(to_numpy(log_positions.is_valid()))
+        keys = to_numpy(log_positions.drop_null()).astype(np.int64)
         # of equal keys in a base file, Hudi merges only the first
         keys, first = np.unique(keys, return_index=True)
         rows, is_first = rows[first], self.outcome[keys] < 0
@@ -277,7 +273,7 @@ class _BaseFileMerge:
         if len(rows) != len(table):
             is_kept = np.zeros(len(table), np.bool_)
             is_kept[rows] = True
-            table = table.filter(to_boolean_array(is_kept))
+            table = table.filter(to_arrow(is_kept))
         yield from (batch for batch in _split_batches(table) if len(batch))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reconciler.arrays import to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.hudi.codecs import hfile_block as blocks
 from reconciler.hudi.codecs.hfile_block import ChecksumType, Codec
 
@@ -210,9 +210,9 @@ def _frame_cells(keys: Any, values: Any) -> tuple[memoryview, Any]:
 
     wide = pa.large_binary()
     heads = np.empty(len(keys), _HEAD)
-    heads["key"] = lengths = to_numpy_numbers(pc.cast(pc.binary_length(keys), pa.int32()))
+    heads["key"] = lengths = to_numpy(pc.cast(pc.binary_length(keys), pa.int32()))
     heads["cell"] = lengths + _FRAME
-    heads["value"] = to_numpy_numbers(pc.cast(pc.binary_length(values), pa.int32()))
+    heads["value"] = to_numpy(pc.cast(pc.binary_length(values), pa.int32()))
     fixed = pa.Array.from_buffers(
         pa.binary(_HEAD.itemsize), len(keys), [None, pa.py_buffer(heads)]
     ).cast(wide)

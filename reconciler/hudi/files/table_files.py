@@ -17,15 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import (
-    encode_distinct,
-    encode_sorted_distinct,
-    to_boolean_array,
-    to_integer_array,
-    to_numpy_bools,
-    to_numpy_numbers,
-    to_string_array,
-)
+from reconciler.arrays import encode_distinct, encode_sorted_distinct, to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 
 _MOST_BYTES = np.iinfo(np.int32).max
@@ -101,13 +93,10 @@ def build_files(
     sizes: list[NDArray[np.int64]] = []
     for partition, in_folder, in_bytes in folders:
         try:
-            column, size = (
-                to_string_array(in_folder),
-                np.fromiter(in_bytes, np.int64, len(in_folder)),
-            )
+            column, size = (to_arrow(in_folder), np.fromiter(in_bytes, np.int64, len(in_folder)))
         except UnicodeEncodeError:  # not UTF-8 on disk, so not a name of Hudi's
             pairs = [(n, s) for n, s in zip(in_folder, in_bytes, strict=True) if _is_utf8(n)]
-            column = to_string_array([name for name, _ in pairs])
+            column = to_arrow([name for name, _ in pairs])
             size = np.fromiter((s for _, s in pairs), np.int64, len(pairs))
         partitions.append(partition)
         names.append(column)
@@ -122,7 +111,7 @@ def build_files(
         np.repeat(
             np.arange(len(order), dtype=np.int32), [len(names[index]) for index in order]
         ).astype(np.int32),
-        pa.concat_arrays([to_string_array([]), *(names[index] for index in order)]),
+        pa.concat_arrays([to_arrow([]), *(names[index] for index in order)]),
         np.concatenate([np.zeros(0, np.int64), *(sizes[index] for index in order)]),
         base_extension,
     )
@@ -149,7 +138,7 @@ def build_files_from_columns(
     return TableFiles(
         partitions=partitions,
         partition=partition[rows],
-        name=name if len(rows) == len(name) else name.take(to_integer_array(rows)),
+        name=name if len(rows) == len(name) else name.take(to_arrow(rows)),
         size=size[rows],
         kind=kind,
         group=group.astype(np.int32),
@@ -157,7 +146,7 @@ def build_files_from_columns(
         version=version,
         instants=instants,
         group_partition=(distinct_groups // max(len(file_ids), 1)).astype(np.int32),
-        group_id=file_ids.take(to_integer_array(distinct_groups % max(len(file_ids), 1))),
+        group_id=file_ids.take(to_arrow(distinct_groups % max(len(file_ids), 1))),
     )
 
 
@@ -167,23 +156,21 @@ def _sort_names(
     """Return names and sizes sorted by (partition, name), unchanged if already sorted."""
     if len(name) < 2:  # noqa: PLR2004
         return name, size
-    rises = to_numpy_bools(pc.less(name[:-1], name[1:]))
+    rises = to_numpy(pc.less(name[:-1], name[1:]))
     if (rises | (partition[:-1] < partition[1:])).all():
         return name, size
     ends = np.flatnonzero(np.diff(partition)) + 1
     order = np.empty(len(name), np.int64)
     for start, end in zip([0, *ends], [*ends, len(name)], strict=True):
-        order[start:end] = to_numpy_numbers(pc.array_sort_indices(name[start:end])) + np.uint64(
-            start
-        )
-    return name.take(to_integer_array(order)), size[order]
+        order[start:end] = to_numpy(pc.array_sort_indices(name[start:end])) + np.uint64(start)
+    return name.take(to_arrow(order)), size[order]
 
 
 def _parse_names(
     name: Any, base_extension: str
 ) -> tuple[NDArray[np.int64], Any, Any, NDArray[np.int8], NDArray[np.int32]]:
     """Return the rows that are data files, their file ids, instants, kinds and log versions."""
-    is_log = to_numpy_bools(pc.starts_with(name, "."))
+    is_log = to_numpy(pc.starts_with(name, "."))
     bases, base_parts = _match_names(
         name, np.flatnonzero(~is_log), _BASE + re.escape(base_extension) + "$"
     )
@@ -197,14 +184,14 @@ def _parse_names(
             np.zeros(count, np.int32),
         )
     logs, log_parts = _match_names(name, np.flatnonzero(is_log), _LOG)
-    is_cdc = to_numpy_numbers(pc.binary_length(log_parts.field("cdc"))) > 0
+    is_cdc = to_numpy(pc.binary_length(log_parts.field("cdc"))) > 0
     kind = np.zeros(len(bases) + len(logs), np.int8)
     kind[len(bases) :] = np.where(is_cdc, FileKind.CDC, FileKind.LOG)
     version = np.zeros(len(kind), np.int32)
-    version[len(bases) :] = to_numpy_numbers(log_parts.field("version").cast(pa.int32()))
+    version[len(bases) :] = to_numpy(log_parts.field("version").cast(pa.int32()))
     rows = np.concatenate([bases, logs])
     order = np.argsort(rows, kind="stable")
-    both = to_integer_array(order)
+    both = to_arrow(order)
     ids = pa.concat_arrays([base_parts.field("id"), log_parts.field("id")])
     stamps = pa.concat_arrays([base_parts.field("instant"), log_parts.field("instant")])
     return rows[order], ids.take(both), stamps.take(both), kind[order], version[order]
@@ -213,18 +200,18 @@ def _parse_names(
 def make_present_keys(files: TableFiles) -> Any:
     """Return ``partition/name`` of every file: names may repeat across partitions, these do not."""
     return pc.binary_join_element_wise(
-        to_string_array(files.partitions).take(to_integer_array(files.partition)), files.name, "/"
+        to_arrow(files.partitions).take(to_arrow(files.partition)), files.name, "/"
     )
 
 
 def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
     """Return the rows whose names match, and the pattern's groups of each."""
-    names = name if len(rows) == len(name) else name.take(to_integer_array(rows))
+    names = name if len(rows) == len(name) else name.take(to_arrow(rows))
     groups = pc.extract_regex(names, pattern)
     if not groups.null_count:
         return rows, groups
-    is_match = to_numpy_bools(pc.is_valid(groups))
-    return rows[is_match], groups.filter(to_boolean_array(is_match))
+    is_match = to_numpy(pc.is_valid(groups))
+    return rows[is_match], groups.filter(to_arrow(is_match))
 
 
 def _is_utf8(name: str) -> bool:

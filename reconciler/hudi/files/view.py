@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique, to_numpy_bools, to_numpy_numbers, to_string_array
+from reconciler.arrays import sort_unique, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES, Action
@@ -185,12 +185,10 @@ def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> NDA
     partitions = {path: code for code, path in enumerate(files.partitions)}
     in_partition = np.array([partitions.get(path, -1) for path, _ in wanted], np.int64)
     encoded = files.group_id.dictionary_encode()
-    id_codes = pc.index_in(to_string_array([file_id for _, file_id in wanted]), encoded.dictionary)
-    wanted_ids = np.where(
-        to_numpy_bools(pc.is_valid(id_codes)), to_numpy_numbers(id_codes), -1
-    ).astype(np.int64)
+    id_codes = pc.index_in(to_arrow([file_id for _, file_id in wanted]), encoded.dictionary)
+    wanted_ids = np.where(to_numpy(pc.is_valid(id_codes)), to_numpy(id_codes), -1).astype(np.int64)
     width = len(encoded.dictionary)
-    group_keys = files.group_partition.astype(np.int64) * width + to_numpy_numbers(encoded.indices)
+    group_keys = files.group_partition.astype(np.int64) * width + to_numpy(encoded.indices)
     order = np.argsort(group_keys, kind="stable")
     wanted_keys = in_partition * width + wanted_ids
     position = np.minimum(np.searchsorted(group_keys[order], wanted_keys), len(group_keys) - 1)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, FormatError
 from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.codecs.avro_binary import decoding
@@ -141,7 +141,7 @@ def _build_groups(partition: str, cells: _CellBuffer, schema: str) -> Iterator[N
     keys, values = cells.to_arrays()
     group_numbers = find_record_groups(keys.cast(pa.string()), count)
     for number in range(count):
-        rows = to_integer_array(np.flatnonzero(group_numbers == number))
+        rows = to_arrow(np.flatnonzero(group_numbers == number))
         rows = rows.take(pc.sort_indices(keys.take(rows)))
         data = None
         if len(rows):

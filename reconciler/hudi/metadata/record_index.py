@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
 from reconciler.hudi.codecs.hfile_reader import HFile
@@ -118,13 +118,11 @@ def select_keys_in(
     keys = pc.unique(keys)
     groups = index.find_groups(keys)
     for group in np.unique(groups).tolist():
-        group_keys = keys.filter(to_boolean_array(groups == group))
+        group_keys = keys.filter(to_arrow(groups == group))
         located = index.locate_keys(source, group, group_keys)
         is_one = np.array([location in locations for location in located.locations], np.bool_)
         if len(located.key_index):
-            yield group_keys.take(
-                to_integer_array(located.key_index[is_one[located.location_code]])
-            )
+            yield group_keys.take(to_arrow(located.key_index[is_one[located.location_code]]))
 
 
 class _Sorted(Sequence[bytes]):
@@ -159,7 +157,7 @@ class _KeyLookup:
         order = pc.array_sort_indices(data)
         return cls(
             keys=data.take(order),
-            order=to_numpy_numbers(order).astype(np.int64),
+            order=to_numpy(order).astype(np.int64),
             is_open=np.ones(len(data), np.bool_),
             location_code=np.full(len(data), -1, np.int64),
         )
@@ -167,7 +165,7 @@ class _KeyLookup:
     def mark_deleted(self, deleted: Sequence[bytes]) -> None:
         """Close keys that a newer deletion removed."""
         deleted_keys = pa.array(deleted, pa.large_binary())
-        self.is_open &= ~to_numpy_bools(pc.is_in(self.keys, value_set=deleted_keys))
+        self.is_open &= ~to_numpy(pc.is_in(self.keys, value_set=deleted_keys))
 
     def read_entries(self, entries: HFile, schema: str) -> None:
         """Read the entries of keys that are still open."""
@@ -177,8 +175,8 @@ class _KeyLookup:
                 continue
             names = pa.array([key for key, _value in cells], pa.large_binary())
             key_positions = pc.index_in(names, value_set=self.keys.slice(start, end - start))
-            cell_numbers = np.flatnonzero(to_numpy_bools(key_positions.is_valid()))
-            at = to_numpy_numbers(key_positions.drop_null()).astype(np.int64) + start
+            cell_numbers = np.flatnonzero(to_numpy(key_positions.is_valid()))
+            at = to_numpy(key_positions.drop_null()).astype(np.int64) + start
             is_new = self.is_open[at]
             for cell, key in zip(cell_numbers[is_new].tolist(), at[is_new].tolist(), strict=True):
                 value = cells[cell][1]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.metadata.index_keys import find_record_groups
@@ -105,16 +105,13 @@ class _GroupKeys:
 
         keys = pa.concat_arrays([array.cast(pa.large_binary()) for array in self.keys])
         counts = [len(array) for array in self.keys]
-        files = to_integer_array(np.repeat(np.array(self.files, np.int32), counts))
+        files = to_arrow(np.repeat(np.array(self.files, np.int32), counts))
         order = pc.array_sort_indices(keys)  # stable, so the last read of equal keys is last
         keys, files = keys.take(order), files.take(order)
         is_last = np.ones(len(keys), np.bool_)
-        is_last[:-1] = to_numpy_bools(pc.not_equal(keys[1:], keys[:-1]))
+        is_last[:-1] = to_numpy(pc.not_equal(keys[1:], keys[:-1]))
         if not is_last.all():
-            keys, files = (
-                keys.filter(to_boolean_array(is_last)),
-                files.filter(to_boolean_array(is_last)),
-            )
+            keys, files = (keys.filter(to_arrow(is_last)), files.filter(to_arrow(is_last)))
         return len(keys), hfile_writer.encode_hfile_arrays(keys, values.take(files), schema)
 
 
@@ -129,7 +126,7 @@ def _distribute_keys(keys: Any, number: int, groups: Sequence[_GroupKeys], path:
     if pc.max(pc.binary_length(keys)).as_py() > hfile_writer.LONGEST_KEY:
         raise UnsupportedError(f"{path}: has a key that is too long for the record index")
     chosen = find_record_groups(keys, len(groups))
-    ordered = keys.take(to_integer_array(np.argsort(chosen, kind="stable")))
+    ordered = keys.take(to_arrow(np.argsort(chosen, kind="stable")))
     ends = np.cumsum(np.bincount(chosen, minlength=len(groups)))
     for group, start, end in zip(groups, (0, *ends[:-1].tolist()), ends.tolist(), strict=True):
         if start < end:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_bools, view_values
+from reconciler.arrays import to_numpy, view_values
 from reconciler.errors import UnsupportedError
 
 Lane = NDArray[np.uint64]
@@ -89,9 +89,7 @@ def is_null(column: Any) -> Flags:
     """Return a mask of the rows that are null."""
     if pa.types.is_null(column.type):
         return np.ones(len(column), np.bool_)
-    return (
-        to_numpy_bools(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
-    )
+    return to_numpy(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
 
 
 def text_bytes(column: Any) -> TextBytes:

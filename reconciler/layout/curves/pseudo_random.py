@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.tie_breakers import make_tie_breakers
 
@@ -30,7 +30,7 @@ def count_sample_rows(rows: int, size: float, total: float) -> int:
 
 def pseudo_random_bits(count: int, seed: int) -> Lane:
     """Return ``count`` pseudo-random numbers of 64 bits, determined by the seed."""
-    return make_tie_breakers(to_integer_array(np.arange(count) + (seed << 40)), "")
+    return make_tie_breakers(to_arrow(np.arange(count) + (seed << 40)), "")
 
 
 def _uniform_shares(count: int, seed: int) -> NDArray[np.float64]:

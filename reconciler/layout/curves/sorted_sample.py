@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.layout.curves.lanes import (
     Lane,
     fixed_lanes,
@@ -104,7 +104,7 @@ def _sort_text_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArra
     column = column.cast(pa.large_binary())
     order = np.frombuffer(sort_text(column).buffers()[1] or b"", np.uint64).astype(np.int64)
     order = order[: len(column) - column.null_count]
-    ordered = text_bytes(column.take(to_integer_array(order)))
+    ordered = text_bytes(column.take(to_arrow(order)))
     is_new = np.zeros(len(order), np.bool_)
     is_new[:1] = True
     same = np.flatnonzero(ordered.lengths()[1:] == ordered.lengths()[:-1])
@@ -128,7 +128,7 @@ def read_marks(sample: SampledColumn, runs: NDArray[np.int64]) -> Lane:
     rows = sample.first[runs]
     if not is_text(sample.column.type):
         return np.stack([lane[rows] for lane in fixed_lanes(sample.column, sample.name)])
-    values = text_bytes(sample.column.take(to_integer_array(rows)))
+    values = text_bytes(sample.column.take(to_arrow(rows)))
     same = np.arange(max(len(rows) - 1, 0))
     lanes: list[Lane] = []
     while len(lanes) < _MAX_TEXT_LANES:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 import numpy as np
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     CopyOnWrite,
@@ -121,7 +121,7 @@ class _BucketBuilder:
             new_file_id=lambda: next(new_ids),
         )
         at = find_small_files(self.groups, path, self.kind, rule, has_commits=self.has_commits)
-        ids = self.groups.file_id.take(to_integer_array(at)).to_pylist()
+        ids = self.groups.file_id.take(to_arrow(at)).to_pylist()
         known = dict(zip(ids, at.tolist(), strict=True))
         old = [(known[share.file_id], share.rows) for share in shares if not share.is_new]
         new = [share.rows for share in shares if share.is_new]

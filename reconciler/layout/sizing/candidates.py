@@ -12,7 +12,7 @@ from typing import Any, Final, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
@@ -77,7 +77,7 @@ def _find_steadily(
     is_whole = groups.base[place] != 0  # an empty base file is damaged
     is_free = ~groups.is_clustering[place]
     at = np.flatnonzero(_takes_rows(groups, place, kind, sizes) & is_whole & is_free) + place.start
-    ids = groups.file_id.take(to_integer_array(at)).to_pylist()
+    ids = groups.file_id.take(to_arrow(at)).to_pylist()
     size = groups.size[at].tolist()
     order = sorted(range(len(at)), key=lambda nth: (size[nth], ids[nth]))
     found: Rows = at[np.array(order, np.int64)]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import sum_by_code, to_integer_array
+from reconciler.arrays import sum_by_code, to_arrow
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
@@ -95,7 +95,7 @@ def measure_groups(
     return FileGroupSizes(
         partitions=files.partitions,
         partition=files.group_partition[order],
-        file_id=files.group_id.take(to_integer_array(order)),
+        file_id=files.group_id.take(to_arrow(order)),
         base=base[order],
         logs=sum_by_code(of_file[is_log], files.size[is_log], count)[order],
         log_files=np.bincount(of_file[is_log], minlength=count)[order],

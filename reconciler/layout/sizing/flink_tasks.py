@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
 
 
@@ -20,7 +20,7 @@ from reconciler.hudi.codecs.java_hash import compute_java_hashes
 class StreamTask:
     """One of ``tasks`` tasks, numbered from 0. ``key_groups``: Flink's maximum parallelism.
 
-    >>> ids = to_string_array(["a", "b", "c", "d"])
+    >>> ids = to_arrow(["a", "b", "c", "d"])
     >>> first, second = (StreamTask(number=n, tasks=2).owns(ids) for n in (0, 1))
     >>> bool((first != second).all())
     True
@@ -41,7 +41,7 @@ class StreamTask:
 
     def first_owned(self, file_ids: Iterator[str]) -> str:
         """Return the first file id that belongs to this task."""
-        return next(file_id for file_id in file_ids if self.owns(to_string_array([file_id]))[0])
+        return next(file_id for file_id in file_ids if self.owns(to_arrow([file_id]))[0])
 
 
 def murmur_hashes(codes: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from typing import Self, assert_never
 
 import numpy as np
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     HudiRule,
@@ -141,7 +141,7 @@ def list_free_space(
     compactions take no rows, although Flink's writers would append to them.
     """
     at = find_small_files(groups, partition, kind, rule)
-    ids = groups.file_id.take(to_integer_array(at))
+    ids = groups.file_id.take(to_arrow(at))
     left = np.maximum(rule.sizes.target - groups.size[at], 0)
     match rule:
         case HudiRule():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.clean.expired_slices import ExpiredSlices
@@ -38,7 +38,7 @@ def list_kept_files(
     files = view.files
     return KeptFiles(
         partition=build_dictionary(files.partition[rows], files.partitions),
-        name=files.name.take(to_integer_array(rows)),
+        name=files.name.take(to_arrow(rows)),
         rule=rules[slices],
         because=because.build_column(slices.astype(np.int64)),
     )

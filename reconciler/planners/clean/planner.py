@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import WRITES
 from reconciler.planners.clean.boundary import find_boundary
@@ -141,7 +141,7 @@ def _removed_files(
     files = view.files
     return RemovedFiles(
         partition=build_dictionary(files.partition[rows], files.partitions),
-        name=files.name.take(to_integer_array(rows)),
+        name=files.name.take(to_arrow(rows)),
         bytes=files.size[rows],
         kind=files.kind[rows],
         rule=np.where(is_replaced[slices], _REPLACED, _RETENTION).astype(np.int8),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_bools
+from reconciler.arrays import to_numpy
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
@@ -25,7 +25,7 @@ _BUCKET: Final = r"^000\d{5}-"
 def refuse_bucket_index(candidates: CandidateSlices) -> Iterable[Note]:
     """Refuse to cluster a table with a bucket index."""
     ids = candidates.view.files.group_id
-    if len(ids) and to_numpy_bools(pc.match_substring_regex(ids, _BUCKET)).all():
+    if len(ids) and to_numpy(pc.match_substring_regex(ids, _BUCKET)).all():
         yield Note(
             "bucketIndex",
             "all file group names begin with a bucket number: writers with a bucket index look for "

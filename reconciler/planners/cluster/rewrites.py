@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.plans.columns import build_dictionary, nullable_indices
@@ -27,7 +27,7 @@ def build_rewrites(
         bytes=groups.sum_values(candidates.bytes),
         because=build_dictionary(np.arange(len(groups), dtype=np.int32), because),
         starts=groups.starts,
-        file_id=files.group_id.take(to_integer_array(candidates.group[members])),
+        file_id=files.group_id.take(to_arrow(candidates.group[members])),
         base=files.name.take(nullable_indices(rows)),
         logs=_log_lists(candidates, members),
     )
@@ -39,5 +39,5 @@ def _log_lists(found: CandidateSlices, members: NDArray[np.int64]) -> Any:
     counts = np.searchsorted(found.log_slice, members, side="right") - starts
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], counts)
-    names = found.view.files.name.take(to_integer_array(found.log_row[places]))
-    return pa.ListArray.from_arrays(to_integer_array(ends.astype(np.int32)), names)
+    names = found.view.files.name.take(to_arrow(found.log_row[places]))
+    return pa.ListArray.from_arrays(to_arrow(ends.astype(np.int32)), names)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array, to_numpy_bools
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.index.merge import can_widen
 from reconciler.planners.index.column_stats import ColumnStatsNeed, assess_column_stats
 from reconciler.planners.index.notes import explain_column_stats, warn_of_index
@@ -98,8 +98,8 @@ def _count_files(
     is_gone = is_removed.copy()
     for groups in rewrites:
         names = groups.base.drop_null()
-        is_gone[known.files] |= to_numpy_bools(
-            pc.is_in(state.files.name.take(to_integer_array(known.files)), value_set=names)
+        is_gone[known.files] |= to_numpy(
+            pc.is_in(state.files.name.take(to_arrow(known.files)), value_set=names)
         )
     return _FileCounts(
         newest=len(known.files),

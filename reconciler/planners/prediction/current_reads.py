@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.max_scan import MaxScanDemand
@@ -116,12 +116,12 @@ def _slice_index(
     at = np.where(is_told, at, 0)
     columns = {name: _take_known(stats, at, is_told) for name, stats in index.columns.items()}
     partition_values = {
-        name: col.take(to_integer_array(found.partition))
+        name: col.take(to_arrow(found.partition))
         for name, col in forecast_input.partition_values.items()
     }
     own = FileIndex(
-        partition=to_string_array([""] * len(found)).dictionary_encode(),
-        name=to_string_array([""] * len(found)),
+        partition=to_arrow([""] * len(found)).dictionary_encode(),
+        name=to_arrow([""] * len(found)),
         size=found.bytes,
         rows=np.where(is_told, index.rows[at] if len(rows) else -1, UNKNOWN),
         columns=columns,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.base_file.parquet import EncodedSize, measure_encoded_size
 from reconciler.layout.curves.pseudo_random import pseudo_random_bits
 from reconciler.layout.curves.row_layout import RowLayout, assign_files, compute_keys, sort_by_key
@@ -92,7 +92,7 @@ class GrowthEstimator:
         if layout is None:
             return np.zeros(len(here), np.int64), np.arange(len(here))
         query_columns = (
-            whole_rows.query_columns.take(to_integer_array(here))
+            whole_rows.query_columns.take(to_arrow(here))
             .select(list(layout.columns))
             .combine_chunks()
         )
@@ -139,7 +139,7 @@ class GrowthEstimator:
         counts = np.diff(np.append(starts, len(piece)))
         found = [
             measure_encoded_size(
-                whole_rows.rows.take(to_integer_array(self._here[by[at : at + count]])),
+                whole_rows.rows.take(to_arrow(self._here[by[at : at + count]])),
                 whole_rows.form,
             )
             for at, count in zip(starts.tolist(), counts.tolist(), strict=True)

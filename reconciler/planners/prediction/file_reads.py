@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_numpy_bools
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.index.predicates.parse import parse
@@ -74,11 +74,11 @@ def _constant_stats(column: Any, rows: NDArray[np.int64]) -> ColumnStats | None:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     column = column.cast(kept)
-    is_null, values = to_numpy_bools(column.is_null()), np.maximum(rows, 1)
+    is_null, values = to_numpy(column.is_null()), np.maximum(rows, 1)
     free = np.ones(len(column), np.bool_)
     if pa.types.is_floating(kept):
-        free = ~to_numpy_bools(pc.is_nan(column).fill_null(False))
-        column = pc.if_else(to_boolean_array(free), column, None)
+        free = ~to_numpy(pc.is_nan(column).fill_null(False))
+        column = pc.if_else(to_arrow(free), column, None)
     return ColumnStats(
         least=column,
         greatest=column,

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
@@ -176,7 +176,7 @@ def _is_table_service(written: PastWrite, state: TableState) -> bool:
 
 
 def _has_bucket_index(groups: FileGroupSizes) -> bool:
-    ids = groups.file_id.filter(to_boolean_array(groups.is_live))
+    ids = groups.file_id.filter(to_arrow(groups.is_live))
     return bool(len(ids)) and bool(pc.all(pc.match_substring_regex(ids, _BUCKET)).as_py())
 
 

@@ -11,13 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import (
-    to_boolean_array,
-    to_integer_array,
-    to_numpy_bools,
-    to_numpy_numbers,
-    to_string_array,
-)
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.layout.curves.pseudo_random import pseudo_random_bits
 
@@ -67,8 +61,8 @@ class SampleStatistics:
         }
         total = len(sizes)
         index = FileIndex(
-            partition=to_string_array([""] * total).dictionary_encode(),
-            name=to_string_array([str(nth) for nth in range(total)]),
+            partition=to_arrow([""] * total).dictionary_encode(),
+            name=to_arrow([str(nth) for nth in range(total)]),
             size=sizes,
             rows=sizes,
             columns=columns,
@@ -77,11 +71,11 @@ class SampleStatistics:
 
 
 def _rank_column(values: Any) -> _RankedColumn:
-    is_null = to_numpy_bools(values.is_null())
+    is_null = to_numpy(values.is_null())
     is_nan = np.zeros(len(values), np.bool_)
     if pa.types.is_floating(values.type):
-        is_nan = to_numpy_bools(pc.is_nan(values).fill_null(False))
-    ranks = to_numpy_numbers(pc.rank(values, tiebreaker="dense")).astype(np.int64) - 1
+        is_nan = to_numpy(pc.is_nan(values).fill_null(False))
+    ranks = to_numpy(pc.rank(values, tiebreaker="dense")).astype(np.int64) - 1
     row = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
     row[ranks] = np.arange(len(ranks))
     return _RankedColumn(values, np.where(is_null | is_nan, -1, ranks), row, is_null, is_nan)
@@ -129,6 +123,6 @@ def _take_ranks(column: _RankedColumn, ranks: NDArray[np.int64]) -> Any:
     """Return the values of ranks, null for -1."""
     if not len(column.row):
         return pa.nulls(len(ranks), column.values.type)
-    is_there = to_boolean_array(ranks >= 0)
-    found = column.values.take(to_integer_array(column.row[np.maximum(ranks, 0)]))
+    is_there = to_arrow(ranks >= 0)
+    found = column.values.take(to_arrow(column.row[np.maximum(ranks, 0)]))
     return pc.if_else(is_there, found, None)

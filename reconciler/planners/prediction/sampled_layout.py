@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.pseudo_random import pick_spread_rows, pseudo_random_bits
 from reconciler.layout.curves.row_layout import (
@@ -107,7 +107,7 @@ def _fit_layout(
     ties: Any,
 ) -> RowLayout:
     columns = [name for name in question.layout.columns if name in sample.rows.schema.names]
-    picked = sample.rows.select(columns).take(to_integer_array(rows)).combine_chunks()
+    picked = sample.rows.select(columns).take(to_arrow(rows)).combine_chunks()
     return fit_layout(
         FitSample(rows=picked, ties=ties, sizes=sizes),
         columns,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.layout.curves.row_layout import RowLayout
 from reconciler.planners.prediction.encoded_size import GrowthEstimator, SizeGrowth
@@ -234,7 +234,7 @@ class _Simulation:
         """Return files and bytes that queries read of quarters, halves and all rows."""
         question, count = self.question, len(made.size)
         index, has_rows = self.statistics.build_index(made.file, count)
-        at = to_integer_array(np.full(len(index), self.group.partition))
+        at = to_arrow(np.full(len(index), self.group.partition))
         partition_values = {
             name: column.take(at)
             for name, column in question.forecast_input.partition_values.items()

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_numpy_bools, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.view import FileView
 from reconciler.planners.protection import Protection, find_protection
 from reconciler.planners.reader_window import ReaderWindow
@@ -181,7 +181,7 @@ def revalidate_clean(
         files=_removed_files(view, clean, np.flatnonzero(is_removed)),
         withheld=WithheldFiles(
             partition=build_dictionary(files.partition[kept], files.partitions),
-            name=files.name.take(to_integer_array(kept)),
+            name=files.name.take(to_arrow(kept)),
             because=reasons.build_column(decisive[kept].astype(np.int64)),
         ),
         delete_partitions=_find_partitions(
@@ -206,7 +206,7 @@ def _find_planned_rows(state: TableState, clean: PendingClean) -> NDArray[np.boo
         if names:
             here = slice(int(starts[code]), int(starts[code + 1]))
             in_folder = files.name[here]
-            wanted[here] = to_numpy_bools(pc.is_in(in_folder, value_set=to_string_array(names)))
+            wanted[here] = to_numpy(pc.is_in(in_folder, value_set=to_arrow(names)))
     return wanted
 
 
@@ -249,7 +249,7 @@ def _removed_files(view: FileView, clean: PendingClean, rows: NDArray[np.int64])
     because = f"planned by clean {clean.instant}, which is still pending"
     return RemovedFiles(
         partition=build_dictionary(files.partition[rows], files.partitions),
-        name=files.name.take(to_integer_array(rows)),
+        name=files.name.take(to_arrow(rows)),
         bytes=files.size[rows],
         kind=files.kind[rows],
         rule=np.where(is_replaced, _REPLACED, _RETENTION).astype(np.int8),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.columns import build_dictionary
@@ -56,10 +56,10 @@ def build_resumed_rewrites(plan: ClusteringPlan, state: TableState, because: str
         bytes=np.array([sizes[a:b].sum() for a, b in pairwise(starts)], np.int64),
         because=build_dictionary(np.zeros(len(plan.groups), np.int32), [because]),
         starts=starts,
-        file_id=to_string_array([one.file_id for one in slices]),
+        file_id=to_arrow([one.file_id for one in slices]),
         base=pa.array([one.base_file for one in slices], pa.string()),
         logs=pa.ListArray.from_arrays(
-            to_integer_array(ends), to_string_array([name for names in logs for name in names])
+            to_arrow(ends), to_arrow([name for names in logs for name in names])
         ),
     )
 
@@ -73,11 +73,9 @@ def _slice_bytes(
     files = state.files
     pairs = zip(slices, named, strict=True)
     keys = [f"{one.partition}/{name}" for one, names in pairs for name in names]
-    folders = to_string_array(files.partitions).take(to_integer_array(files.partition))
+    folders = to_arrow(files.partitions).take(to_arrow(files.partition))
     present = pc.binary_join_element_wise(folders, files.name, "/")
-    rows = to_numpy_numbers(
-        pc.index_in(to_string_array(keys), value_set=present).fill_null(-1)
-    ).astype(np.int64)
+    rows = to_numpy(pc.index_in(to_arrow(keys), value_set=present).fill_null(-1)).astype(np.int64)
     sizes = np.where(rows >= 0, files.size[rows], 0) if len(files) else np.zeros(len(rows))
     of = np.repeat(np.arange(len(slices)), [len(names) for names in named])
     return np.bincount(of, weights=sizes, minlength=len(slices)).astype(np.int64)
@@ -88,7 +86,7 @@ def _build_step(pending: PendingClustering, state: TableState) -> ResumeStep:
         f"clustering {pending.instant} of an earlier apply was left {pending.state.lower()}: apply "
         "finishes it for the file slices that have not changed"
     )
-    nothing = to_string_array([])
+    nothing = to_arrow([])
     return ResumeStep(
         instant=pending.instant,
         action="clustering",

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array, to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.columns import build_dictionary
@@ -44,16 +44,16 @@ def list_written_files(write: PendingWrite, state: TableState) -> NamedFiles:
     if not write.unlisted:
         return NamedFiles(
             partition=build_dictionary(state.files.partition[rows], state.files.partitions),
-            name=state.files.name.take(to_integer_array(rows)),
+            name=state.files.name.take(to_arrow(rows)),
         )
     paths = [state.files.partitions[code] for code in state.files.partition[rows]]
-    listed = zip(paths, state.files.name.take(to_integer_array(rows)).to_pylist(), strict=True)
+    listed = zip(paths, state.files.name.take(to_arrow(rows)).to_pylist(), strict=True)
     pairs = sorted({*listed, *((folder, name) for folder, name, _size in write.unlisted)})
     folders = sorted({folder for folder, _name in pairs})
     code = {folder: number for number, folder in enumerate(folders)}
     return NamedFiles(
         partition=build_dictionary(np.array([code[path] for path, _ in pairs], np.int32), folders),
-        name=to_string_array([name for _, name in pairs]),
+        name=to_arrow([name for _, name in pairs]),
     )
 
 

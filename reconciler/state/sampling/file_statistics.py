@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_boolean_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.column_stats import read_column_stats
@@ -220,7 +220,7 @@ def _build_stats(
     is_known = np.array([a.is_valid and b.is_valid for a, b in zip(low, high, strict=True)])
     files = len(values)
     free = is_known if pa.types.is_floating(kind) else np.ones(files, np.bool_)
-    keep = to_boolean_array(is_known.astype(np.bool_))
+    keep = to_arrow(is_known.astype(np.bool_))
     return ColumnStats(
         least=pc.if_else(keep, low, None),
         greatest=pc.if_else(keep, high, None),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.ordering import find_column
@@ -163,7 +163,7 @@ class SampleReader:
                 first, last = np.searchsorted(picked, [start, start + len(batch)])
                 places = picked[first:last] - start
                 start += len(batch)
-                rows = batch if len(places) == len(batch) else batch.take(to_integer_array(places))
+                rows = batch if len(places) == len(batch) else batch.take(to_arrow(places))
                 yield self.select_columns(one, rows)
 
     def select_columns(self, one: OpenedFile, rows: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_integer_array, to_numpy_numbers, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.plans.groups import group_of_slices
@@ -44,17 +44,15 @@ def find_cut_logs(
 
 def _get_log_sizes(groups: Rewrites, state: TableState) -> dict[tuple[str, str], int]:
     """Return the bytes of the log files that are there, by partition and name."""
-    counts = to_numpy_numbers(pc.list_value_length(groups.logs)).astype(np.int64)
+    counts = to_numpy(pc.list_value_length(groups.logs)).astype(np.int64)
     names = groups.logs.flatten()
     if not len(names):
         return {}
     folders = groups.partition.take(
-        to_integer_array(np.repeat(group_of_slices(groups), counts))
+        to_arrow(np.repeat(group_of_slices(groups), counts))
     ).to_pylist()
     keys = list(zip(folders, names.to_pylist(), strict=True))
-    wanted = to_string_array([f"{folder}/{name}" for folder, name in keys])
-    rows = to_numpy_numbers(
-        pc.index_in(wanted, value_set=make_present_keys(state.files)).fill_null(-1)
-    )
+    wanted = to_arrow([f"{folder}/{name}" for folder, name in keys])
+    rows = to_numpy(pc.index_in(wanted, value_set=make_present_keys(state.files)).fill_null(-1))
     sizes = state.files.size
     return {key: int(sizes[row]) for key, row in zip(keys, rows.tolist(), strict=True) if row >= 0}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_numpy_bools, to_string_array
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind
@@ -129,8 +129,8 @@ def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -
 def _find_listed(state: TableState, asked: set[str]) -> set[str]:
     """Return those of some paths that are listed."""
     files = state.files
-    names = to_string_array([path.rpartition("/")[2] for path in asked])
-    found = np.flatnonzero(to_numpy_bools(pc.is_in(files.name, value_set=names)))
+    names = to_arrow([path.rpartition("/")[2] for path in asked])
+    found = np.flatnonzero(to_numpy(pc.is_in(files.name, value_set=names)))
     folders = [files.partitions[code] for code in files.partition[found].tolist()]
     kept = files.name.take(found).to_pylist()
     return {f"{folder}/{name}" for folder, name in zip(folders, kept, strict=True)}

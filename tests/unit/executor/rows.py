@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.hudi.files.table_files import TableFiles, build_files
 from reconciler.plans.model import KEEP_RULES, CleanStep, KeptFiles, RemovedFiles
 
@@ -22,22 +22,22 @@ def make_removed_files(*paths: str) -> RemovedFiles:
     pairs = sorted(path.rpartition("/")[::2] for path in paths)
     count = len(pairs)
     return RemovedFiles(
-        partition=to_string_array([partition for partition, _ in pairs]).dictionary_encode(),
-        name=to_string_array([name for _, name in pairs]),
+        partition=to_arrow([partition for partition, _ in pairs]).dictionary_encode(),
+        name=to_arrow([name for _, name in pairs]),
         bytes=np.ones(count, np.int64),
         kind=np.zeros(count, np.int8),
         rule=np.zeros(count, np.int8),
-        because=to_string_array(["old"] * count).dictionary_encode(),
+        because=to_arrow(["old"] * count).dictionary_encode(),
     )
 
 
 def make_kept_files(rule: str, *paths: str, because: str = "kept") -> KeptFiles:
     pairs = sorted(path.rpartition("/")[::2] for path in paths)
     return KeptFiles(
-        partition=to_string_array([partition for partition, _ in pairs]).dictionary_encode(),
-        name=to_string_array([name for _, name in pairs]),
+        partition=to_arrow([partition for partition, _ in pairs]).dictionary_encode(),
+        name=to_arrow([name for _, name in pairs]),
         rule=np.full(len(pairs), KEEP_RULES.index(rule), np.int8),
-        because=to_string_array([because] * len(pairs)).dictionary_encode(),
+        because=to_arrow([because] * len(pairs)).dictionary_encode(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.executor.freshness import (
     choose_published_earliest,
     find_earliest_base,
@@ -180,7 +180,7 @@ def test_the_base_of_a_log_file_named_by_its_base_is_in_its_name():
 
     assert (
         find_earliest_base(
-            make_view(A1, f"p/{make_base_name('a', 4)}", it, version=6), to_string_array([it])
+            make_view(A1, f"p/{make_base_name('a', 4)}", it, version=6), to_arrow([it])
         )
         == "4"
     )
@@ -193,7 +193,7 @@ def test_the_base_of_a_log_file_named_by_its_deltacommit_is_found_by_completion(
     it = f"p/{make_log_name('a', 2)}"
     seen = make_view(A1, f"p/{make_base_name('a', 4)}", it, completions={"2": completed})
 
-    assert find_earliest_base(seen, to_string_array([it])) == expected
+    assert find_earliest_base(seen, to_arrow([it])) == expected
 
 
 def test_the_smallest_base_of_several_files_counts():
@@ -201,11 +201,11 @@ def test_the_smallest_base_of_several_files_counts():
 
     assert (
         find_earliest_base(
-            seen, to_string_array([f"p/{make_base_name('a', 4)}", f"q/{make_base_name('b', 9)}"])
+            seen, to_arrow([f"p/{make_base_name('a', 4)}", f"q/{make_base_name('b', 9)}"])
         )
         == "4"
     )
-    assert find_earliest_base(seen, to_string_array([])) is None
+    assert find_earliest_base(seen, to_arrow([])) is None
 
 
 def test_a_replaced_group_with_files_left_holds_its_replacing_instant():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.executor.result import (
     ApplyResult,
     FileReasons,
@@ -17,9 +17,9 @@ from reconciler.plans.model import Note
 
 def make_reasons(*because: str) -> FileReasons:
     return FileReasons(
-        partition=to_string_array(["p"] * len(because)).dictionary_encode(),
-        name=to_string_array([str(n) for n in range(len(because))]),
-        because=to_string_array(because).dictionary_encode(),
+        partition=to_arrow(["p"] * len(because)).dictionary_encode(),
+        name=to_arrow([str(n) for n in range(len(because))]),
+        because=to_arrow(because).dictionary_encode(),
     )
 
 

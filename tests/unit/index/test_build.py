@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import NotFoundError, PermissionDeniedError, UnsupportedError
 from reconciler.index.build import (
     IndexRequest,
@@ -66,8 +66,8 @@ class Store:
         paths = sorted(self.files)
         parts = [path.rpartition("/") for path in paths]
         return FileKeys(
-            partition=to_string_array([folder for folder, _, _ in parts]).dictionary_encode(),
-            name=to_string_array([name for _, _, name in parts]),
+            partition=to_arrow([folder for folder, _, _ in parts]).dictionary_encode(),
+            name=to_arrow([name for _, _, name in parts]),
             size=np.array([len(self.files[path]) for path in paths], np.int64),
         )
 
@@ -234,15 +234,15 @@ def test_file_that_changes_between_two_reads_is_read_again_as_a_whole():
 PROGRAM = """\
 import sys
 import pyarrow as pa
-from reconciler.arrays import to_integer_array, to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.index.build import IndexRequest, read_share
 from reconciler.index.codec import Provenance, encode_index
 from reconciler.storage.open import open_storage
 import numpy as np
 kinds = {'i': pa.int32(), 'l': pa.int64(), 'y': pa.float64(), 'f': pa.float32(), 's': pa.string(),
          'b': pa.binary(), 't': pa.bool_(), 'd': pa.date32(), 'us': pa.timestamp('us')}
-size = to_integer_array(np.array([int(sys.argv[2])]))
-rows = pa.RecordBatch.from_arrays([to_string_array(['']), to_string_array(['f.parquet']), size],
+size = to_arrow(np.array([int(sys.argv[2])]))
+rows = pa.RecordBatch.from_arrays([to_arrow(['']), to_arrow(['f.parquet']), size],
                                   names=['partition', 'name', 'size'])
 request = IndexRequest(columns=tuple(kinds), schema=pa.schema(list(kinds.items())))
 built = read_share(open_storage(sys.argv[1]), request, rows, progress=print)

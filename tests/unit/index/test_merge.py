@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.index.footers import index_footers
 from reconciler.index.merge import FileKeys, find_missing, merge_versions
 from tests.unit.index.footer_samples import index_facts, make_index, read_facts, write_footer
@@ -17,8 +17,8 @@ LONG = {"x": pa.int64()}
 def keys(*files):
     partitions, names, sizes = zip(*files, strict=True) if files else ((), (), ())
     return FileKeys(
-        partition=to_string_array(partitions).dictionary_encode(),
-        name=to_string_array(names),
+        partition=to_arrow(partitions).dictionary_encode(),
+        name=to_arrow(names),
         size=np.array(sizes, np.int64),
     )
 

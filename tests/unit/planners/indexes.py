@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_string_array
+from reconciler.arrays import to_arrow
 from reconciler.index.codec import Provenance
 from reconciler.index.file_keys import find_rows, sort_index
 from reconciler.index.merge import find_missing
@@ -29,8 +29,8 @@ def index_of_names(names, columns, unread=()):
     """An index of files of partition ``a`` with 10 bytes each; ``unread`` have no footer."""
     count = len(names)
     return sort_index(
-        partition=to_string_array(["a"] * count).dictionary_encode(),
-        name=to_string_array(names),
+        partition=to_arrow(["a"] * count).dictionary_encode(),
+        name=to_arrow(names),
         size=np.full(count, 10, np.int64),
         rows=np.array([-1 if name in unread else 5 for name in names], np.int64),
         columns={name: stats(kind, count) for name, kind in columns.items()},

@@ -36,7 +36,7 @@ def removed(*paths: str) -> RemovedFiles:
         partition=columns.build_dictionary(
             np.array([folders.index(f) for f, _, _ in split], np.int32), folders
         ),
-        name=arrays.to_string_array([name for _, _, name in split]),
+        name=arrays.to_arrow([name for _, _, name in split]),
         bytes=np.arange(size, dtype=np.int64),
         kind=np.zeros(size, np.int8),
         rule=np.zeros(size, np.int8),
@@ -169,7 +169,7 @@ def test_a_dictionary_with_a_value_twice_makes_one_partition():
 
 def test_rows_out_of_order_are_a_bug_of_the_planner():
     files = removed("p=1/a", "p=1/b")
-    backwards = arrays.to_string_array(["b", "a"])
+    backwards = arrays.to_arrow(["b", "a"])
     odd = RemovedFiles(
         files.partition, backwards, files.bytes, files.kind, files.rule, files.because
     )
@@ -184,7 +184,7 @@ def named(*paths: str) -> NamedFiles:
 
 
 def test_names_out_of_order_are_a_bug_of_the_planner():
-    files = replace(named("p=1/a", "p=1/b"), name=arrays.to_string_array(["b", "a"]))
+    files = replace(named("p=1/a", "p=1/b"), name=arrays.to_arrow(["b", "a"]))
     step = RollbackStep(instant="3", action="commit", files=files, because="")
 
     with pytest.raises(ValueError, match="sorted"):

@@ -68,7 +68,7 @@ def table(name: str, *, says: str = "old", **fields) -> TablePlan:
     one = np.zeros(1, np.int8)
     files = RemovedFiles(
         columns.build_dictionary(np.zeros(1, np.int32), [says]),
-        arrays.to_string_array([says]),
+        arrays.to_arrow([says]),
         np.array([5]),
         one,
         one,

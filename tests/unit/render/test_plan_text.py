@@ -162,7 +162,7 @@ def rollback(*names: str) -> RollbackStep:
     return RollbackStep(
         instant="20261121041500123",
         action="commit",
-        files=NamedFiles(partition=partition, name=arrays.to_string_array(sorted(names))),
+        files=NamedFiles(partition=partition, name=arrays.to_arrow(sorted(names))),
         because="commit 1 of ann was left inflight: its process is dead; apply rolls it back",
     )
 

@@ -20,7 +20,7 @@ def rows(*because: str) -> FileReasons:
     reasons = sorted(set(because))
     return FileReasons(
         columns.build_dictionary(np.zeros(len(because), np.int32), ["p=1"]),
-        arrays.to_string_array([f"f{i}" for i in range(len(because))]),
+        arrays.to_arrow([f"f{i}" for i in range(len(because))]),
         columns.build_dictionary(np.array([reasons.index(b) for b in because], np.int32), reasons),
     )
 
