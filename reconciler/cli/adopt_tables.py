@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,7 @@ from reconciler.adopt.spec_folder import (
 from reconciler.adopt.table import AdoptionOptions, adopt_table
 from reconciler.adopt.table_search import TableSearch, find_tables
 from reconciler.cli.error_reports import report_crash
+from reconciler.cli.init import InitOptions
 from reconciler.cli.terminal import Level, log_message, show_progress
 from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
@@ -36,27 +36,14 @@ _MANY: Final = 500
 OpenLocation = Callable[[str], Storage]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitOptions:
-    """The options of the command, as given."""
-
-    paths: Sequence[str]
-    output: Path | None
-    depth: int | None
-    is_relative: bool
-    environment: str | None
-    timezone: str | None
-    parallelism: int
-
-
-def adopt_tables(options: InitOptions) -> tuple[str | None, int]:
+def adopt_tables(options: InitOptions, paths: Sequence[str]) -> tuple[str | None, int]:
     """Return the spec of one table, or None and the exit code after writing a folder of specs."""
     if options.timezone is not None and (problem := find_zone_problem(options.timezone)):
         raise UsageError(f"--timezone: {problem}")
     environment = _find_environment_file(options)
     open_location = _build_opener(environment)
     with _start_workers(options.parallelism) as workers:
-        search = _search_tables(options, open_location, workers)
+        search = _search_tables(paths, options.depth, open_location, workers)
         folder = _find_output_folder(search, options)
         adoption_options = _build_adoption_options(options, folder, environment)
         if folder is None:
@@ -122,14 +109,10 @@ def _start_workers(count: int) -> Iterator[Executor]:
 
 
 def _search_tables(
-    options: InitOptions, open_storage: OpenLocation, workers: Executor
+    paths: Sequence[str], depth: int | None, open_location: OpenLocation, workers: Executor
 ) -> TableSearch:
     search = find_tables(
-        options.paths,
-        open_storage,
-        workers=workers,
-        depth=options.depth,
-        on_progress=_report_search,
+        paths, open_location, workers=workers, depth=depth, on_progress=_report_search
     )
     for problem in search.problems:
         log_message(f"not searched: {words.escape_text(problem)}", level="error")

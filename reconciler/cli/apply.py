@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,16 +14,15 @@ from reconciler import runtime
 from reconciler.cli.environment import find_spark_options
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
-    ChangedSince,
     Env,
-    Excluded,
     Format,
-    Labels,
-    Names,
     Now,
     OutputFormat,
+    Selectors,
+    SparkOptions,
+    command,
+    parse_now,
 )
-from reconciler.cli.parse_now import parse_now
 from reconciler.cli.plan import make_plan, render_plan
 from reconciler.cli.plan_files import find_plan_file, read_plan
 from reconciler.cli.spark import parse_spark_settings
@@ -32,8 +32,6 @@ from reconciler.errors import UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reconciler.plans.plan import Plan
     from reconciler.spec.model import TableSpec
 
@@ -46,15 +44,17 @@ class ExecutorName(StrEnum):
     HUDI = "hudi"
 
 
-def apply(  # noqa: PLR0913 (options of a command)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """The options of the command, as given."""
+
     paths: Annotated[
         list[Path],
         typer.Argument(
             metavar="PLAN|SPEC_OR_DIR",
             help="Reviewed plan (- for standard input), or specs to plan and apply at once.",
         ),
-    ],
-    *,
+    ]
     specs: Annotated[
         list[Path] | None,
         typer.Option(
@@ -62,22 +62,22 @@ def apply(  # noqa: PLR0913 (options of a command)
             metavar="SPEC_OR_DIR",
             help="Skip tables whose spec or path changed since the review; repeatable.",
         ),
-    ] = None,
+    ] = None
     digest: Annotated[
         str | None,
         typer.Option("--digest", metavar="sha256:...", help="Apply only a plan with this digest."),
-    ] = None,
+    ] = None
     auto_approve: Annotated[
         bool, typer.Option("--auto-approve", help="With specs, apply without asking.")
-    ] = False,
-    now: Now = None,
+    ] = False
+    now: Now = None
     executor: Annotated[
         ExecutorName,
         typer.Option(
             "--executor",
             help="Execution engine: native, or hudi (the Hudi on Spark's class path).",
         ),
-    ] = ExecutorName.NATIVE,
+    ] = ExecutorName.NATIVE
     parallelism: Annotated[
         int | None,
         typer.Option(
@@ -87,25 +87,15 @@ def apply(  # noqa: PLR0913 (options of a command)
             help="Number of tables to apply in parallel (default: 1; with specs, "
             f"{TABLES_AT_ONCE} while planning).",
         ),
-    ] = None,
-    master: Annotated[
-        str | None,
-        typer.Option("--master", metavar="URL", help="Spark's master (default: local[*])."),
-    ] = None,
-    spark_conf: Annotated[
-        list[str] | None,
-        typer.Option("--spark-conf", metavar="KEY=VALUE", help="Setting of Spark; repeatable."),
-    ] = None,
-    format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
-    name: Names = None,
-    exclude: Excluded = None,
-    label: Labels = None,
-    changed_since: ChangedSince = None,
-    env: Env = None,
+    ] = None
+    spark: SparkOptions
+    format: OutputFormat = Format.TEXT
+    selectors: Selectors
+    env: Env = None
     audit: Annotated[
         Path | None,
         typer.Option("--audit", metavar="FILE", help="Append a JSON line per table to this file."),
-    ] = None,
+    ] = None
     actor: Annotated[
         str | None,
         typer.Option(
@@ -113,7 +103,7 @@ def apply(  # noqa: PLR0913 (options of a command)
             metavar="NAME",
             help="User recorded as running the apply (default: the user of CI, or yours).",
         ),
-    ] = None,
+    ] = None
     spec_commit: Annotated[
         str | None,
         typer.Option(
@@ -121,89 +111,72 @@ def apply(  # noqa: PLR0913 (options of a command)
             metavar="SHA",
             help="Commit of the specs to record (default: from git or CI).",
         ),
-    ] = None,
-    webhook: Webhook = None,
-) -> int:
+    ] = None
+    webhook: Webhook = None
+
+
+@command
+def apply(options: ApplyOptions) -> int:
     """Execute a reviewed plan, and nothing beyond it.
 
     If a table changed since the review, the parts that no longer hold are skipped and reported.
     Passing a plan file is the approval. Specs are planned first, and you are asked to approve.
     """
-    hook = open_webhook(webhook, "apply", env)
-    _check_digest(digest)
-    settings: Mapping[str, str] = parse_spark_settings(spark_conf)
-    time = None if now is None else parse_now(now)
-    file = _find_plan_file(
-        paths,
-        specs,
-        {"--name": name, "--exclude": exclude, "-l": label, "--changed-since": changed_since},
-    )
+    paths, specs, env = options.paths, options.specs, options.env
+    hook = open_webhook(options.webhook, "apply", env)
+    spark = parse_spark_settings(options.spark)
+    time = None if options.now is None else parse_now(options.now)
+    file = _find_plan_file(options)
 
     from reconciler.cli.audit import AuditFile, find_origin  # noqa: PLC0415 (slow to import)
-    from reconciler.cli.run_apply import render_result, run_apply  # noqa: PLC0415 (slow to import)
-    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
+    from reconciler.cli.run_apply import ApplyRun, render_result, run_apply  # noqa: PLC0415 (slow)
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    origin = find_origin(actor, spec_commit, specs if file else paths, env)
-    journal = None if audit is None else AuditFile(audit)
+    origin = find_origin(options.actor, options.spec_commit, specs if file else paths, env)
+    audit = None if options.audit is None else AuditFile(options.audit)
     if file is None:
-        selectors = Selectors(
-            names=name, excluded=exclude, labels=label, changed_since=changed_since
-        )
-        selected = select_specs(paths, selectors, env)
-        master, settings = find_spark_options(env, paths, master, settings)
-        plan = make_plan(
-            selected.tables,
-            time or runtime.now(),
-            selection=selected.selection,
-            parallelism=parallelism or TABLES_AT_ONCE,
-        )
-        if not _ask_approval(plan, auto_approve=auto_approve):
+        selected = select_specs(paths, options.selectors, env)
+        spark = find_spark_options(env, paths, spark)
+        at_once = options.parallelism or TABLES_AT_ONCE
+        plan = make_plan(selected, time or runtime.now(), parallelism=at_once)
+        if not _ask_approval(plan, auto_approve=options.auto_approve):
             return 0
         current: tuple[TableSpec, ...] | None = selected.tables
     else:
         plan = read_plan(file)
         current = select_specs(specs, environment=env).tables if specs else None
-        master, settings = find_spark_options(env, specs or [Path()], master, settings)
+        spark = find_spark_options(env, specs or [Path()], spark)
     result = run_apply(
         plan,
-        now=time,
-        specs=current,
-        digest=digest,
-        parallelism=parallelism or 1,
-        master=master,
-        settings=settings,
-        origin=origin,
-        audit=journal,
-        by_hudi=executor is ExecutorName.HUDI,
+        ApplyRun(
+            now=time,
+            specs=current,
+            digest=options.digest,
+            parallelism=options.parallelism or 1,
+            spark=spark,
+            origin=origin,
+            audit=audit,
+            by_hudi=options.executor is ExecutorName.HUDI,
+        ),
     )
-    print_result(render_result(result, format, origin))
+    print_result(render_result(result, options.format, origin))
     hook.report_result(result)
     return result.exit_code
 
 
-def _check_digest(digest: str | None) -> None:
+def _find_plan_file(options: ApplyOptions) -> Path | None:
+    """Return the plan file, None for specs; UsageError for options that do not fit."""
+    digest, file = options.digest, find_plan_file(options.paths)
     if digest is not None and not _DIGEST.fullmatch(digest):
         raise UsageError(f"--digest {digest}: expected the full digest printed by plan or show")
-
-
-def _find_plan_file(
-    paths: list[Path], specs: list[Path] | None, selectors: Mapping[str, object]
-) -> Path | None:
-    """Return the plan file, None for specs; UsageError for options that do not fit."""
-    file = find_plan_file(paths)
-    if file is None:
-        _refuse_options({"--specs": specs}, "needs a plan file, but the arguments are specs")
-    else:
-        _refuse_options(
-            selectors, "a plan is applied as reviewed; use selectors with `reconciler plan`"
+    if file is None and options.specs:
+        raise UsageError("--specs: needs a plan file, but the arguments are specs")
+    if file is not None and (given := options.selectors.arguments()):
+        option = given[0].partition(" ")[0]
+        raise UsageError(
+            f"{option}: a plan is applied as reviewed; use selectors with `reconciler plan`"
         )
     return file
-
-
-def _refuse_options(options: Mapping[str, object], reason: str) -> None:
-    for option, value in options.items():
-        if value:
-            raise UsageError(f"{option}: {reason}")
 
 
 def _ask_approval(plan: Plan, *, auto_approve: bool) -> bool:

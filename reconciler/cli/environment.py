@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.cli.options import SparkSettings
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
@@ -14,21 +15,22 @@ if TYPE_CHECKING:
 
 
 def find_spark_options(
-    env: str | None, paths: Sequence[Path], master: str | None, settings: Mapping[str, str]
-) -> tuple[str | None, Mapping[str, str]]:
-    """Return Spark's master and settings, with those of an environment where none are given.
+    env: str | None, paths: Sequence[Path], given: SparkSettings
+) -> SparkSettings:
+    """Return the given settings of Spark, completed by those of an environment.
 
     ``paths``: where the environment is searched by its name. Raises SpecError for errors in the
     environment and for variables that are not set.
     """
     if env is None:
-        return master, settings
-    from reconciler import runtime  # noqa: PLC0415 (commands import us early)
+        return given
+    from reconciler import runtime  # noqa: PLC0415 (commands import this module early)
     from reconciler.spec.environment import read_environment  # noqa: PLC0415
 
-    found = read_environment(env, paths)
-    theirs = {key: value for key, value in found.spark_conf.items() if key not in settings}
-    return master or found.spark_master, {**runtime.resolve_options(theirs), **settings}
+    environment = read_environment(env, paths)
+    others = {k: value for k, value in environment.spark_conf.items() if k not in given.conf}
+    conf = {**runtime.resolve_options(others), **given.conf}
+    return SparkSettings(master=given.master or environment.spark_master, conf=conf)
 
 
 def find_environment_name(env: str | None) -> str | None:
@@ -44,19 +46,19 @@ def check_variables(specs: Iterable[TableSpec]) -> None:
     """Raise SpecError with every variable that the tables need and that is not set."""
     from reconciler import runtime  # noqa: PLC0415
 
-    runtime.check_variables(each for spec in specs for each in spec.storage_options.values())
+    runtime.check_variables(value for spec in specs for value in spec.storage_options.values())
 
 
 def check_plan_variables(tables: Iterable[TablePlan]) -> None:
     """Raise SpecError with every variable that apply needs for the tables of a plan."""
     from reconciler.spec.document import spec_from_document  # noqa: PLC0415 (the schema)
 
-    found = []
+    specs = []
     for table in tables:
         if not table.spec.get("storageOptions") or table.refusals or table.error is not None:
             continue
         try:
-            found.append(spec_from_document(table.spec, table.name, table.path))
+            specs.append(spec_from_document(table.spec, table.name, table.path))
         except ReconcilerError:
             continue  # apply reports it
-    check_variables(found)
+    check_variables(specs)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from reconciler.cli.options import TABLES_AT_ONCE, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
 
 
-def init(  # noqa: PLR0913 (options of a command)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitOptions:
+    """The options of the command, as given."""
+
     paths: Annotated[
         list[str] | None,
         typer.Option(
@@ -20,8 +25,7 @@ def init(  # noqa: PLR0913 (options of a command)
             help="Existing table, folder or URL to search for tables, or glob "
             "('s3://lake/*/orders*'); repeatable.",
         ),
-    ] = None,
-    *,
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option(
@@ -30,15 +34,15 @@ def init(  # noqa: PLR0913 (options of a command)
             metavar="PATH",
             help="Write to this new file; for several tables, to one file each in this folder.",
         ),
-    ] = None,
+    ] = None
     depth: Annotated[
         int | None,
         typer.Option("--depth", metavar="N", min=0, help="Search at most N folders below a PATH."),
-    ] = None,
-    relative: Annotated[
+    ] = None
+    is_relative: Annotated[
         bool, typer.Option("--relative", help="Write local paths relative to the spec file.")
-    ] = False,
-    env: Annotated[
+    ] = False
+    environment: Annotated[
         str | None,
         typer.Option(
             "--env",
@@ -46,7 +50,7 @@ def init(  # noqa: PLR0913 (options of a command)
             help="Write locations to environments/NAME.yaml beside or above the specs (or to a "
             "file), not to every spec.",
         ),
-    ] = None,
+    ] = None
     timezone: Annotated[
         str | None,
         typer.Option(
@@ -55,33 +59,28 @@ def init(  # noqa: PLR0913 (options of a command)
             help="Time zone of the writers, such as Europe/Berlin, for tables that do not record "
             "it.",
         ),
-    ] = None,
+    ] = None
     parallelism: Annotated[
         int,
         typer.Option(
             "--parallelism", metavar="N", min=1, help="Number of tables to read in parallel."
         ),
-    ] = 4,
-) -> int:
+    ] = TABLES_AT_ONCE
+
+
+@command
+def init(options: InitOptions) -> int:
     """Write a commented spec. With --from, write specs whose plans are empty for their tables."""
+    output = options.output
     if output is not None and output.exists() and not output.is_dir():
         raise AlreadyExistsError(str(output), "already exists and is not overwritten")
-    if not paths:
+    if not options.paths:
         from reconciler.adopt.spec_text import SKELETON  # noqa: PLC0415
 
         return _print_or_write(SKELETON, output)
-    from reconciler.cli.adopt_tables import InitOptions, adopt_tables  # noqa: PLC0415
+    from reconciler.cli.adopt_tables import adopt_tables  # noqa: PLC0415
 
-    options = InitOptions(
-        paths=paths,
-        output=output,
-        depth=depth,
-        is_relative=relative,
-        environment=env,
-        timezone=timezone,
-        parallelism=parallelism,
-    )
-    text, code = adopt_tables(options)
+    text, code = adopt_tables(options, options.paths)
     return code if text is None else _print_or_write(text, output)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,7 +11,7 @@ import typer
 
 from reconciler import runtime
 from reconciler.cli.error_reports import report_error
-from reconciler.cli.options import TABLES_AT_ONCE, ChangedSince, Env, Excluded, Labels, Names, Specs
+from reconciler.cli.options import TABLES_AT_ONCE, Env, Selectors, Specs, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import Problem, SourcePosition, SpecError
 from reconciler.render import words
@@ -38,21 +39,23 @@ def _print_schema(wanted: bool) -> None:  # noqa: FBT001 (typer passes it by pos
         raise typer.Exit
 
 
-def lint(  # noqa: PLR0913 (options of a command)
-    specs: Specs,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOptions:
+    """The options of the command, as given. Its callback acts on ``schema``."""
+
+    specs: Specs
     fix: Annotated[
         bool,
         typer.Option("--fix", help="First correct certain typos in names, words and units."),
-    ] = False,
+    ] = False
     tables: Annotated[
         bool,
         typer.Option(
             "--tables",
             help="Also read the tables, and warn where recent writes contradict the spec.",
         ),
-    ] = False,
-    schema: Annotated[  # noqa: ARG001 (its callback acts)
+    ] = False
+    schema: Annotated[
         bool,
         typer.Option(
             "--schema",
@@ -60,46 +63,49 @@ def lint(  # noqa: PLR0913 (options of a command)
             is_eager=True,
             help="Print the JSON Schema of spec files and exit.",
         ),
-    ] = False,
-    name: Names = None,
-    exclude: Excluded = None,
-    label: Labels = None,
-    changed_since: ChangedSince = None,
-    env: Env = None,
-) -> int:
+    ] = False
+    selectors: Selectors
+    env: Env = None
+
+
+@command
+def lint(options: LintOptions) -> int:
     """Check spec files. Every problem is listed with file, line and column.
 
     No table is read unless --tables is given. --fix replaces words that can only mean one other
     word. Comments, order, numbers and every other byte stay.
     """
-    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    if fix:
+    specs, env = options.specs, options.env
+    if options.fix:
         from reconciler.cli.lint_fix import write_repairs  # noqa: PLC0415
 
         write_repairs(specs)
-    by = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
     try:
         today = runtime.now().date()
-        is_offline = env is None and not tables
-        found = select_specs(specs, by, env, may_lack_paths=is_offline, today=today)
+        is_offline = env is None and not options.tables
+        chosen = select_specs(specs, options.selectors, env, may_lack_paths=is_offline, today=today)
     except SpecError as error:
         code = report_error(error)
-        if not fix:
+        if not options.fix:
             _suggest_fix(specs)
         return code
-    counted = words.format_tables(len(found.tables), found.selection)
-    if tables:
-        return _check_tables(found, counted)
-    print_result(f"{counted}, no problems\n")
+    summary = words.format_tables(len(chosen.tables), chosen.selection)
+    if options.tables:
+        return _check_tables(chosen, summary)
+    print_result(f"{summary}, no problems\n")
     return 0
 
 
 def _check_tables(chosen: SelectedTables, summary: str) -> int:
     """Warn where tables contradict their specs; return 1 if a table cannot be read."""
-    from reconciler.cli.table_status import read_statuses  # noqa: PLC0415
+    from reconciler import api  # noqa: PLC0415 (slow to import)
+    from reconciler.cli.table_work import work_on_tables  # noqa: PLC0415
 
-    statuses = read_statuses(chosen.tables, runtime.now(), TABLES_AT_ONCE)
+    statuses = work_on_tables(
+        api.status, chosen.tables, "reading", now=runtime.now(), parallelism=TABLES_AT_ONCE
+    )
     warnings = list(_list_writer_warnings(chosen.tables, statuses))
     for warning in warnings:
         log_message(str(warning), level="warning")

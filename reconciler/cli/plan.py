@@ -2,69 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
 from reconciler.cli.environment import find_environment_name
-from reconciler.cli.error_reports import report_crash
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
-    ChangedSince,
     Env,
-    Excluded,
     Format,
     Full,
-    Labels,
-    Names,
     Now,
     OutputFormat,
     Parallelism,
+    Selectors,
     Specs,
+    command,
+    parse_now,
 )
 from reconciler.cli.output_files import check_output_file, replace_file
-from reconciler.cli.parse_now import parse_now
-from reconciler.cli.terminal import print_result, show_progress, terminal_width, wants_color
+from reconciler.cli.table_work import work_on_tables
+from reconciler.cli.terminal import print_result, terminal_width, wants_color
 from reconciler.cli.webhook import Webhook, open_webhook
 from reconciler.errors import UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
+    from reconciler.cli.selection import SelectedTables
     from reconciler.layout.sizing.simulate_inserts import NextInsert
-    from reconciler.plans.model import Selection, TablePlan
+    from reconciler.plans.model import TablePlan
     from reconciler.plans.plan import Plan
-    from reconciler.spec.model import TableSpec
 
 #: more rows than any insert has
-_MOST_ROWS: Final = 10**15
+_MAX_ROWS: Final = 10**15
 
 
-def plan(  # noqa: PLR0913 (options of a command)
-    specs: Specs,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of the command, as given."""
+
+    specs: Specs
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", metavar="FILE", help="Also write the plan (JSON) to this file."
         ),
-    ] = None,
-    format: OutputFormat = Format.TEXT,  # noqa: A002 (the option's name)
-    full: Full = False,
-    now: Now = None,
+    ] = None
+    format: OutputFormat = Format.TEXT
+    full: Full = False
+    now: Now = None
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
-    ] = False,
-    name: Names = None,
-    exclude: Excluded = None,
-    label: Labels = None,
-    changed_since: ChangedSince = None,
-    parallelism: Parallelism = TABLES_AT_ONCE,
-    env: Env = None,
-    webhook: Webhook = None,
+    ] = False
+    selectors: Selectors
+    parallelism: Parallelism = TABLES_AT_ONCE
+    env: Env = None
+    webhook: Webhook = None
     simulate_insert: Annotated[
         str | None,
         typer.Option(
@@ -72,57 +69,51 @@ def plan(  # noqa: PLR0913 (options of a command)
             help="Show into how many files N new rows would be written: spread over partitions as "
             "in recent writes, or all into PARTITION. Writes no rows.",
         ),
-    ] = None,
-) -> int:
+    ] = None
+
+
+@command
+def plan(options: PlanOptions) -> int:
     """Compare tables with their specs and plan what must change. Changes no table.
 
     Needs no Spark, no Java and no write permission. Review the plan, then run `reconciler apply`.
     """
-    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    time = parse_now(now)
-    insert = None if simulate_insert is None else _parse_insert(simulate_insert)
-    hook = open_webhook(webhook, "plan", env)
-    if output is not None:
-        check_output_file(output, "the plan")
-    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    selected = select_specs(specs, selectors, env)
-    made = make_plan(
-        selected.tables, time, selection=selected.selection, parallelism=parallelism, insert=insert
-    )
-    if output is not None:
-        save_plan(made, output)
+    time = parse_now(options.now)
+    insert = None if options.simulate_insert is None else _parse_insert(options.simulate_insert)
+    hook = open_webhook(options.webhook, "plan", options.env)
+    file, environment = options.output, find_environment_name(options.env)
+    if file is not None:
+        check_output_file(file, "the plan")
+    selected = select_specs(options.specs, options.selectors, options.env)
+    made = make_plan(selected, time, parallelism=options.parallelism, insert=insert)
+    if file is not None:
+        save_plan(made, file)
     print_result(
-        render_plan(made, format, full=full, file=output, environment=find_environment_name(env))
+        render_plan(made, options.format, full=options.full, file=file, environment=environment)
     )
-    code = plan_exit_code(made, is_detailed=detailed_exitcode)
+    code = plan_exit_code(made, is_detailed=options.detailed_exitcode)
     hook.report_plan(made, code)
     return code
 
 
 def make_plan(
-    specs: Sequence[TableSpec],
-    now: datetime,
-    *,
-    selection: Selection | None = None,
-    parallelism: int = 1,
-    insert: NextInsert | None = None,
+    selected: SelectedTables, now: datetime, *, parallelism: int, insert: NextInsert | None = None
 ) -> Plan:
-    """Plan the specs and show progress."""
-    from reconciler import api  # noqa: PLC0415
-    from reconciler.cli.environment import check_variables  # noqa: PLC0415
+    """Plan the selected tables and show progress."""
+    from reconciler import api  # noqa: PLC0415 (slow to import)
 
-    check_variables(specs)
-    with show_progress("planning", len(specs), "tables") as report:
-        return api.plan(
-            specs,
-            now=now,
-            selection=selection,
-            parallelism=parallelism,
-            insert=insert,
-            on_table=lambda table: report(1, f"{table.name}: {_describe_table(table)}", table.name),
-            on_crash=lambda spec, error: report_crash(spec.name, error),
-        )
+    return work_on_tables(
+        api.plan,
+        selected.tables,
+        "planning",
+        describe=lambda table: f"{table.name}: {_describe_table(table)}",
+        now=now,
+        selection=selected.selection,
+        parallelism=parallelism,
+        insert=insert,
+    )
 
 
 def _parse_insert(text: str) -> NextInsert:
@@ -135,10 +126,10 @@ def _parse_insert(text: str) -> NextInsert:
     from reconciler.plans.validation import is_partition  # noqa: PLC0415
 
     digits, comma, partition = text.partition(",")
-    is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_MOST_ROWS))
-    if not is_number or not 0 < int(digits) <= _MOST_ROWS:
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_MAX_ROWS))
+    if not is_number or not 0 < int(digits) <= _MAX_ROWS:
         raise UsageError(
-            f"--simulate-insert {text}: expected a number of rows from 1 to {_MOST_ROWS}, and a "
+            f"--simulate-insert {text}: expected a number of rows from 1 to {_MAX_ROWS}, and a "
             "partition after a comma if all go there, such as 100000,dt=2026-01-31"
         )
     if comma and (not partition or not is_partition(partition)):

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from reconciler.cli.options import Env
-from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat
+from reconciler.cli.environment import find_spark_options
+from reconciler.cli.options import Env, SparkOptions, SparkSettings, command
 from reconciler.cli.spark import parse_spark_settings
 from reconciler.errors import UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import tzinfo
 
     from reconciler.reader.request import ReadArguments
     from reconciler.storage.api import Storage
 
 
-def read(  # noqa: PLR0913 (options of a command)
+#: rows to show as text if no limit is given
+DEFAULT_ROW_LIMIT: Final = 20
+
+
+class RowFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """The options of the command, as given."""
+
     table: Annotated[
         str,
         typer.Argument(metavar="TABLE", help="Path or URL of the table; with --specs its name."),
-    ],
-    *,
+    ]
     where: Annotated[
         str | None,
         typer.Option("--where", metavar="SQL", help="Only rows that match this condition."),
-    ] = None,
+    ] = None
     as_of: Annotated[
         str | None,
         typer.Option(
@@ -39,14 +53,14 @@ def read(  # noqa: PLR0913 (options of a command)
             help="Read the table as of an instant of its timeline, or as of a time in its zone "
             "such as '2026-01-31 04:00:00'.",
         ),
-    ] = None,
+    ] = None
     columns: Annotated[
         list[str] | None,
         typer.Option("--columns", metavar="A,B", help="Only these columns; repeatable."),
-    ] = None,
+    ] = None
     read_optimized: Annotated[
         bool, typer.Option("--read-optimized", help="Skip log files: faster, but older rows.")
-    ] = False,
+    ] = False
     incremental: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +68,7 @@ def read(  # noqa: PLR0913 (options of a command)
             metavar="BEGIN..END",
             help="Only rows written after BEGIN and up to END; BEGIN.. reads up to the newest.",
         ),
-    ] = None,
+    ] = None
     limit: Annotated[
         int | None,
         typer.Option(
@@ -63,89 +77,87 @@ def read(  # noqa: PLR0913 (options of a command)
             min=0,
             help=f"Number of rows at most (default: {DEFAULT_ROW_LIMIT} as text, else all).",
         ),
-    ] = None,
-    format: Annotated[  # noqa: A002 (the option's name)
+    ] = None
+    format: Annotated[
         RowFormat,
         typer.Option("--format", help="Format of standard output; json is one object a line."),
-    ] = RowFormat.TEXT,
+    ] = RowFormat.TEXT
     explain: Annotated[
         bool, typer.Option("--explain", help="Show which files would be read, and read no rows.")
-    ] = False,
+    ] = False
     no_skipping: Annotated[
         bool,
         typer.Option("--no-skipping", help="Do not use the index to skip files."),
-    ] = False,
+    ] = False
     specs: Annotated[
         list[Path] | None,
         typer.Option(
             "--specs", metavar="SPEC_OR_DIR", help="Specs that name the table; repeatable."
         ),
-    ] = None,
-    env: Env = None,
-    master: Annotated[
-        str | None,
-        typer.Option("--master", metavar="URL", help="Spark's master (default: local[*])."),
-    ] = None,
-    spark_conf: Annotated[
-        list[str] | None,
-        typer.Option("--spark-conf", metavar="KEY=VALUE", help="Setting of Spark; repeatable."),
-    ] = None,
-) -> int:
+    ] = None
+    env: Env = None
+    spark: SparkOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRead:
+    """A table and what to read of it.
+
+    ``zone``: the timeline's zone, if a spec gives it. ``index``: None if the index is not used.
+    """
+
+    storage: Storage
+    request: ReadArguments
+    zone: tzinfo | None
+    index: Storage | None
+    spark: SparkSettings
+
+
+@command
+def read(options: ReadOptions) -> int:
     """Print the rows of a table. Needs no Hudi jar and changes nothing.
 
     Rows have no order. --format json and csv print all of them.
     """
+    specs, env = options.specs, options.env
     if env is not None and not specs:
         raise UsageError("--env needs --specs: an environment locates the tables of specs")
-    if explain and format is RowFormat.CSV:
+    if options.explain and options.format is RowFormat.CSV:
         raise UsageError("--explain --format csv: choose text or json")
-    settings: Mapping[str, str] = parse_spark_settings(spark_conf)
-    request = _build_request(as_of, columns, incremental, read_optimized=read_optimized)
+    given = parse_spark_settings(options.spark)
+    request = _build_request(options)
 
-    from reconciler.cli.environment import find_spark_options  # noqa: PLC0415
     from reconciler.cli.run_read import print_explanation, print_rows  # noqa: PLC0415 (slow)
+    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
 
-    storage, zone = _open_table(table, specs, env)
-    master, settings = find_spark_options(env, specs or [Path()], master, settings)
-    options = ReadOptions(
+    storage, zone = _open_table(options.table, specs, env)
+    work = TableRead(
         storage=storage,
         request=request,
         zone=zone,
-        where=where,
-        limit=limit,
-        format=format,
-        master=master,
-        settings=settings,
-        uses_index=not no_skipping,
+        index=None if options.no_skipping else ReadOnlyStorage(storage),
+        spark=find_spark_options(env, specs or [Path()], given),
     )
-    if explain:
-        print_explanation(options)
-    else:
-        print_rows(options)
+    print_read = print_explanation if options.explain else print_rows
+    print_read(work, options)
     return 0
 
 
-def _build_request(
-    as_of: str | None,
-    columns: list[str] | None,
-    incremental: str | None,
-    *,
-    read_optimized: bool,
-) -> ReadArguments:
+def _build_request(options: ReadOptions) -> ReadArguments:
     """Return the read that the options describe. Its times are not resolved to instants yet."""
     from reconciler.reader.request import ReadArguments  # noqa: PLC0415
 
-    names = None if columns is None else _split_columns(columns)
-    if incremental is None:
-        kind = "readOptimized" if read_optimized else "snapshot"
-        return ReadArguments(kind=kind, as_of=as_of, columns=names)
-    if read_optimized or as_of is not None:
-        other = "--read-optimized" if read_optimized else "--as-of"
+    names = None if options.columns is None else _split_columns(options.columns)
+    if options.incremental is None:
+        kind = "readOptimized" if options.read_optimized else "snapshot"
+        return ReadArguments(kind=kind, as_of=options.as_of, columns=names)
+    if options.read_optimized or options.as_of is not None:
+        other = "--read-optimized" if options.read_optimized else "--as-of"
         raise UsageError(f"--incremental and {other} contradict each other; give one of them")
-    begin, dots, end = incremental.partition("..")
+    begin, dots, end = options.incremental.partition("..")
     if not dots or not begin:
         raise UsageError(
-            f"--incremental {incremental}: write it as BEGIN..END or BEGIN.. "
+            f"--incremental {options.incremental}: write it as BEGIN..END or BEGIN.. "
             "(000 is before the first write)"
         )
     return ReadArguments(kind="incremental", begin=begin, end=end or None, columns=names)
@@ -175,18 +187,16 @@ def _open_table(
 
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    found = select_specs(specs, environment=env).tables
-    spec = next((each for each in found if each.name == table), None)
+    by_name = {spec.name: spec for spec in select_specs(specs, environment=env).tables}
+    spec = by_name.get(table)
     if spec is None:
-        known = [each.name for each in found]
-        near = _suggest_name(table, known)
-        count = words.format_count(len(known), "spec")
+        near, count = _suggest_name(table, by_name), words.format_count(len(by_name), "spec")
         raise UsageError(f"no spec is named {table} ({count} found); {near}")
     zone = None if spec.timezone is None else ZoneInfo(spec.timezone)
     return runtime.open_storage(spec.path, spec.storage_options), zone
 
 
-def _suggest_name(name: str, known: list[str]) -> str:
+def _suggest_name(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415
 
     near = get_close_matches(name, known, n=1)

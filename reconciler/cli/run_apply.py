@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
 
 from reconciler import runtime
 from reconciler.cli import interruption
 from reconciler.cli.environment import check_plan_variables
 from reconciler.cli.error_reports import report_crash
-from reconciler.cli.options import Format
+from reconciler.cli.options import Format, SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import log_message, show_progress, terminal_width, wants_color
 from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import AuditLog
-from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, FileDeleter, LocalDeleter
+from reconciler.executor.deletion import DeletionOutcome, FileDeleter, LocalDeleter
 from reconciler.executor.gate import AdmittedPlan, admit_plan, get_waiver_time
 from reconciler.executor.origin import Origin
 from reconciler.executor.progress import Phase
@@ -29,15 +29,14 @@ from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render import words
-from reconciler.rewrite.model import RewriteGroup, RewriteJob, Rewriter, RewrittenGroup
+from reconciler.rewrite.model import Rewriter, RewrittenGroup
 from reconciler.spec.model import TableSpec
-from reconciler.storage.api import StorageRef
 
 if TYPE_CHECKING:
     from reconciler.cli.audit import AuditFile
-    from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest
-    from reconciler.index.merge import FileKeys
+    from reconciler.index.build import BuiltIndex, IndexBuilder
 
+_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 _PHASES: Mapping[Phase, str] = {
@@ -53,46 +52,49 @@ _PHASES: Mapping[Phase, str] = {
 }
 
 
-def run_apply(  # noqa: PLR0913 (the options of apply)
-    plan: Plan,
-    *,
-    now: datetime | None = None,
-    specs: Sequence[TableSpec] | None = None,
-    digest: str | None = None,
-    parallelism: int = 1,
-    master: str | None = None,
-    settings: Mapping[str, str] | None = None,
-    origin: Origin | None = None,
-    audit: AuditFile | None = None,
-    by_hudi: bool = False,
-) -> ApplyResult:
-    """Apply a plan. Spark starts before anything is written, and only where there is work for it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyRun:
+    """How to apply a plan.
 
-    ``by_hudi``: what is requested is executed by the Hudi on Spark's class path.
+    ``now``, ``digest``, ``origin``: see the options of apply. ``specs``: the current ones, None to
+    take those of the plan. ``audit`` gets a line per table. ``by_hudi``: what is requested is
+    executed by the Hudi on Spark's class path.
+    """
+
+    now: datetime | None = None
+    specs: Sequence[TableSpec] | None = None
+    digest: str | None = None
+    parallelism: int = 1
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    origin: Origin = field(default_factory=Origin)
+    audit: AuditFile | None = None
+    by_hudi: bool = False
+
+
+def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
+    """Apply a plan. Spark starts before anything is written, and only where there is work for it.
 
     Raises StaleError if the plan does not have the given digest or is of other specs, SpecError for
     variables that are not set, and ReconcilerError if Spark does not start. These are recorded in
-    ``audit`` too. Other errors are in the result of their table.
+    the audit file too. Other errors are in the result of their table.
     """
+    clock, process = runtime.SystemClock(), runtime.current_process()
     journal = None
-    if audit is not None:
+    if run.audit is not None:
         journal = AuditLog(
-            append=audit.append,
-            clock=runtime.SystemClock(),
+            append=run.audit.append,
+            clock=clock,
             run_id=runtime.new_token(),
-            process=runtime.current_process(),
-            origin=origin or Origin(),
+            process=process,
+            origin=run.origin,
             plan_digest=plan.digest,
         )
     interruption.set_advice("run the same apply again: it finishes or undoes the work")
-    settings = settings or {}
-    clock = runtime.SystemClock()
     with _record_refusals(journal):
         check_plan_variables(plan.tables)
-        admitted = admit_plan(
-            plan, specs=specs, expected_digest=digest, now=get_waiver_time(now, clock)
-        )
-        with _open_executors(admitted, master, settings, by_hudi=by_hudi) as executors:
+        waiver_time = get_waiver_time(run.now, clock)
+        admitted = admit_plan(plan, specs=run.specs, expected_digest=run.digest, now=waiver_time)
+        with _open_executors(admitted, run) as executors:
             context = ApplyContext(
                 open_storage=runtime.open_storage,
                 deleter=executors.executor,
@@ -101,15 +103,15 @@ def run_apply(  # noqa: PLR0913 (the options of apply)
                 hudi=executors.hudi,
                 clock=clock,
                 new_token=runtime.new_token,
-                process=runtime.current_process(),
+                process=process,
                 progress=TerminalProgress(),
-                now=now,
-                origin=origin or Origin(),
+                now=run.now,
+                origin=run.origin,
             )
             return apply_plan(
                 admitted,
                 context,
-                parallelism=parallelism,
+                parallelism=run.parallelism,
                 on_crash=_report_table_crash,
                 on_stop=lambda under_way: _stop_tables(executors.executor, under_way),
                 journal=journal,
@@ -145,42 +147,25 @@ class _InterruptibleWorkers:
     rewriter: Rewriter | None = None
     builder: IndexBuilder | None = None
 
-    def delete_files(
-        self,
-        ref: StorageRef,
-        batches: Sequence[DeletionBatch],
-        *,
-        progress: Callable[[int], None],
-    ) -> list[DeletionOutcome]:
-        return self._run_to_end(lambda: self.executor.delete_files(ref, batches, progress=progress))
+    def delete_files(self, *args: Any, **kwargs: Any) -> list[DeletionOutcome]:
+        return self._run_to_end(self.executor.delete_files, *args, **kwargs)
 
-    def rewrite(
-        self,
-        ref: StorageRef,
-        work: RewriteJob,
-        groups: Sequence[RewriteGroup],
-        *,
-        progress: Callable[[int], None],
-    ) -> list[RewrittenGroup]:
-        rewriter = self.rewriter
-        assert rewriter is not None, "without a rewriter nothing is rewritten"
-        return self._run_to_end(lambda: rewriter.rewrite(ref, work, groups, progress=progress))
+    def rewrite(self, *args: Any, **kwargs: Any) -> list[RewrittenGroup]:
+        assert self.rewriter is not None, "without a rewriter nothing is rewritten"
+        return self._run_to_end(self.rewriter.rewrite, *args, **kwargs)
 
-    def build(
-        self,
-        ref: StorageRef,
-        asked: IndexRequest,
-        files: FileKeys,
-        *,
-        progress: Callable[[int], None],
-    ) -> BuiltIndex:
-        builder = self.builder
-        assert builder is not None, "without a builder threads read the footers"
-        return self._run_to_end(lambda: builder.build(ref, asked, files, progress=progress))
+    def build(self, *args: Any, **kwargs: Any) -> BuiltIndex:
+        assert self.builder is not None, "without a builder threads read the footers"
+        return self._run_to_end(self.builder.build, *args, **kwargs)
 
-    def _run_to_end(self, work: Callable[[], _Result]) -> _Result:
+    def _run_to_end(
+        self,
+        work: Callable[_Arguments, _Result],
+        *args: _Arguments.args,
+        **kwargs: _Arguments.kwargs,
+    ) -> _Result:
         try:
-            done = work()
+            done = work(*args, **kwargs)
             interruption.raise_if_interrupted()
         except (Exception, KeyboardInterrupt):
             if interruption.is_interrupted():
@@ -218,13 +203,7 @@ class Executors:
 
 
 @contextmanager
-def _open_executors(
-    admitted: AdmittedPlan,
-    master: str | None,
-    settings: Mapping[str, str],
-    *,
-    by_hudi: bool,
-) -> Iterator[Executors]:
+def _open_executors(admitted: AdmittedPlan, run: ApplyRun) -> Iterator[Executors]:
     """Start what does the work of the tables that may run."""
     if not any(_needs_workers(table) for table in admitted.working_tables):
         yield Executors(LocalDeleter(runtime.open_storage))
@@ -233,14 +212,14 @@ def _open_executors(
     from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415 (slow to import)
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (slow to import)
 
-    with open_spark_session(master, settings, in_python=not by_hudi) as session:
+    with open_spark_session(run.spark.master, run.spark.conf, in_python=not run.by_hudi) as session:
         workers = _InterruptibleWorkers(
             executor=SparkFileDeleter(session),
             cancel=session.sparkContext.cancelAllJobs,
             rewriter=SparkRewriter(session),
             builder=SparkIndexBuilder(session),
         )
-        if by_hudi:  # its session may have no Python on its workers
+        if run.by_hudi:  # its session may have no Python on its workers
             yield Executors(workers, workers, _connect_hudi(session))
         else:
             yield Executors(workers, workers, builder=workers)

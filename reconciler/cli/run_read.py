@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from reconciler.cli import interruption
-from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat
+from reconciler.cli.options import SparkSettings
+from reconciler.cli.read import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat, TableRead
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import log_message, print_result, terminal_width, wants_color
 from reconciler.reader.open_scan import open_requested_scan
@@ -28,24 +29,25 @@ if TYPE_CHECKING:
 _ROWS_PER_FETCH: Final = 1000
 
 
-def print_explanation(options: ReadOptions) -> None:
+def print_explanation(work: TableRead, options: ReadOptions) -> None:
     """Print what a read would touch. Spark starts only to translate a condition."""
-    scan = open_requested_scan(options.storage, options.request, zone=options.zone)
-    found, reaches, groups = keep_all(scan), True, None
-    if options.where is not None:
+    storage, where = work.storage, options.where
+    scan = open_requested_scan(storage, work.request, zone=work.zone)
+    pruned, reaches, groups = keep_all(scan), True, None
+    if where is not None:
         from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
 
-        with _open_session(options) as session, spark.translate_spark_errors(options.storage.ref):
-            found = spark.prune_by_condition(session, scan, options.where, options.index)
+        with _open_session(work.spark) as session, spark.translate_spark_errors(storage.ref):
+            pruned = spark.prune_by_condition(session, scan, where, work.index)
             reaches = spark.has_file_system(session, scan.location)
-        groups = count_row_groups(options.storage, found.kept)
+        groups = count_row_groups(storage, pruned.kept)
     report = make_read_report(
-        found,
-        options.request,
-        where=options.where,
+        pruned,
+        work.request,
+        where=where,
         spark_reaches=reaches,
         row_groups=groups,
-        damaged=find_short_logs(options.storage, found.kept),
+        damaged=find_short_logs(storage, pruned.kept),
     )
     if options.format is RowFormat.JSON:
         print_result(read_report.explanation_json(report))
@@ -55,24 +57,24 @@ def print_explanation(options: ReadOptions) -> None:
         )
 
 
-def print_rows(options: ReadOptions) -> None:
+def print_rows(work: TableRead, options: ReadOptions) -> None:
     """Print the rows of a read."""
     from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
 
-    scan = open_requested_scan(options.storage, options.request, zone=options.zone)
-    ref = options.storage.ref
-    with _open_session(options) as session, spark.translate_spark_errors(ref):
-        found = spark.prune_scan(session, scan, options.where, options.index)
-        for damaged in find_short_logs(options.storage, found.kept):
+    ref, where = work.storage.ref, options.where
+    scan = open_requested_scan(work.storage, work.request, zone=work.zone)
+    with _open_session(work.spark) as session, spark.translate_spark_errors(ref):
+        pruned = spark.prune_scan(session, scan, where, work.index)
+        for damaged in find_short_logs(work.storage, pruned.kept):
             log_message(f"warning: {damaged}", level="warning")
-        frame = spark.make_pruned_frame(session, found, ref, options.where)
+        frame = spark.make_pruned_frame(session, pruned, ref, where)
         _print_frame(frame, scan, options)
 
 
 @contextmanager
-def _open_session(options: ReadOptions) -> Iterator[Any]:
+def _open_session(settings: SparkSettings) -> Iterator[Any]:
     """Open a session. An error after Ctrl-C is reported as the interrupt."""
-    with open_spark_session(options.master, options.settings) as session:
+    with open_spark_session(settings.master, settings.conf) as session:
         try:
             yield session
         except Exception:
@@ -87,20 +89,21 @@ def _print_frame(frame: Any, scan: Scan, options: ReadOptions) -> None:
             _print_lines(f"{row[0]}\n" for row in rows)
         case RowFormat.CSV:
             print_result("".join(row_output.csv_lines([scan.schema.names])))
-            rows = _iterate_rows(
-                frame.selectExpr(*make_text_expressions(scan.schema)), options.limit
-            )
+            rows = _iterate_rows(_as_text(frame, scan), options.limit)
             _print_lines(row_output.csv_lines(rows))
         case RowFormat.TEXT:
             limit = DEFAULT_ROW_LIMIT if options.limit is None else options.limit
-            cells = list(
-                _iterate_rows(frame.selectExpr(*make_text_expressions(scan.schema)), limit + 1)
-            )
+            cells = list(_iterate_rows(_as_text(frame, scan), limit + 1))
             kinds = [spell_spark_type(field.type) for field in scan.schema]
             print_result(row_output.rows_text(scan.schema.names, kinds, cells[:limit]))
             _report_row_count(cells, limit)
         case _:
             assert_never(options.format)
+
+
+def _as_text(frame: Any, scan: Scan) -> Any:
+    """Return the frame with text in every column."""
+    return frame.selectExpr(*make_text_expressions(scan.schema))
 
 
 def _report_row_count(rows: Sequence[Any], limit: int) -> None:
@@ -115,8 +118,8 @@ def _iterate_rows(frame: Any, limit: int | None) -> Iterator[Any]:
     """Iterate over the rows of a frame: at once with a limit, else a partition at a time."""
     if limit is not None:
         return iter(frame.limit(limit).collect())
-    found: Iterator[Any] = frame.toLocalIterator(prefetchPartitions=True)
-    return found
+    rows: Iterator[Any] = frame.toLocalIterator(prefetchPartitions=True)
+    return rows
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from reconciler import api, runtime
 from reconciler.cli import interruption
+from reconciler.cli.options import SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import log_message, print_result
+from reconciler.cli.write import WriteFormat, WriteOptions
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.hudi.load import PROPERTIES, load_properties
@@ -22,27 +23,14 @@ from reconciler.state.schema import read_declared_schema
 from reconciler.storage.redaction import redact_urls
 from reconciler.storage.wrappers import ReadOnlyStorage
 from reconciler.writer.request import WriteResult, check_request, parse_mode
-from reconciler.writer.sources.formats import SourceFormat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """What to write and how, as the command line gives it."""
-
-    spec: TableSpec
-    sources: Sequence[str]
-    operation: str
-    format: str | None
-    options: Mapping[str, str]
-    partitions: Sequence[str] | None
-    dedupe: bool
-    fill_missing: bool
-    as_json: bool
-    master: str | None
-    settings: Mapping[str, str]
-
-
-def write_files(options: WriteOptions) -> None:
+def write_files(
+    spec: TableSpec,
+    options: WriteOptions,
+    reader_options: Mapping[str, str],
+    settings: SparkSettings,
+) -> None:
     """Write the files and print the result. Options are checked before Spark starts."""
     check_request(
         parse_mode(options.operation),
@@ -50,35 +38,37 @@ def write_files(options: WriteOptions) -> None:
         dedupes=options.dedupe,
         partitions=options.partitions,
     )
-    if not options.sources:
-        result = api.write(None, options.spec, options.operation, partitions=options.partitions)
+    if options.sources:
+        result = _write_with_spark(spec, options, reader_options, settings)
     else:
-        result = _write_with_spark(options)
+        result = api.write(None, spec, options.operation, partitions=options.partitions)
     for note in result.warnings:
         log_message(f"warning: {note.because}", level="warning")
-    render = write_json if options.as_json else write_text
-    print_result(render(options.spec.name, options.operation, result))
+    render = write_json if options.format is WriteFormat.JSON else write_text
+    print_result(render(spec.name, options.operation, result))
 
 
-def _write_with_spark(options: WriteOptions) -> WriteResult:
+def _write_with_spark(
+    spec: TableSpec,
+    options: WriteOptions,
+    reader_options: Mapping[str, str],
+    settings: SparkSettings,
+) -> WriteResult:
     from reconciler.writer.sources.spark import SourceFiles, read_source_files  # noqa: PLC0415
 
-    source = SourceFiles(
-        paths=options.sources,
-        format=None if options.format is None else SourceFormat(options.format),
-        options=options.options,
-    )
-    schema = _read_table_schema(options.spec)
+    paths = options.sources or ()
+    source = SourceFiles(paths=paths, format=options.source_format, options=reader_options)
+    schema = _read_table_schema(spec)
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )
-    with open_spark_session(options.master, options.settings, in_python=True) as session:
+    with open_spark_session(settings.master, settings.conf, in_python=True) as session:
         try:
             rows = read_source_files(session, source, schema)
-            log_message(f"writing into {options.spec.name}")
+            log_message(f"writing into {spec.name}")
             return api.write(
                 rows,
-                options.spec,
+                spec,
                 options.operation,
                 dedupe=options.dedupe,
                 fill_missing=options.fill_missing,
@@ -86,7 +76,7 @@ def _write_with_spark(options: WriteOptions) -> WriteResult:
         except Exception as error:
             interruption.raise_if_interrupted()
             if isinstance(error, ReconcilerError) and str(error).startswith(LINE):
-                raise ReconcilerError(f"{_name_sources(source.paths)}: {error}") from error
+                raise ReconcilerError(f"{_name_sources(paths)}: {error}") from error
             raise
 
 

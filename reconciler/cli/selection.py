@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.cli.options import Selectors
 from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
 from reconciler.render import words
@@ -20,33 +21,6 @@ if TYPE_CHECKING:
     from datetime import date
 
     from reconciler.plans.model import Selection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selectors:
-    """The options that select tables, as given. A table must match all of them."""
-
-    names: Sequence[str] | None = None
-    excluded: Sequence[str] | None = None
-    labels: Sequence[str] | None = None
-    changed_since: str | None = None
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return every selector with its value.
-
-        >>> Selectors(names=["sales.*"], changed_since="main").arguments()
-        ('--name sales.*', '--changed-since main')
-        """
-        since = [] if self.changed_since is None else [self.changed_since]
-        options = {
-            "--name": self.names,
-            "--exclude": self.excluded,
-            "-l": self.labels,
-            "--changed-since": since,
-        }
-        return tuple(
-            f"{option} {value}" for option, values in options.items() for value in values or ()
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from reconciler import runtime
 from reconciler.cli import interruption
 from reconciler.cli.error_reports import DEBUG
 from reconciler.cli.logs import redirect_child_output
+from reconciler.cli.options import SparkOptions, SparkSettings
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
 
@@ -169,20 +170,20 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def parse_spark_settings(texts: list[str] | None) -> dict[str, str]:
-    """Return the key and value of every ``--spark-conf``.
+def parse_spark_settings(options: SparkOptions) -> SparkSettings:
+    """Return the master, and the key and value of every ``--spark-conf``.
 
     Raises UsageError for invalid text. Text may be a secret: only a certain key is repeated.
 
-    >>> parse_spark_settings(["spark.executor.memory=2g"])
+    >>> parse_spark_settings(SparkOptions(spark_conf=["spark.executor.memory=2g"])).conf
     {'spark.executor.memory': '2g'}
     """
-    settings = {}
-    for text in texts or ():
+    conf = {}
+    for text in options.spark_conf or ():
         key, equals, value = text.partition("=")
         if not equals or not key.startswith("spark."):
             named = _KEY.match(text)
             what = f"--spark-conf {named[1]}" if named else "--spark-conf"
             raise UsageError(f"{what}: write it as spark.some.key=value")
-        settings[key] = value
-    return settings
+        conf[key] = value
+    return SparkSettings(master=options.master, conf=conf)

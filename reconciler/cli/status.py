@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, assert_never
 
@@ -10,20 +11,18 @@ import typer
 from reconciler.cli.environment import find_environment_name
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
-    ChangedSince,
     Env,
-    Excluded,
-    Labels,
-    Names,
     Now,
     Parallelism,
+    Selectors,
     Specs,
     StatusFormat,
     StatusOutput,
+    command,
+    parse_now,
 )
 from reconciler.cli.output_files import check_output_file, replace_file
-from reconciler.cli.parse_now import parse_now
-from reconciler.cli.table_status import read_statuses
+from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import print_result, terminal_width, wants_color
 from reconciler.cli.webhook import Webhook, open_webhook
 
@@ -35,9 +34,11 @@ if TYPE_CHECKING:
     from reconciler.status.model import TableStatus
 
 
-def status(  # noqa: PLR0913 (options of a command)
-    specs: Specs,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions:
+    """The options of the command, as given."""
+
+    specs: Specs
     output: Annotated[
         Path | None,
         typer.Option(
@@ -47,37 +48,39 @@ def status(  # noqa: PLR0913 (options of a command)
             help="Also write the status (JSON) to this file; with --format prometheus the metrics "
             "go there and nothing to standard output.",
         ),
-    ] = None,
-    format: StatusOutput = StatusFormat.TEXT,  # noqa: A002 (the option's name)
-    now: Now = None,
-    name: Names = None,
-    exclude: Excluded = None,
-    label: Labels = None,
-    changed_since: ChangedSince = None,
-    parallelism: Parallelism = TABLES_AT_ONCE,
-    env: Env = None,
-    webhook: Webhook = None,
-) -> int:
+    ] = None
+    format: StatusOutput = StatusFormat.TEXT
+    now: Now = None
+    selectors: Selectors
+    parallelism: Parallelism = TABLES_AT_ONCE
+    env: Env = None
+    webhook: Webhook = None
+
+
+@command
+def status(options: StatusOptions) -> int:
     """Show table health and drift: pending work, savepoints, and differences from specs.
 
     Exits with 1 if a table cannot be read, else with 0. Changes no table.
     """
-    time = parse_now(now)
-    hook = open_webhook(webhook, "status", env)
-    if output is not None:
-        check_output_file(output, "the status")
+    time = parse_now(options.now)
+    hook = open_webhook(options.webhook, "status", options.env)
+    if options.output is not None:
+        check_output_file(options.output, "the status")
 
-    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
+    from reconciler import api  # noqa: PLC0415 (slow to import)
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    chosen = select_specs(specs, selectors, env)
-    tables = read_statuses(chosen.tables, time, parallelism)
-    as_format = _build_renderer(tables, chosen, time, env)
-    if output is not None:
-        is_metrics = format is StatusFormat.PROMETHEUS
-        replace_file(output, as_format(format if is_metrics else StatusFormat.JSON))
-    if output is None or format is not StatusFormat.PROMETHEUS:
-        print_result(as_format(format))
+    chosen = select_specs(options.specs, options.selectors, options.env)
+    tables = work_on_tables(
+        api.status, chosen.tables, "reading", now=time, parallelism=options.parallelism
+    )
+    render = _build_renderer(tables, chosen, time, options.env)
+    is_metrics = options.format is StatusFormat.PROMETHEUS
+    if options.output is not None:
+        replace_file(options.output, render(options.format if is_metrics else StatusFormat.JSON))
+    if options.output is None or not is_metrics:
+        print_result(render(options.format))
     code = 1 if any(table.error is not None for table in tables) else 0
     hook.report_status(tables, code)
     return code

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.options import ChangedSince, Env, Excluded, Labels, Names
+from reconciler.cli.options import Env, Selectors, command
 from reconciler.cli.terminal import ask_yes_no, print_result
 from reconciler.errors import BusyError, ReconcilerError, UsageError
 from reconciler.render import words
@@ -17,33 +18,34 @@ if TYPE_CHECKING:
     from reconciler.storage.api import Storage
 
 
-def unlock(  # noqa: PLR0913 (options of a command)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlockOptions:
+    """The options of the command, as given."""
+
     specs: Annotated[
         list[Path],
         typer.Argument(
             metavar="SPEC_OR_DIR", help="Spec of the table, or specs that selectors choose from."
         ),
-    ],
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove the lock without asking.")] = False,
-    name: Names = None,
-    exclude: Excluded = None,
-    label: Labels = None,
-    changed_since: ChangedSince = None,
-    env: Env = None,
-) -> int:
+    ]
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the lock without asking.")] = False
+    selectors: Selectors
+    env: Env = None
+
+
+@command
+def unlock(options: UnlockOptions) -> int:
     """Remove a table's lock, after showing who holds it and since when.
 
     Only for a lock whose holder is gone for good: a running writer would go on without its lock.
     """
-    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    found = select_specs(specs, selectors, env)
-    if len(found.tables) != 1:
-        tables = words.format_tables(len(found.tables), found.selection)
+    chosen = select_specs(options.specs, options.selectors, options.env)
+    if len(chosen.tables) != 1:
+        tables = words.format_tables(len(chosen.tables), chosen.selection)
         raise UsageError(f"{tables} selected, but unlock takes one; choose it with --name")
-    return _unlock_table(found.tables[0], yes=yes)
+    return _unlock_table(chosen.tables[0], yes=options.yes)
 
 
 def _unlock_table(spec: TableSpec, *, yes: bool) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.options import ChangedSince, Env, Excluded, Labels, Names, Specs
+from reconciler.cli.options import Env, Selectors, Specs, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import UnsupportedError
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine
@@ -22,49 +23,49 @@ class OptionsFormat(StrEnum):
     JSON = "json"
 
 
-def options(  # noqa: PLR0913 (options of a command)
-    specs: Specs,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionsOptions:
+    """The options of the command, as given."""
+
+    specs: Specs
     engine: Annotated[
         WriterEngine, typer.Option("--for", help="Engine of the writers, for the form of options.")
-    ],
+    ]
     hudi: Annotated[
         HudiRelease | None,
         typer.Option(
             "--hudi",
             help="Hudi release of the writers (default: all; renamed options have both names).",
         ),
-    ] = None,
-    format: Annotated[  # noqa: A002 (the option's name)
+    ] = None
+    format: Annotated[
         OptionsFormat, typer.Option("--format", help="Format of standard output.")
-    ] = OptionsFormat.TEXT,
-    name: Names = None,
-    exclude: Excluded = None,
-    label: Labels = None,
-    changed_since: ChangedSince = None,
-    env: Env = None,
-) -> int:
+    ] = OptionsFormat.TEXT
+    selectors: Selectors
+    env: Env = None
+
+
+@command
+def options(given: OptionsOptions) -> int:
     """Print the options that align Hudi's own writers with specs, with the reasons.
 
     The text can be pasted: Python for spark, a properties file for streamer, SQL for sql and flink.
     Reads no table. Exits with 1 if the given Hudi cannot write a declared table.
     """
-    from reconciler.cli.selection import Selectors, select_specs  # noqa: PLC0415
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
     from reconciler.hudi_engine.writer_options import make_writer_options  # noqa: PLC0415
     from reconciler.render import writer_options as render  # noqa: PLC0415
 
-    selectors = Selectors(names=name, excluded=exclude, labels=label, changed_since=changed_since)
-    chosen = select_specs(specs, selectors, env)
-    found = [make_writer_options(spec, engine, hudi) for spec in chosen.tables]
-    if format is OptionsFormat.JSON:
+    engine, chosen = given.engine, select_specs(given.specs, given.selectors, given.env)
+    tables = [make_writer_options(spec, engine, given.hudi) for spec in chosen.tables]
+    if given.format is OptionsFormat.JSON:
         from reconciler import runtime  # noqa: PLC0415
 
-        print_result(
-            render.options_json(found, engine, tool=runtime.tool_name(), selection=chosen.selection)
-        )
+        tool = runtime.tool_name()
+        print_result(render.options_json(tables, engine, tool=tool, selection=chosen.selection))
     else:
-        print_result(render.options_text(found, engine))
-    return _report_missing(found)
+        print_result(render.options_text(tables, engine))
+    return _report_missing(tables)
 
 
 def _report_missing(options: list[WriterOptions]) -> int:

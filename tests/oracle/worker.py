@@ -347,10 +347,10 @@ class Worker:
     def reconcile(self, plan: str) -> dict[str, Any]:
         """Run ``apply PLAN --executor hudi`` in this process, whose Spark has Hudi."""
         from reconciler.cli.plan_files import read_plan  # noqa: PLC0415 - few requests need it
-        from reconciler.cli.run_apply import run_apply  # noqa: PLC0415
+        from reconciler.cli.run_apply import ApplyRun, run_apply  # noqa: PLC0415
         from reconciler.render.result import result_json  # noqa: PLC0415
 
-        result = run_apply(read_plan(Path(plan)), by_hudi=True)
+        result = run_apply(read_plan(Path(plan)), ApplyRun(by_hudi=True))
         answer: dict[str, Any] = json.loads(result_json(result))
         return answer
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import app
-from reconciler.cli.selection import Selectors, select_specs
+from reconciler.cli.options import Selectors
+from reconciler.cli.selection import select_specs
 from reconciler.errors import ReconcilerError, UsageError
 
 TABLE = """\

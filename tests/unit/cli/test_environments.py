@@ -12,6 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 from reconciler import api
 from reconciler.cli import run_apply
 from reconciler.cli.environment import find_spark_options
+from reconciler.cli.options import SparkSettings
 from reconciler.errors import SpecError
 from reconciler.plans.document import load_plan
 from tests.command import run
@@ -159,7 +160,7 @@ def test_a_plan_alone_knows_how_tables_are_reached(monkeypatch, capsys):
     monkeypatch.delenv("LAKE_SECRET")
 
     with pytest.raises(SpecError) as caught:
-        run_apply.run_apply(plan)
+        run_apply.run_apply(plan, run_apply.ApplyRun())
 
     assert (
         "plan of sales.orders: spec.storageOptions.secret: "
@@ -206,8 +207,11 @@ def test_the_package_loads_specs_in_an_environment(lake):
 def test_the_command_line_wins_over_what_an_environment_says_of_spark():
     theirs = {"spark.executor.memory": "2g", "spark.x.token": SECRET}
 
-    assert ("local[3]", theirs) == find_spark_options("prod", [Path("specs")], None, {})
-    assert ("yarn", {**theirs, "spark.executor.memory": "9g"}) == find_spark_options(
-        "prod", [Path()], "yarn", {"spark.executor.memory": "9g"}
-    )
-    assert (None, {"spark.a": "b"}) == find_spark_options(None, [], None, {"spark.a": "b"})
+    found = find_spark_options("prod", [Path("specs")], SparkSettings())
+    assert SparkSettings(master="local[3]", conf=theirs) == found
+    given = SparkSettings(master="yarn", conf={"spark.executor.memory": "9g"})
+    assert SparkSettings(
+        master="yarn", conf={**theirs, "spark.executor.memory": "9g"}
+    ) == find_spark_options("prod", [Path()], given)
+    alone = SparkSettings(conf={"spark.a": "b"})
+    assert alone == find_spark_options(None, [], alone)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from reconciler.cli import interruption, spark
+from reconciler.cli.options import SparkOptions
 from reconciler.errors import ReconcilerError, UsageError
 
 
@@ -143,7 +144,7 @@ def test_a_java_that_is_gone_hides_no_reason_to_leave():
 
 
 def test_settings_keep_what_follows_the_first_equals_sign():
-    settings = spark.parse_spark_settings(["spark.a=b=c", "spark.d="])
+    settings = spark.parse_spark_settings(SparkOptions(spark_conf=["spark.a=b=c", "spark.d="])).conf
 
     assert settings == {"spark.a": "b=c", "spark.d": ""}
 
@@ -153,7 +154,7 @@ def test_settings_keep_what_follows_the_first_equals_sign():
 )
 def test_a_setting_that_is_none_is_not_repeated_for_it_may_be_a_secret(text):
     with pytest.raises(UsageError) as caught:
-        spark.parse_spark_settings([text])
+        spark.parse_spark_settings(SparkOptions(spark_conf=[text]))
 
     named = " a" if text == "a=s3cret" else ""
     assert f"--spark-conf{named}: write it as spark.some.key=value" == str(caught.value)
