@@ -1,4 +1,4 @@
-"""Conversion of an effective spec to the JSON document that a plan carries, and back.
+"""Conversion between effective specs, checked data, and the JSON document that a plan carries.
 
 The document is complete, stable and free of credentials. Defaults of declared blocks are filled in,
 sizes are bytes, and durations have the largest unit that divides them. It is the table's ``spec``
@@ -8,36 +8,78 @@ variables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from reconciler import units
 from reconciler.errors import Problems, SourcePosition, quote_value
-from reconciler.spec.build_model import build_spec
 from reconciler.spec.model import (
     Clustering,
+    ClusteringBudget,
     ClusteringTrigger,
     Concurrency,
     FileSizes,
     FromEnv,
+    IncrementalConsumer,
     IndexColumns,
+    Lock,
     NewTable,
-    Option,
     PartitionFilter,
     Query,
     Readers,
     Retention,
     TableSpec,
 )
-from reconciler.spec.rules import COUNT_BY_POLICY, SpecRules
+from reconciler.spec.rules import (
+    COUNT_BY_POLICY,
+    DEFAULT_CURVE,
+    POLICY_BY_COUNT,
+    Block,
+    check_rules,
+)
 from reconciler.spec.schema import Schema, load_definition
 from reconciler.spec.structure import StructureReader
 from reconciler.spec.yaml_nodes import MappingNode, from_plain
 
+Data = Mapping[str, Any]
 
-def spec_from_document(document: Mapping[str, Any], name: str, path: str) -> TableSpec:
+#: how a document writes values with a unit, by attribute
+_FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "max_scan": units.format_percent,
+    "longest_query": units.format_duration,
+    "max_lag": units.format_duration,
+    "stale_after": units.format_duration,
+}
+#: attributes that a document omits if they are empty
+_OPTIONAL: Final = (
+    "labels",
+    "queries",
+    "storage_options",
+    "partitions",
+    "include",
+    "exclude",
+    "incremental_consumers",
+)
+#: the blocks whose fields are the attributes of a class
+_BLOCKS: Final[Mapping[str, Callable[..., Any]]] = {
+    "files": FileSizes,
+    "partitions": PartitionFilter,
+    "budget": ClusteringBudget,
+    "index": IndexColumns,
+    "queries": Query,
+    "readers": Readers,
+    "incrementalConsumers": IncrementalConsumer,
+    "concurrency": Concurrency,
+    "lock": Lock,
+    "table": NewTable,
+}
+_NOT_IN_DOCUMENT: Final = ("name", "source", "provenance", "document", "guarded_by")
+
+
+def spec_from_document(document: Data, name: str, path: str) -> TableSpec:
     """Return the spec of a plan's table; the inverse of ``spec_to_document``.
 
     ``source``, ``provenance`` and ``guarded_by`` are not in a document, so they are empty. Raises
@@ -52,7 +94,7 @@ def spec_from_document(document: Mapping[str, Any], name: str, path: str) -> Tab
     node = from_plain(declared, place)
     data = StructureReader(problems).read(node, _document_schema(), "spec")
     if isinstance(node, MappingNode):
-        SpecRules(problems).check(data, node, "spec")
+        check_rules(Block(problems, data, node))
     problems.raise_errors()
     return replace(build_spec(data, name=name, path=path), document=dict(document))
 
@@ -62,144 +104,89 @@ def _document_schema() -> Schema:
     """Build the schema of an effective spec without its path: table, metadata and options."""
     table, metadata = load_definition("completeTable"), load_definition("metadata")
     options = load_definition("environment")["properties"]["storageOptions"]
-    fields = {**metadata["properties"], **table["properties"], "storageOptions": options}
-    del fields["name"], fields["path"]
-    return {**table, "properties": fields}
+    known = {**metadata["properties"], **table["properties"], "storageOptions": options}
+    del known["name"], known["path"]
+    return {**table, "properties": known}
 
 
 def spec_to_document(spec: TableSpec) -> dict[str, Any]:
     """Return a spec as JSON data: everything that decides what is done to the table."""
-    blocks = {
-        "path": spec.path,
-        "labels": dict(spec.labels) or None,
-        "owner": spec.owner,
-        "timezone": spec.timezone,
-        "suspend": spec.suspend,
-        "retention": spec.retention and _retention(spec.retention),
-        "files": spec.files and _files(spec.files),
-        "clustering": spec.clustering and _clustering(spec.clustering),
-        "index": spec.index and _index(spec.index),
-        "queries": [_query(query) for query in spec.queries] or None,
-        "readers": spec.readers and _readers(spec.readers),
-        "concurrency": spec.concurrency and _concurrency(spec.concurrency),
-        "table": spec.table and _table(spec.table),
-        "storageOptions": {name: _option(each) for name, each in spec.storage_options.items()}
-        or None,
-    }
-    return _drop_missing(blocks)
+    return _encode_fields(spec, *_NOT_IN_DOCUMENT)
 
 
-def _option(option: Option) -> str | dict[str, str]:
-    return {"fromEnv": option.variable} if isinstance(option, FromEnv) else option
+def _encode_fields(block: Any, *hidden: str) -> dict[str, Any]:
+    """Return the declared fields of a block by their names in spec files."""
+    found = {}
+    for name in (field.name for field in fields(block) if field.name not in hidden):
+        value = getattr(block, name)
+        encoded = None if value is None else _FORMATS.get(name, _encode_value)(value)
+        if encoded is not None and (encoded or name not in _OPTIONAL):
+            found[_field_name(name)] = encoded
+    return found
 
 
-def _retention(retention: Retention) -> dict[str, Any]:
-    return _drop_missing(
-        {
-            "policy": str(retention.policy),
-            COUNT_BY_POLICY[retention.policy]: retention.keep,
-            "scan": retention.scan,
-            "afterCommits": retention.after_commits,
-            "maxCommitsPerRun": retention.max_commits_per_run,
-            "failedWrites": retention.failed_writes,
-        }
-    )
+def _encode_value(value: Any) -> Any:
+    match value:
+        case tuple():
+            return [_encode_value(item) for item in value]
+        case Mapping():
+            return {name: _encode_value(item) for name, item in value.items()}
+        case FromEnv():
+            return {"fromEnv": value.variable}
+        case Retention():
+            count = {"policy": str(value.policy), COUNT_BY_POLICY[value.policy]: value.keep}
+            return count | _encode_fields(value, "policy", "keep")
+        case ClusteringTrigger():
+            return "always" if value.always else _encode_fields(value, "always")
+        case _:
+            return _encode_fields(value) if is_dataclass(value) else value
 
 
-def _files(files: FileSizes) -> dict[str, Any]:
-    return {
-        "target": files.target,
-        "small": files.small,
-        "assign": files.assign,
-        "recordSize": files.record_size,
-    }
+def _field_name(attribute: str) -> str:
+    first, *others = attribute.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
-def _clustering(clustering: Clustering) -> dict[str, Any]:
-    budget = clustering.budget
-    return _drop_missing(
-        {
-            "columns": list(clustering.columns),
-            "curve": clustering.curve,
-            "mapping": clustering.mapping,
-            "afterCommits": clustering.after_commits,
-            "partitions": _partitions(clustering.partitions) or None,
-            "when": _when(clustering.when),
-            "singleFile": clustering.single_file,
-            "budget": _drop_missing(
-                {"rewrite": budget.rewrite, "perGroup": budget.per_group, "groups": budget.groups}
-            ),
-        }
-    )
+def build_spec(data: Data, *, name: str, path: str) -> TableSpec:
+    """Return the spec of data without structural errors or broken rules."""
+    declared = {key: value for key, value in data.items() if key != "path"}
+    return TableSpec(name=name, path=path, **_build_attributes(declared))
 
 
-def _partitions(partitions: PartitionFilter) -> dict[str, Any]:
-    return _drop_missing(
-        {
-            "include": list(partitions.include) or None,
-            "exclude": list(partitions.exclude) or None,
-            "from": partitions.from_,
-            "to": partitions.to,
-            "skipLatest": partitions.skip_latest,
-            "latest": partitions.latest,
-        }
-    )
+def _build_attributes(data: Data) -> dict[str, Any]:
+    """Return the data with the model's attribute names and values."""
+    return {_attribute_name(key): _build_value(key, value) for key, value in data.items()}
 
 
-def _when(when: ClusteringTrigger) -> str | dict[str, Any]:
-    if when.always:
-        return "always"
-    return _drop_missing(
-        {"smallFileShareAbove": when.small_file_share_above, "overlapAbove": when.overlap_above}
-    )
+def _build_value(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_build_value(key, item) for item in value)
+    match key:
+        case "retention":
+            return _build_retention(value)
+        case "clustering":
+            default = {"curve": DEFAULT_CURVE} if value["columns"] else {}
+            return Clustering(**_build_attributes({**default, **value}))
+        case "when":
+            return _build_trigger(value)
+        case _ if key in _BLOCKS:
+            return _BLOCKS[key](**_build_attributes(value))
+        case _:
+            return value
 
 
-def _index(index: IndexColumns) -> dict[str, Any]:
-    return {"columns": list(index.columns), "hudi": index.hudi}
+def _build_retention(data: Data) -> Retention:
+    count = next(count for count in POLICY_BY_COUNT if count in data)
+    rest = {key: value for key, value in data.items() if key not in ("policy", count)}
+    return Retention(policy=POLICY_BY_COUNT[count], keep=data[count], **_build_attributes(rest))
 
 
-def _query(query: Query) -> dict[str, Any]:
-    share = None if query.max_scan is None else units.format_percent(query.max_scan)
-    return _drop_missing({"name": query.name, "where": query.where, "maxScan": share})
+def _build_trigger(data: str | Data) -> ClusteringTrigger:
+    """Return the trigger; conditions missing in a given ``when`` are off."""
+    given = {"always": True} if isinstance(data, str) else data
+    off = {"smallFileShareAbove": None, "overlapAbove": None}
+    return ClusteringTrigger(**_build_attributes({**off, **given}))
 
 
-def _readers(readers: Readers) -> dict[str, Any]:
-    longest = readers.longest_query
-    consumers = [
-        {"name": consumer.name, "maxLag": units.format_duration(consumer.max_lag)}
-        for consumer in readers.incremental_consumers
-    ]
-    return _drop_missing(
-        {
-            "longestQuery": None if longest is None else units.format_duration(longest),
-            "incrementalConsumers": consumers or None,
-        }
-    )
-
-
-def _concurrency(concurrency: Concurrency) -> dict[str, Any]:
-    lock = concurrency.lock
-    return _drop_missing(
-        {
-            "lock": lock and {"provider": lock.provider, "path": lock.path, "expire": lock.expire},
-            "staleAfter": units.format_duration(concurrency.stale_after),
-        }
-    )
-
-
-def _table(table: NewTable) -> dict[str, Any]:
-    return _drop_missing(
-        {
-            "type": table.type,
-            "version": table.version,
-            "recordKey": list(table.record_key),
-            "partitionBy": list(table.partition_by),
-            "ordering": list(table.ordering),
-            "hiveStyle": table.hive_style,
-            "schema": None if table.schema is None else dict(table.schema),
-        }
-    )
-
-
-def _drop_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+def _attribute_name(name: str) -> str:
+    return "from_" if name == "from" else re.sub("([A-Z])", r"_\1", name).lower()

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from reconciler.errors import Problem, Problems, quote_value
 from reconciler.spec import locations
-from reconciler.spec.build_model import build_spec
 from reconciler.spec.declarations import Declaration
-from reconciler.spec.document import spec_to_document
+from reconciler.spec.document import build_spec, spec_to_document
 from reconciler.spec.environment import Environment, Placement, make_path_entry
 from reconciler.spec.model import TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
-from reconciler.spec.rules import SpecRules
+from reconciler.spec.rules import Block, check_rules
 from reconciler.spec.schema import load_definition
 from reconciler.spec.structure import INVALID, StructureReader
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
@@ -43,7 +42,7 @@ def collect_defaults(declarations: Iterable[Declaration], problems: Problems) ->
         data = StructureReader(problems, is_partial=True).read(
             each.spec, load_definition("defaults"), "spec"
         )
-        SpecRules(problems, partial=True).check(data, each.spec, "spec")
+        check_rules(Block(problems, data, each.spec, is_partial=True))
         found.append(
             Defaults(build_selector(each.envelope.get("selector", {}), each.folder), each.spec)
         )
@@ -76,7 +75,7 @@ def build_effective_spec(
     found = Problems()
     node = _merge_layers(table, defaults, environment)
     data = StructureReader(found).read(node, load_definition("completeTable"), "spec")
-    SpecRules(found).check(data, node, "spec")
+    check_rules(Block(found, data, node))
     if "path" in by.spec.entries and place is not table.own_placement:
         StructureReader(found).read(
             by.spec.entries["path"].node, load_definition("location"), "spec.path"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler import units
 from reconciler.errors import Problems, ReconcilerError, quote_value
-from reconciler.spec.clustering_rules import ClusteringRules
-from reconciler.spec.model import FileSizes, IncrementalConsumer, Policy, Readers
+from reconciler.spec.model import (
+    ClusteringBudget,
+    FileSizes,
+    IncrementalConsumer,
+    Policy,
+    Readers,
+)
 from reconciler.spec.schema import load_definition
-from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
+from reconciler.spec.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
 POLICY_BY_COUNT: Final = {
     "commits": Policy.COMMITS,
@@ -22,6 +27,10 @@ POLICY_BY_COUNT: Final = {
 COUNTS: Final = tuple(POLICY_BY_COUNT)
 """The fields of which a retention has exactly one."""
 COUNT_BY_POLICY: Final = {policy: count for count, policy in POLICY_BY_COUNT.items()}
+#: the curve if none is given; ``mapping: direct`` has no default curve
+DEFAULT_CURVE: Final = "kd-tree"
+_BIT_CURVES: Final = ("z-order", "hilbert")
+_FILE_NAME: Final = "_hoodie_file_name"
 #: for messages that are dropped: ``write`` reports errors of the schema
 _SCHEMA_FIELD: Final = "table.schema"
 _HOUR: Final = 3600
@@ -29,166 +38,172 @@ _CONSUMER_FIELDS: Final = 2  # a name and a lag
 
 
 @dataclass(frozen=True, slots=True)
-class SpecRules:
-    """Checks the data of a node. ``partial``: a retention may lack its count."""
+class Block:
+    """A mapping of a spec and its data. ``is_partial``: other documents complete it."""
 
     problems: Problems
-    partial: bool = False
+    data: Mapping[str, Any]
+    node: MappingNode
+    path: str = "spec"
+    is_partial: bool = False
 
-    def check(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        """Check every rule of a table's spec."""
-        for name, rule in (
-            ("retention", self._check_retention),
-            ("files", self._check_files),
-            ("index", self._check_index),
-            ("concurrency", self._check_concurrency),
-        ):
-            inner = node.get(name)
-            if name in spec and isinstance(inner, MappingNode):
-                rule(spec[name], inner, f"{path}.{name}")
-        self._check_names(node.get("queries"), f"{path}.queries")
-        readers = node.get("readers")
-        if isinstance(readers, MappingNode):
-            consumers = readers.get("incrementalConsumers")
-            self._check_names(consumers, f"{path}.readers.incrementalConsumers")
-        ClusteringRules(self.problems, self.partial).check(spec, node, path)
-        self._check_readers(spec, node, path)
-        _check_query_columns(self.problems, spec, node, path)
+    def find_block(self, name: str) -> Block | None:
+        """Return an inner block; None if it is missing or invalid."""
+        node = self.node.get(name)
+        if name not in self.data or not isinstance(node, MappingNode):
+            return None
+        return replace(self, data=self.data[name], node=node, path=f"{self.path}.{name}")
 
-    def _check_names(self, node: Node | None, path: str) -> None:
-        """Report names that occur twice in a list of blocks."""
-        seen = set()
-        for index, item in enumerate(node.items if isinstance(node, SequenceNode) else ()):
-            name = item.get("name") if isinstance(item, MappingNode) else None
-            text = name.value if isinstance(name, ScalarNode) else None
-            if not isinstance(text, str) or not text.strip():
-                continue
-            if text in seen:
-                message = f"{quote_value(text)} is in the list twice"
-                self.problems.error(item.position, f"{path}[{index}]", message)
-            seen.add(text)
+    def list_blocks(self, name: str) -> list[Block]:
+        """Return the blocks of a list; none if one of them is invalid."""
+        data, node = self.data.get(name, ()), self.node.get(name)
+        items = node.items if isinstance(node, SequenceNode) else ()
+        if len(items) != len(data):
+            return []
+        return [
+            replace(self, data=inner, node=item, path=f"{self.path}.{name}[{nth}]")
+            for nth, (inner, item) in enumerate(zip(data, items, strict=True))
+            if isinstance(item, MappingNode)
+        ]
 
-    def _check_retention(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        given = [key for key in node.entries if key in COUNTS]
-        policy = data.get("policy")
-        known = load_definition("retention")["properties"]
-        if not given and not self.partial and all(key in known for key in node.entries):
-            needs = (
-                f"{COUNT_BY_POLICY[Policy(policy)]} is"
-                if policy
-                else "commits, hours or fileVersions is"
-            )
-            self.problems.error(
-                node.position, path, f"{needs} missing", "add it: retention has no default"
-            )
-        for count in given[1:]:
-            self.problems.error(
-                node.key_position(count),
-                f"{path}.{count}",
-                f"contradicts {given[0]} on line {node.key_position(given[0]).line}",
-                "keep one of them",
-            )
-        if policy and given and policy != POLICY_BY_COUNT[given[0]] and not given[1:]:
-            self.problems.error(
-                node.key_position("policy"),
-                f"{path}.policy",
-                f"{policy} contradicts {given[0]}",
-                f"remove policy, or give {COUNT_BY_POLICY[Policy(policy)]} instead of {given[0]}",
-            )
+    def error(self, field: str, message: str, hint: str) -> None:
+        """Report an error of a field, where it is declared."""
+        self.problems.error(self.node.key_position(field), f"{self.path}.{field}", message, hint)
 
-    def _check_files(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        target = data.get("target", FileSizes().target)
-        small = data.get("small", FileSizes().small)
-        if small <= target:
-            return
-        has_small = "small" in node.entries
-        its = "" if has_small else "its default of "
-        the = "" if "target" in node.entries else "the default of "
-        self.problems.warning(
-            node.key_position("small" if has_small else "target"),
-            f"{path}.small",
-            f"{its}{units.format_size(small)} is above {the}files.target, "
-            f"{units.format_size(target)}: full files count as small forever",
-            "files.small must be below files.target"
-            if has_small
-            else "declare files.small too, below files.target",
-        )
+    def warn(self, field: str, message: str, hint: str) -> None:
+        """Warn about a field, where it is declared."""
+        self.problems.warning(self.node.key_position(field), f"{self.path}.{field}", message, hint)
 
-    def _check_index(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        """Warn about a struct beside its own fields: only fields can be indexed."""
-        columns = data.get("columns", ())
-        for column in columns:
-            field = next((name for name in columns if name.startswith(f"{column}.")), None)
-            if field is not None:
-                self.problems.warning(
-                    node.key_position("columns"),
-                    f"{path}.columns",
-                    f"{column} is a struct, as {field} shows, and structs cannot be indexed",
-                    "list only its fields",
-                )
 
-    def _check_readers(self, spec: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        """Warn about readers that need longer than the hours of the retention."""
-        hours = spec.get("retention", {}).get("hours")
-        slowest = _find_slowest_reader(spec.get("readers", {}))
-        if hours is None or slowest is None or hours * _HOUR >= slowest[1]:
-            return
-        reader, seconds = slowest
-        self.problems.warning(
-            node.key_position("readers"),
-            f"{path}.readers",
-            f"{reader} {units.format_duration(seconds)}, and retention.hours is {hours}: what it "
-            "may still read is kept longer",
-            f"set hours to {-(-seconds // _HOUR)} or more",
-        )
+def check_rules(spec: Block) -> None:
+    """Check every rule of a table's spec."""
+    for name, check in (
+        ("retention", _check_retention),
+        ("files", _check_files),
+        ("index", _check_index),
+        ("concurrency", _check_concurrency),
+    ):
+        if block := spec.find_block(name):
+            check(block)
+    _check_names(spec.problems, spec.node, "queries", spec.path)
+    readers = spec.node.get("readers")
+    if isinstance(readers, MappingNode):
+        _check_names(spec.problems, readers, "incrementalConsumers", f"{spec.path}.readers")
+    if clustering := spec.find_block("clustering"):
+        _check_clustering(spec, clustering)
+    _check_readers(spec)
+    _check_query_columns(spec)
 
-    def _check_concurrency(self, data: Mapping[str, Any], node: MappingNode, path: str) -> None:
-        if data.get("staleAfter") == 0:
-            self.problems.warning(
-                node.key_position("staleAfter"),
-                f"{path}.staleAfter",
-                "0 takes over cleans that are still running",
-                "give running cleans time, such as 1h",
-            )
+
+def _check_names(problems: Problems, node: MappingNode, field: str, path: str) -> None:
+    """Report names that occur twice in a list of blocks."""
+    seen, listed = set(), node.get(field)
+    for index, item in enumerate(listed.items if isinstance(listed, SequenceNode) else ()):
+        name = item.get("name") if isinstance(item, MappingNode) else None
+        text = name.value if isinstance(name, ScalarNode) else None
+        if not isinstance(text, str) or not text.strip():
+            continue
+        if text in seen:
+            message = f"{quote_value(text)} is in the list twice"
+            problems.error(item.position, f"{path}.{field}[{index}]", message)
+        seen.add(text)
+
+
+def _check_retention(block: Block) -> None:
+    node = block.node
+    given = [key for key in node.entries if key in COUNTS]
+    policy = block.data.get("policy")
+    known = load_definition("retention")["properties"]
+    if not given and not block.is_partial and all(key in known for key in node.entries):
+        needed = COUNT_BY_POLICY[Policy(policy)] if policy else "commits, hours or fileVersions"
+        hint = "add it: retention has no default"
+        block.problems.error(node.position, block.path, f"{needed} is missing", hint)
+    for count in given[1:]:
+        line = node.key_position(given[0]).line
+        block.error(count, f"contradicts {given[0]} on line {line}", "keep one of them")
+    if policy and given and policy != POLICY_BY_COUNT[given[0]] and not given[1:]:
+        needed = COUNT_BY_POLICY[Policy(policy)]
+        hint = f"remove policy, or give {needed} instead of {given[0]}"
+        block.error("policy", f"{policy} contradicts {given[0]}", hint)
+
+
+def _check_files(block: Block) -> None:
+    target = block.data.get("target", FileSizes().target)
+    small = block.data.get("small", FileSizes().small)
+    if small <= target:
+        return
+    has_small = "small" in block.node.entries
+    its = "" if has_small else "its default of "
+    the = "" if "target" in block.node.entries else "the default of "
+    block.problems.warning(
+        block.node.key_position("small" if has_small else "target"),
+        f"{block.path}.small",
+        f"{its}{units.format_size(small)} is above {the}files.target, "
+        f"{units.format_size(target)}: full files count as small forever",
+        "files.small must be below files.target"
+        if has_small
+        else "declare files.small too, below files.target",
+    )
+
+
+def _check_index(block: Block) -> None:
+    """Warn about a struct beside its own fields: only fields can be indexed."""
+    columns = block.data.get("columns", ())
+    for column in columns:
+        field = next((name for name in columns if name.startswith(f"{column}.")), None)
+        if field is not None:
+            message = f"{column} is a struct, as {field} shows, and structs cannot be indexed"
+            block.warn("columns", message, "list only its fields")
+
+
+def _check_concurrency(block: Block) -> None:
+    if block.data.get("staleAfter") == 0:
+        message = "0 takes over cleans that are still running"
+        block.warn("staleAfter", message, "give running cleans time, such as 1h")
+
+
+def _check_readers(spec: Block) -> None:
+    """Warn about readers that need longer than the hours of the retention."""
+    hours = spec.data.get("retention", {}).get("hours")
+    slowest = _find_slowest_reader(spec.data.get("readers", {}))
+    if hours is None or slowest is None or hours * _HOUR >= slowest[1]:
+        return
+    reader, seconds = slowest
+    spec.warn(
+        "readers",
+        f"{reader} {units.format_duration(seconds)}, and retention.hours is {hours}: what it "
+        "may still read is kept longer",
+        f"set hours to {-(-seconds // _HOUR)} or more",
+    )
 
 
 def _find_slowest_reader(data: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return the slowest of the readers that are declared completely."""
-    consumers = [
-        each for each in data.get("incrementalConsumers", ()) if len(each) == _CONSUMER_FIELDS
-    ]
-    lags = (IncrementalConsumer(name=each["name"], max_lag=each["maxLag"]) for each in consumers)
-    return Readers(
-        longest_query=data.get("longestQuery"), incremental_consumers=tuple(lags)
-    ).slowest_reader
+    consumers = tuple(
+        IncrementalConsumer(name=consumer["name"], max_lag=consumer["maxLag"])
+        for consumer in data.get("incrementalConsumers", ())
+        if len(consumer) == _CONSUMER_FIELDS
+    )
+    readers = Readers(longest_query=data.get("longestQuery"), incremental_consumers=consumers)
+    return readers.slowest_reader
 
 
-def _check_query_columns(
-    problems: Problems, spec: Mapping[str, Any], node: MappingNode, path: str
-) -> None:
+def _check_query_columns(spec: Block) -> None:
     """Warn about names in ``queries`` that are similar to a column of ``table.schema``.
 
     Other unknown names are accepted: columns may have been added after the table was created.
     """
-    asked, queries = spec.get("queries", ()), node.get("queries")
-    schema = spec.get("table", {}).get("schema")
-    if not isinstance(queries, SequenceNode) or len(asked) != len(queries.items) or not schema:
-        return
-    columns = _schema_columns(schema)
+    queries, schema = spec.list_blocks("queries"), spec.data.get("table", {}).get("schema")
+    columns = _schema_columns(schema) if queries and schema else None
     if columns is None:
         return
     from reconciler.index.predicate_columns import find_unknown_names  # noqa: PLC0415 - few specs have both
 
-    for nth, (query, item) in enumerate(zip(asked, queries.items, strict=True)):
-        place = item.key_position("where") if isinstance(item, MappingNode) else item.position
-        for unknown in find_unknown_names(query.get("where", ""), columns):
+    for query in queries:
+        for unknown in find_unknown_names(query.data.get("where", ""), columns):
             if unknown.suggestion is not None:
-                problems.warning(
-                    place,
-                    f"{path}.queries[{nth}].where",
-                    f"table.schema has no column {unknown.name!r}",
-                    f"did you mean {unknown.suggestion!r}?",
-                )
+                message = f"table.schema has no column {unknown.name!r}"
+                query.warn("where", message, f"did you mean {unknown.suggestion!r}?")
 
 
 def _schema_columns(schema: Any) -> Any:
@@ -199,3 +214,98 @@ def _schema_columns(schema: Any) -> Any:
         return add_meta_columns(to_arrow_schema(json.dumps(schema), _SCHEMA_FIELD))
     except (ReconcilerError, TypeError, ValueError):
         return None
+
+
+# --- clustering ----------------------------------------------------------------------------------
+
+
+def _check_clustering(spec: Block, block: Block) -> None:
+    _check_mapping(block)
+    if block.data.get("columns"):
+        _check_columns(block)
+        _check_queries(spec, block.data["columns"])
+    elif "columns" in block.data:
+        _check_packing_only(block)
+    _check_budget(spec, block)
+    if partitions := block.find_block("partitions"):
+        _check_bounds(partitions)
+
+
+def _check_mapping(block: Block) -> None:
+    data = block.data
+    if data.get("mapping") != "direct":
+        return
+    impossible = f"direct is not possible with curve {DEFAULT_CURVE}"
+    if data.get("curve") == DEFAULT_CURVE:
+        hint = "write mapping: rank, or another curve"
+        block.error("mapping", f"{impossible}, which has no byte mapping", hint)
+    elif data.get("columns") and "curve" not in block.node.entries and not block.is_partial:
+        hint = "write curve: z-order or hilbert, or mapping: rank"
+        block.error("mapping", f"{impossible}, the default", hint)
+    elif data.get("curve") == "linear":
+        block.warn("mapping", "direct only affects z-order and hilbert", "remove it")
+
+
+def _check_columns(block: Block) -> None:
+    columns, curve = block.data["columns"], block.data.get("curve")
+    if _FILE_NAME in columns:
+        message = f"{_FILE_NAME} changes at every rewrite, so rows cannot be ordered by it"
+        block.error("columns", message, "remove it")
+    if len(columns) == 1 and curve in _BIT_CURVES:
+        is_direct = block.data.get("mapping") == "direct"
+        why = "orders rows by its first 8 bytes" if is_direct else "orders rows as linear does"
+        block.warn("curve", f"{curve} of one column {why}", "write curve: linear or kd-tree")
+
+
+def _check_packing_only(block: Block) -> None:
+    if block.data.get("curve"):
+        block.warn("curve", "has no effect without columns", "remove it")
+    when = block.find_block("when")
+    if when and "overlapAbove" in when.data:
+        message = "has no effect without columns: overlap is measured on them"
+        when.warn("overlapAbove", message, "remove it")
+
+
+def _check_queries(spec: Block, columns: Collection[str]) -> None:
+    """Warn about queries that do not gain from the order of rows."""
+    for query in spec.list_blocks("queries"):
+        if "where" in query.data and not _is_bounded(query.data["where"], columns):
+            query.warn(
+                "where",
+                "does not filter on a clustering column, so clustering does not help it",
+                "every OR branch must filter on a clustering column",
+            )
+
+
+def _check_budget(spec: Block, block: Block) -> None:
+    given = block.data.get("budget", {}).get("perGroup")
+    most = ClusteringBudget().per_group if given is None else given
+    target = spec.data.get("files", {}).get("target", FileSizes().target)
+    if most >= target:
+        return
+    budget = block.node.get("budget")
+    block.problems.warning(
+        (budget if isinstance(budget, MappingNode) else block.node).key_position("perGroup"),
+        f"{block.path}.budget.perGroup",
+        f"{units.format_size(most)} is below files.target, {units.format_size(target)}: "
+        "groups are too small to fill a file",
+        "set it to several times files.target",
+    )
+
+
+def _check_bounds(block: Block) -> None:
+    low, high = block.data.get("from"), block.data.get("to")
+    if low is not None and high is not None and low > high:
+        message = f"{quote_value(low)} comes after to, {quote_value(high)}, as text"
+        block.error("from", message, "swap them")
+
+
+def _is_bounded(where: str, columns: Collection[str]) -> bool:
+    """Return whether every OR branch of a predicate filters on one of the columns.
+
+    ``layout.curves.workload`` ignores other queries.
+    """
+    from reconciler.layout.curves.query_boxes import find_boxes  # noqa: PLC0415 - few specs have queries
+
+    known = {column.lower() for column in columns}
+    return all(known & box.keys() for box in find_boxes(where))
