@@ -179,6 +179,10 @@ class Problems:
     def warning(self, position: SourcePosition, path: str, message: str, hint: str = "") -> None:
         self._found.add(Problem(position, path, message, hint, "warning"))
 
+    def file_error(self, file: object, message: str, hint: str = "") -> None:
+        """Add an error about a file or folder as a whole."""
+        self.error(SourcePosition(str(file)), "", message, hint)
+
     def extend(self, problems: Iterable[Problem]) -> None:
         self._found.update(problems)
 

@@ -18,11 +18,10 @@ import yaml
 from reconciler.errors import UsageError
 from reconciler.spec.environment import FOLDER, Environment, read_environment
 from reconciler.spec.locations import location_identity
-from reconciler.spec.parent_folders import find_parent_folder
 from reconciler.spec.schema import load_definition
+from reconciler.spec.spec_files import YAML_ENDINGS, find_parent_folder
 from reconciler.storage.local import LocalStorage
 
-_ENDINGS: Final = (".yaml", ".yml")
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: line breaks of YAML that other programs do not know
 _RARE_BREAKS: Final = ("\x85", "\u2028", "\u2029")
@@ -91,12 +90,12 @@ def open_environment_file(name: str, specs: Path) -> EnvironmentFile:
     Its file is where a plan would find it, or beside the specs if there is none yet. Raises
     SpecError with its problems.
     """
-    if "/" in name or name.endswith(_ENDINGS):
+    if "/" in name or name.endswith(YAML_ENDINGS):
         file = Path(name)
     else:
         folder = find_parent_folder(specs, FOLDER) or specs.parent / FOLDER
         file = next(
-            (file for ending in _ENDINGS if (file := folder / f"{name}{ending}").exists()),
+            (file for ending in YAML_ENDINGS if (file := folder / f"{name}{ending}").exists()),
             folder / f"{name}.yaml",
         )
     if not file.exists():

@@ -19,11 +19,11 @@ from reconciler.render import words
 from reconciler.spec.load import read_specs
 from reconciler.spec.locations import location_identity
 from reconciler.spec.model import TableSpec
+from reconciler.spec.spec_files import YAML_ENDINGS
 from reconciler.storage.api import Storage
 from reconciler.storage.local import LocalStorage
 
 _DATABASE: Final = "hoodie.database.name"
-_ENDINGS: Final = (".yaml", ".yml")
 
 #: takes the name of a table and an error that is a bug of this program
 OnCrash = Callable[[str, Exception], None]
@@ -66,7 +66,7 @@ def load_declared_tables(
     if not folder.is_dir():
         return DeclaredTables(files={}, names=frozenset(), unplaced={})
     specs = _load_specs(folder, environment)
-    stems = {path.stem for path in folder.iterdir() if path.suffix in _ENDINGS}
+    stems = {path.stem for path in folder.iterdir() if path.suffix in YAML_ENDINGS}
     return DeclaredTables(
         files={location_identity(spec.path): spec.source for spec in specs if spec.path},
         names=frozenset({spec.name for spec in specs} | stems),
@@ -75,7 +75,7 @@ def load_declared_tables(
 
 
 def _load_specs(folder: Path, environment: EnvironmentFile | None) -> Sequence[TableSpec]:
-    if not any(path.suffix in _ENDINGS for path in folder.rglob("*")):
+    if not any(path.suffix in YAML_ENDINGS for path in folder.rglob("*")):
         return ()
     known = (
         None

@@ -25,11 +25,11 @@ from reconciler.cli.init import InitOptions
 from reconciler.cli.terminal import Level, log_message, show_progress
 from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
+from reconciler.spec.spec_files import YAML_ENDINGS
 from reconciler.spec.text_rules import find_zone_problem
 from reconciler.storage.api import Storage
 from reconciler.storage.wrappers import ReadOnlyStorage
 
-_ENDINGS: Final = (".yaml", ".yml")
 #: folders between two messages about the progress of a search
 _MANY: Final = 500
 
@@ -71,7 +71,7 @@ def adopt_tables(options: InitOptions, paths: Sequence[str]) -> tuple[str | None
 def _find_environment_file(options: InitOptions) -> EnvironmentFile | None:
     if options.environment is None:
         return None
-    if options.output is None or options.output.suffix in _ENDINGS:
+    if options.output is None or options.output.suffix in YAML_ENDINGS:
         raise UsageError("--env: give a folder with -o for the specs, which get no paths")
     return open_environment_file(options.environment, options.output)
 
@@ -132,7 +132,7 @@ def _find_output_folder(search: TableSearch, options: InitOptions) -> Path | Non
         raise StorageError("--from", "no readable table found; check the path")
     if output is not None and (output.is_dir() or options.environment is not None):
         return output
-    is_file = output is None or output.suffix in _ENDINGS
+    is_file = output is None or output.suffix in YAML_ENDINGS
     if search.is_one or (count == 1 and is_file):
         return None
     if is_file:

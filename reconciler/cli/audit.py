@@ -14,7 +14,7 @@ from reconciler import runtime
 from reconciler.cli.environment import find_environment_name
 from reconciler.errors import StorageError, UsageError
 from reconciler.executor.origin import Origin
-from reconciler.spec.parent_folders import find_parent_folder
+from reconciler.spec.spec_files import find_parent_folder
 
 #: CI variables that name the user who started a job; the first that is set counts
 _ACTORS: Final = (

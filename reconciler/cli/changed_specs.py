@@ -19,7 +19,7 @@ from reconciler import canonical_json, runtime
 from reconciler.errors import Problems, ReconcilerError, UsageError
 from reconciler.spec.load import LoadedSpecs
 from reconciler.spec.model import GuardPolicy, TableSpec
-from reconciler.spec.spec_files import FileTree, PathKind, find_spec_files
+from reconciler.spec.spec_files import FileTree, PathKind, SpecFiles
 
 _FOLDER, _LINK, _SUBMODULE = b"40000", b"120000", b"160000"
 _MOST_LINKS: Final = 40
@@ -54,7 +54,7 @@ def find_changes(
     """
     everything = frozenset(spec.name for spec in now.tables)
     with _open_commit(ref, paths) as files:
-        there = [path for path in paths if find_spec_files([path], Problems(), files)]
+        there = [path for path in paths if SpecFiles(Problems(), files).find_files([path])]
         if not there:
             return SpecChanges(changed=everything)
         before = read(there, files)

@@ -44,13 +44,13 @@ def _find_spec_paths(ctx: typer.Context) -> list[Path]:
 
 def _read_metadata(paths: list[Path], field: str) -> Iterator[str]:
     from reconciler.errors import Problems  # noqa: PLC0415
-    from reconciler.spec.spec_files import find_spec_files, read_file  # noqa: PLC0415
+    from reconciler.spec.spec_files import SpecFiles  # noqa: PLC0415
     from reconciler.spec.yaml_nodes import MappingNode, to_plain  # noqa: PLC0415
     from reconciler.spec.yaml_parser import parse_yaml  # noqa: PLC0415
 
-    problems = Problems()
-    for file in find_spec_files(paths, problems):
-        for node in parse_yaml(read_file(file, problems) or b"", str(file), problems):
+    files = SpecFiles(Problems())
+    for file in files.find_files(paths):
+        for node in parse_yaml(files.read(file) or b"", str(file), files.problems):
             if isinstance(node, MappingNode) and _is_table(to_plain(node)):
                 value = to_plain(node)["metadata"].get(field)
                 if isinstance(value, str):
@@ -64,7 +64,7 @@ def _is_table(document: dict[str, object]) -> bool:
 
 
 def _list_environments(path: Path) -> Iterator[str]:
-    from reconciler.spec.parent_folders import find_parent_folder  # noqa: PLC0415
+    from reconciler.spec.spec_files import find_parent_folder  # noqa: PLC0415
 
     folder = find_parent_folder(path if path.is_dir() else path.parent, "environments")
     for file in folder.iterdir() if folder is not None else ():

@@ -13,7 +13,7 @@ from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import Problems, StorageError
 from reconciler.render import words
 from reconciler.spec.load import read_specs
-from reconciler.spec.spec_files import DISK, DiskFiles, find_spec_files
+from reconciler.spec.spec_files import DISK, DiskFiles, SpecFiles
 from reconciler.spec.typo_fixes import TypoFix, apply_fixes, find_fixes, is_kind_spelling_fix
 
 
@@ -74,7 +74,7 @@ def write_repairs(paths: Sequence[Path]) -> None:
 
 
 def _propose_repairs(paths: Sequence[Path]) -> Iterator[Repair]:
-    for file in find_spec_files(paths, Problems()):
+    for file in SpecFiles(Problems()).find_files(paths):
         try:
             data = DISK.read_bytes(file) if DISK.path_kind(file) == "file" else b""
         except OSError:

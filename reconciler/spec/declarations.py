@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec.schema import API_VERSION, KINDS, load_envelope
-from reconciler.spec.spec_files import DISK, FileTree, read_file
+from reconciler.spec.spec_files import SpecFiles
 from reconciler.spec.structure import StructureReader
 from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, describe_node
 from reconciler.spec.yaml_parser import parse_yaml
@@ -52,11 +52,9 @@ class Declaration:
         )
 
 
-def read_declarations(
-    file: Path, problems: Problems, source: FileTree = DISK
-) -> Iterator[Declaration]:
+def read_declarations(file: Path, files: SpecFiles) -> Iterator[Declaration]:
     """Yield the documents of a file, without those whose envelope has an error."""
-    data = read_file(file, problems, source)
+    data, problems = files.read(file), files.problems
     for node in parse_yaml(data, str(file), problems) if data is not None else ():
         if declaration := _build_declaration(node, problems):
             yield declaration

@@ -8,31 +8,14 @@ variables.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from reconciler import units
+from reconciler import canonical_json, units
 from reconciler.errors import Problems, SourcePosition, quote_value
-from reconciler.spec.model import (
-    Clustering,
-    ClusteringBudget,
-    ClusteringTrigger,
-    Concurrency,
-    FileSizes,
-    FromEnv,
-    IncrementalConsumer,
-    IndexColumns,
-    Lock,
-    NewTable,
-    PartitionFilter,
-    Query,
-    Readers,
-    Retention,
-    TableSpec,
-)
+from reconciler.spec.model import ClusteringTrigger, FromEnv, Retention, TableSpec
 from reconciler.spec.rules import (
     COUNT_BY_POLICY,
     DEFAULT_CURVE,
@@ -63,19 +46,6 @@ _OPTIONAL: Final = (
     "exclude",
     "incremental_consumers",
 )
-#: the blocks whose fields are the attributes of a class
-_BLOCKS: Final[Mapping[str, Callable[..., Any]]] = {
-    "files": FileSizes,
-    "partitions": PartitionFilter,
-    "budget": ClusteringBudget,
-    "index": IndexColumns,
-    "queries": Query,
-    "readers": Readers,
-    "incrementalConsumers": IncrementalConsumer,
-    "concurrency": Concurrency,
-    "lock": Lock,
-    "table": NewTable,
-}
 _NOT_IN_DOCUMENT: Final = ("name", "source", "provenance", "document", "guarded_by")
 
 
@@ -149,44 +119,24 @@ def _field_name(attribute: str) -> str:
 
 def build_spec(data: Data, *, name: str, path: str) -> TableSpec:
     """Return the spec of data without structural errors or broken rules."""
-    declared = {key: value for key, value in data.items() if key != "path"}
-    return TableSpec(name=name, path=path, **_build_attributes(declared))
+    blocks = {**data, "name": name, "path": path}
+    if "retention" in data:
+        blocks["retention"] = _name_policy(data["retention"])
+    if "clustering" in data:
+        blocks["clustering"] = _fill_clustering(data["clustering"])
+    return canonical_json.from_document(TableSpec, blocks)
 
 
-def _build_attributes(data: Data) -> dict[str, Any]:
-    """Return the data with the model's attribute names and values."""
-    return {_attribute_name(key): _build_value(key, value) for key, value in data.items()}
+def _name_policy(retention: Data) -> Data:
+    """Return a retention with the policy that its count means."""
+    count = next(count for count in POLICY_BY_COUNT if count in retention)
+    return {**retention, "policy": POLICY_BY_COUNT[count], "keep": retention[count]}
 
 
-def _build_value(key: str, value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_build_value(key, item) for item in value)
-    match key:
-        case "retention":
-            return _build_retention(value)
-        case "clustering":
-            default = {"curve": DEFAULT_CURVE} if value["columns"] else {}
-            return Clustering(**_build_attributes({**default, **value}))
-        case "when":
-            return _build_trigger(value)
-        case _ if key in _BLOCKS:
-            return _BLOCKS[key](**_build_attributes(value))
-        case _:
-            return value
-
-
-def _build_retention(data: Data) -> Retention:
-    count = next(count for count in POLICY_BY_COUNT if count in data)
-    rest = {key: value for key, value in data.items() if key not in ("policy", count)}
-    return Retention(policy=POLICY_BY_COUNT[count], keep=data[count], **_build_attributes(rest))
-
-
-def _build_trigger(data: str | Data) -> ClusteringTrigger:
-    """Return the trigger; conditions missing in a given ``when`` are off."""
-    given = {"always": True} if isinstance(data, str) else data
-    off = {"smallFileShareAbove": None, "overlapAbove": None}
-    return ClusteringTrigger(**_build_attributes({**off, **given}))
-
-
-def _attribute_name(name: str) -> str:
-    return "from_" if name == "from" else re.sub("([A-Z])", r"_\1", name).lower()
+def _fill_clustering(clustering: Data) -> Data:
+    """Return a clustering with defaults: a curve, and no condition that ``when`` does not have."""
+    filled = {**({"curve": DEFAULT_CURVE} if clustering["columns"] else {}), **clustering}
+    if "when" in filled:
+        given = {"always": True} if filled["when"] == "always" else filled["when"]
+        filled["when"] = {"smallFileShareAbove": None, "overlapAbove": None, **given}
+    return filled

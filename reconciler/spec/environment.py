@@ -16,9 +16,8 @@ from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_valu
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations, select_kind
 from reconciler.spec.model import Option
-from reconciler.spec.parent_folders import find_parent_folders
 from reconciler.spec.schema import load_definition
-from reconciler.spec.spec_files import DISK, FileTree
+from reconciler.spec.spec_files import YAML_ENDINGS, FileTree, SpecFiles
 from reconciler.spec.structure import StructureReader
 from reconciler.spec.text_rules import fill_placeholders
 from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, join_path, make_scalar, to_plain
@@ -26,7 +25,6 @@ from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, join_path, mak
 FOLDER: Final = "environments"
 """The folder in which an environment is found by its name, beside the specs or above them."""
 
-_ENDINGS: Final = (".yaml", ".yml")
 _MOST_LISTED_NAMES: Final = 5
 """The number of names that one message lists at most."""
 
@@ -143,40 +141,32 @@ def read_environment(name: str, paths: Sequence[Path] = (Path(),)) -> Environmen
 
     Raises SpecError with all its problems.
     """
-    problems = Problems()
-    found = choose_environment(name, paths, (), problems)
-    problems.raise_errors()
+    files = SpecFiles(Problems())
+    found = choose_environment(name, paths, (), files)
+    files.problems.raise_errors()
     assert found is not None, "without an error there is an environment"
     return found
 
 
 def choose_environment(
-    name: str,
-    paths: Sequence[Path],
-    files: Iterable[Path],
-    problems: Problems,
-    source: FileTree = DISK,
+    name: str, paths: Sequence[Path], named: Iterable[Path], files: SpecFiles
 ) -> Environment | None:
     """Return the environment that is given by name or path, None after an error.
 
-    ``files`` were read already; messages name one of them as it was named before.
+    The files in ``named`` were read already; messages name one of them as it was named before.
     """
-    is_path = os.sep in name or name.endswith(_ENDINGS)
-    file = (
-        _find_by_path(name, problems, source)
-        if is_path
-        else _find_by_name(name, paths, problems, source)
-    )
+    is_path = os.sep in name or name.endswith(YAML_ENDINGS)
+    file = _find_by_path(name, files) if is_path else _find_by_name(name, paths, files)
     if file is None:
         return None
-    known = {source.real_path(each): each for each in files}
-    file = known.get(source.real_path(file), file)
+    known = {files.tree.real_path(path): path for path in named}
+    file = known.get(files.tree.real_path(file), file)
     found = Problems()
-    declarations = list(read_declarations(file, found, source))
+    declarations = list(read_declarations(file, SpecFiles(found, files.tree)))
     environments = select_kind("Environment", declarations)
     if not declarations and not found.errors:
         hint = "add a document with kind: Environment"
-        found.error(SourcePosition(str(file)), "", "declares no environment", hint)
+        found.file_error(file, "declares no environment", hint)
     for each in declarations:
         if environments[:1] != [each]:
             message = f"is {each.kind}, but an environment needs a file of its own"
@@ -186,13 +176,14 @@ def choose_environment(
             message = f"is {quote_value(each.name)}, but the file is named {name}"
             found.error(each.name_position, "metadata.name", message, "make both equal")
     read = [build_environment(each, found) for each in environments]
-    problems.extend(found)
+    files.problems.extend(found)
     return None if found.errors else read[0]
 
 
-def list_environment_names(paths: Sequence[Path], source: FileTree = DISK) -> list[str]:
+def list_environment_names(paths: Sequence[Path], tree: FileTree) -> list[str]:
     """Return the names of the environments for the specs at these paths, sorted."""
-    return sorted({file.stem for file in _find_environment_files(paths, Problems(), source)})
+    files = SpecFiles(Problems(), tree)
+    return sorted({file.stem for file in _find_environment_files(paths, files)})
 
 
 def check_listed_tables(
@@ -215,72 +206,63 @@ def check_listed_tables(
             )
         else:
             rest.append(name)
-    if rest and all(path.suffix not in _ENDINGS for path in paths):
+    if rest and all(path.suffix not in YAML_ENDINGS for path in paths):
         some = ", ".join(rest[:_MOST_LISTED_NAMES]) + (", ..." if rest[_MOST_LISTED_NAMES:] else "")
         message = f"lists tables that no spec declares: {some}"
         problems.warning(environment.table_position(rest[0]), "spec.tables", message, "remove them")
 
 
-def _find_by_path(name: str, problems: Problems, source: FileTree) -> Path | None:
+def _find_by_path(name: str, files: SpecFiles) -> Path | None:
     """Return the path if it is a file."""
-    try:
-        if source.path_kind(Path(name)) != "folder":
-            return Path(name)
-        problems.error(SourcePosition(name), "", "is a folder", "name the file of an environment")
-    except OSError as error:
-        is_gone = isinstance(error, FileNotFoundError)
-        why = "does not exist" if is_gone else f"cannot be read: {error.strerror or error}"
-        problems.error(SourcePosition(name), "", why, "check the path")
-    return None
+    kind = files.find_kind(name)
+    if kind == "folder":
+        files.problems.file_error(name, "is a folder", "name the file of an environment")
+    return None if kind in (None, "folder") else Path(name)
 
 
-def _find_by_name(
-    name: str, paths: Sequence[Path], problems: Problems, source: FileTree
-) -> Path | None:
+def _find_by_name(name: str, paths: Sequence[Path], files: SpecFiles) -> Path | None:
     """Return the file of the environment with a name."""
-    known = _find_environment_files(paths, problems, source)
+    known = _find_environment_files(paths, files)
     found = [file for file in known if file.stem == name]
-    position = SourcePosition(f"environment {quote_value(name)}")
     if len(found) == 1:
         return found[0]
+    place = f"environment {quote_value(name)}"
     if found:
         message = f"several files have this name: {', '.join(map(str, found))}"
-        problems.error(position, "", message, "give the path of one of them")
+        files.problems.file_error(place, message, "give the path of one of them")
         return None
     names = sorted({file.stem for file in known})
     close = did_you_mean(name, names)
     file = f"{FOLDER}/{'NAME' if name.startswith('.') else name}.yaml"  # hidden files are not read
     hint = f"use one of {', '.join(names)}" if names else f"create {file} beside the specs"
-    problems.error(position, "", "not found", f"did you mean {close!r}?" if close else hint)
+    hint = f"did you mean {close!r}?" if close else hint
+    files.problems.file_error(place, "not found", hint)
     return None
 
 
-def _find_environment_files(
-    paths: Sequence[Path], problems: Problems, source: FileTree
-) -> list[Path]:
+def _find_environment_files(paths: Sequence[Path], files: SpecFiles) -> list[Path]:
     """Return the files in the nearest folder of environments above each of the paths."""
     folders: dict[str, Path] = {}
     for path in paths:
         try:
-            start = path if source.path_kind(path) == "folder" else path.parent
+            start = path if files.tree.path_kind(path) == "folder" else path.parent
         except OSError:
             continue  # reading specs there reports it
-        for folder in islice(find_parent_folders(start, FOLDER, problems, source), 1):
-            folders.setdefault(source.real_path(folder), folder)
+        for folder in islice(files.find_parent_folders(start, FOLDER), 1):
+            folders.setdefault(files.tree.real_path(folder), folder)
     found = []
     for folder in folders.values():
         try:
-            names = sorted(source.list_names(folder))
+            names = sorted(files.tree.list_names(folder))
         except OSError as error:
-            why = f"cannot be read: {error.strerror or error}"
-            problems.error(SourcePosition(str(folder)), "", why, "check its permissions")
+            files.report_unreadable(folder, error, "check its permissions")
             continue
         found += [_relative_to_cwd(folder / each) for each in names if _has_environment_name(each)]
     return found
 
 
 def _has_environment_name(file: str) -> bool:
-    return file.endswith(_ENDINGS) and not file.startswith(".")
+    return file.endswith(YAML_ENDINGS) and not file.startswith(".")
 
 
 def _relative_to_cwd(path: Path) -> Path:

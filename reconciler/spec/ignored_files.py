@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import Problems, SourcePosition
-from reconciler.spec.spec_files import FileTree
+from reconciler.errors import SourcePosition
+from reconciler.spec.spec_files import YAML_ENDINGS, FileTree, SpecFiles
 
-_ENDINGS: Final = (".yaml", ".yml")
 _OTHERS: Final = (".md", ".txt", "~", ".swp", ".swo", ".bak", ".orig")
 """Endings of documents, and of files that editors leave behind."""
 
@@ -23,23 +22,19 @@ _KIND: Final = re.compile(
 
 
 def warn_about_ignored_files(
-    folders: Iterable[Path], known: Collection[str], problems: Problems, files: FileTree
+    folders: Iterable[Path], known: Collection[str], files: SpecFiles
 ) -> None:
     """Warn once about each such file in folders of policies and below them.
 
     ``known``: real paths of files that are read because they were named.
     """
     seen: set[str] = set()
-    found = {
-        files.real_path(file): file
-        for each in folders
-        for file in _find_ignored_files(each, seen, files)
-    }
-    for file in (file for real, file in found.items() if real not in known):
-        dot = ", without a dot in front" if file.name.startswith(".") else ""
-        problems.warning(
-            SourcePosition(str(file)), "", "is not read", f"name it *.yaml or *.yml{dot}"
-        )
+    ignored = (file for folder in folders for file in _find_ignored_files(folder, seen, files.tree))
+    for real, file in {files.tree.real_path(file): file for file in ignored}.items():
+        if real not in known:
+            dot = ", without a dot in front" if file.name.startswith(".") else ""
+            hint = f"name it *.yaml or *.yml{dot}"
+            files.problems.warning(SourcePosition(str(file)), "", "is not read", hint)
 
 
 def _find_ignored_files(folder: Path, seen: set[str], files: FileTree) -> Iterator[Path]:
@@ -56,7 +51,7 @@ def _find_ignored_files(folder: Path, seen: set[str], files: FileTree) -> Iterat
         is_hidden = name.startswith(".")
         if name.lower().endswith(_OTHERS) or name.startswith(_LEFTOVERS):
             continue
-        if name.endswith(_ENDINGS) and not is_hidden:
+        if name.endswith(YAML_ENDINGS) and not is_hidden:
             continue
         try:
             kind = files.path_kind(folder / name)
@@ -70,6 +65,6 @@ def _find_ignored_files(folder: Path, seen: set[str], files: FileTree) -> Iterat
 
 def _looks_like_policy(file: Path, files: FileTree) -> bool:
     """Return whether a file looks like a policy, by its name or its content."""
-    if file.name.lower().endswith(_ENDINGS) and not file.name.startswith("."):
+    if file.name.lower().endswith(YAML_ENDINGS) and not file.name.startswith("."):
         return True
     return _KIND.search(files.read_bytes(file)) is not None

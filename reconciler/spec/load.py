@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reconciler.errors import Problem, Problems, SourcePosition
+from reconciler.errors import Problem, Problems
 from reconciler.spec.declarations import check_unique_names, read_declarations, select_kind
 from reconciler.spec.effective_spec import (
     DeclaredTable,
@@ -26,7 +26,7 @@ from reconciler.spec.environment import (
 )
 from reconciler.spec.model import TableSpec
 from reconciler.spec.policy import Guardrail, collect_guardrails, find_inherited_policies
-from reconciler.spec.spec_files import DISK, FileTree, find_spec_files
+from reconciler.spec.spec_files import DISK, FileTree, SpecFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +81,15 @@ def read_specs(
     file. No table at all, or a table without a path, is an error unless the flags allow it.
     """
     problems = Problems()
-    files = find_spec_files(paths, problems, source)
-    found = [each for file in files for each in read_declarations(file, problems, source)]
-    inherited = find_inherited_policies(paths, files, problems, source)
+    files = SpecFiles(problems, source)
+    named = files.find_files(paths)
+    found = [each for file in named for each in read_declarations(file, files)]
+    inherited = find_inherited_policies(paths, named, files)
     found += inherited.declarations
     check_unique_names(found, problems)
     guardrails = collect_guardrails(found, inherited.policy_folders, problems)
     known = [build_environment(each, problems) for each in select_kind("Environment", found)]
-    chosen = None
-    if environment:
-        chosen = choose_environment(environment, paths, files, problems, source)
+    chosen = choose_environment(environment, paths, named, files) if environment else None
     is_lost = bool(environment) and chosen is None
     declared = [place_table(each, chosen) for each in select_kind("HudiTable", found)]
     default_problems = Problems()
@@ -101,7 +100,8 @@ def read_specs(
     if not may_lack_paths and not is_lost:
         check_paths_known(declared, chosen, lambda: list_environment_names(paths, source), problems)
     if not (found if may_lack_paths else declared) and not may_be_empty and not problems.errors:
-        _report_no_table(paths, problems)
+        place = ", ".join(map(str, paths))
+        problems.file_error(place, "declares no table", "add a document with kind: HudiTable")
     environments = known if may_lack_paths and not environment else [chosen]
     _check_listed_tables(environments, declared, paths, problems)
     return LoadedSpecs(
@@ -126,11 +126,6 @@ def _check_listed_tables(
     for environment in environments:
         if environment is not None:
             check_listed_tables(environment, names, paths, problems)
-
-
-def _report_no_table(paths: Sequence[Path], problems: Problems) -> None:
-    position = SourcePosition(", ".join(map(str, paths)))
-    problems.error(position, "", "declares no table", "add a document with kind: HudiTable")
 
 
 def _finish_tables(

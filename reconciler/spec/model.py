@@ -48,7 +48,7 @@ class PartitionFilter:
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    from_: str | None = None
+    from_: str | None = field(default=None, metadata={"name": "from"})
     to: str | None = None
     skip_latest: int | None = None
     latest: int | None = None

@@ -12,15 +12,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler.canonical_json import from_document
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations
 from reconciler.spec.ignored_files import warn_about_ignored_files
 from reconciler.spec.model import GuardPolicy, TableSpec, Waiver
 from reconciler.spec.overlay import Selector, build_selector
-from reconciler.spec.parent_folders import find_parent_folders
 from reconciler.spec.schema import load_definition
-from reconciler.spec.spec_files import DISK, FileTree, find_files_below
+from reconciler.spec.spec_files import FileTree, SpecFiles
 from reconciler.spec.structure import StructureReader
 from reconciler.spec.yaml_nodes import Node, SequenceNode
 
@@ -91,7 +91,7 @@ class InheritedPolicies:
 
 
 def find_inherited_policies(
-    paths: Sequence[Path], files: Sequence[Path], problems: Problems, source: FileTree = DISK
+    paths: Sequence[Path], named: Sequence[Path], files: SpecFiles
 ) -> InheritedPolicies:
     """Return the policies in every folder ``policies`` beside the paths and spec files or above.
 
@@ -99,59 +99,55 @@ def find_inherited_policies(
     For a link, folders above its target count too; for a pipe, those above the current folder.
     Policies among the given files and documents of other kinds are not returned.
     """
-    known = {source.real_path(file): str(file) for file in files}
-    found: dict[str, list[Path]] = {real: [] for real in known}
-    for file in files:
-        found[source.real_path(file)].append(file)
-    folders = _find_policy_folders(paths, files, problems, source)
-    warn_about_ignored_files(folders, known, problems, source)
-    for folder in folders:
-        for file in find_files_below(folder, problems, source):
-            found.setdefault(source.real_path(file), []).append(file)
-            _check_not_empty(file, problems, source)
-    unnamed = {real: str(spelt[0]) for real, spelt in found.items() if real not in known}
+    real_path = files.tree.real_path
+    known = {real_path(file): str(file) for file in named}
+    folders = _find_policy_folders(paths, named, files)
+    warn_about_ignored_files(folders, known, files)
+    below = [file for folder in folders for file in files.find_files_below(folder)]
+    spellings: dict[str, list[Path]] = {}
+    for file in (*named, *below):
+        spellings.setdefault(real_path(file), []).append(file)
+    for file in below:
+        _check_not_empty(file, files)
+    unnamed = {real: str(paths[0]) for real, paths in spellings.items() if real not in known}
     return InheritedPolicies(
         declarations=tuple(
             each
             for file in unnamed.values()
-            for each in read_declarations(Path(file), problems, source)
+            for each in read_declarations(Path(file), files)
             if each.kind == "Policy"
         ),
         policy_folders={
-            file: tuple(dict.fromkeys(map(_parent_folder, (*found[real], *_real_path(real)))))
+            file: tuple(dict.fromkeys(map(_parent_folder, (*spellings[real], *_real_path(real)))))
             for real, file in (known | unnamed).items()
         },
     )
 
 
 def _find_policy_folders(
-    paths: Sequence[Path], files: Sequence[Path], problems: Problems, source: FileTree
+    paths: Sequence[Path], named: Sequence[Path], files: SpecFiles
 ) -> list[Path]:
     """Return the folders of policies, each once."""
-    starts = {*map(str, paths), *(_parent_folder(file) for file in files)}
-    starts |= {
-        _parent_folder(Path(real)) for file in files for real in _real_path(source.real_path(file))
-    }
-    starts |= {os.getcwd() for file in files if _is_pipe(file, source)}  # noqa: PTH109
-    above = (find_parent_folders(Path(start), FOLDER, problems, source) for start in sorted(starts))
+    real = (path for file in named for path in _real_path(files.tree.real_path(file)))
+    starts = {*map(str, paths), *map(_parent_folder, (*named, *real))}
+    starts |= {os.getcwd() for file in named if _is_pipe(file, files.tree)}  # noqa: PTH109
+    above = (files.find_parent_folders(Path(start), FOLDER) for start in sorted(starts))
     return list(dict.fromkeys(folder for folders in above for folder in folders))
 
 
-def _check_not_empty(file: Path, problems: Problems, source: FileTree) -> None:
+def _check_not_empty(file: Path, files: SpecFiles) -> None:
     """Report an empty file: its policy would disappear without a notice."""
     try:
-        is_empty = not source.read_bytes(file).strip()
+        is_empty = not files.tree.read_bytes(file).strip()
     except OSError:
         return  # reading its declarations reports it
     if is_empty:
-        problems.error(
-            SourcePosition(str(file)), "", "is empty", "add a policy, or remove the file"
-        )
+        files.problems.file_error(file, "is empty", "add a policy, or remove the file")
 
 
-def _is_pipe(file: Path, source: FileTree) -> bool:
+def _is_pipe(file: Path, tree: FileTree) -> bool:
     try:
-        return source.path_kind(file) == "other"
+        return tree.path_kind(file) == "other"
     except OSError:
         return False
 
@@ -264,16 +260,6 @@ def _follow_links(pattern: str, folder: str) -> str:
 
 
 def _build_policy(declaration: Declaration, data: Mapping[str, Any]) -> GuardPolicy:
-    return GuardPolicy(
-        name=declaration.name,
-        owner=declaration.envelope["metadata"].get("owner"),
-        min_retention=data.get("minRetention", {}),
-        max_files_removed=data.get("maxFilesRemoved"),
-        max_bytes_removed=data.get("maxBytesRemoved"),
-        max_rewrite=data.get("maxRewrite"),
-        protected=tuple(data.get("protected", ())),
-        require_lock=data.get("requireLock", False),
-        severity=data.get("severity", "error"),
-        waivers=tuple(Waiver(**waiver) for waiver in data.get("waivers", ())),
-        source=declaration.file,
-    )
+    owner = declaration.envelope["metadata"].get("owner")
+    head = {"name": declaration.name, "owner": owner, "source": declaration.file}
+    return from_document(GuardPolicy, {**data, **head})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.spec.parent_folders import find_parent_folder
+from reconciler.spec.spec_files import find_parent_folder
 
 
 @pytest.fixture
