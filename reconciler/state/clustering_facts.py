@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
+    from reconciler.layout.sizing.record_size import FooterSizes, PastWrite
     from reconciler.state.clustering_layout import PastClustering
 
 

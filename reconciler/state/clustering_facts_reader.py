@@ -20,8 +20,7 @@ from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.declared_schema import list_top_columns
-from reconciler.layout.sizing.record_size import can_fit_size, estimate_record_size
-from reconciler.layout.sizing.write_history import FooterSizes
+from reconciler.layout.sizing.record_size import FooterSizes, can_fit_size, estimate_record_size
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from reconciler.arrays import to_numpy
 from reconciler.hudi.files.names import make_file_path
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
-from reconciler.layout.sizing.write_history import FooterSizes
+from reconciler.layout.sizing.record_size import FooterSizes
 from reconciler.state.footers import choose_by_size, read_footers, sum_footers
 from reconciler.storage.api import Storage
 

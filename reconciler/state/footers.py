@@ -13,7 +13,7 @@ from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
 from reconciler.hudi.metadata.column_stats import Bound
 from reconciler.index.footer_tails import FooterTails, damaged_file_error
 from reconciler.index.footer_validation import is_valid_footer
-from reconciler.layout.sizing.write_history import FooterSizes
+from reconciler.layout.sizing.record_size import FooterSizes
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
 

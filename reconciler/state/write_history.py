@@ -14,7 +14,7 @@ from reconciler.hudi.timeline.declared_schema import find_declared_schema
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.hudi.timeline.requested_replace import RequestedReplace
 from reconciler.hudi.timeline.write_stats import WriteStats
-from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_layout import (
     EXECUTOR_KEY,

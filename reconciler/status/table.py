@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Concurrency, TableSpec

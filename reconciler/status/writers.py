@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
 from reconciler.state.model import PLAN_DIGEST, CompletedClean, TableState

@@ -47,7 +47,7 @@ def write_layout_files(
     along = compute_keys(layout, table, ties=tie)
     file = assign_files(layout, along, ties=tie)
     names = []
-    for number in range(layout.file_count):
+    for number in range(layout.boundaries.count + 1):
         inside = np.flatnonzero(file == number)
         mine = table.take(inside[sort_by_key(along[:, inside])])
         names.append(str(folder / f"{number:08d}-0_0-0-0_20260101000000000.parquet"))

@@ -21,7 +21,7 @@ from reconciler.layout.sizing.buckets import Workload
 from reconciler.layout.sizing.choose_rule import compute_average_size
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import route_by_md5
-from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite
 
 CASES = sorted((Path(__file__).parent / "smallfiles").glob("*.json"))
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)

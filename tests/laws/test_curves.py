@@ -247,7 +247,7 @@ def test_files_are_ranges_of_keys(taken, curve, count):
     found = assign_files(layout, key)[sort_by_key(key)].tolist()
 
     assert is_rising(found)
-    assert 0 <= found[0] <= found[-1] < layout.file_count <= count
+    assert 0 <= found[0] <= found[-1] <= layout.boundaries.count < count
 
 
 @pytest.mark.parametrize("sides", [(2, 1), (2, 4), (3, 3), (4, 2), (5, 2)])

@@ -21,21 +21,21 @@ from reconciler.layout.sizing.assignment_rules import (
     SteadyRule,
 )
 from reconciler.layout.sizing.buckets import Workload, make_insert_workload
-from reconciler.layout.sizing.flink_tasks import StreamTask
 from reconciler.layout.sizing.key_routing import (
     count_hashes,
-    find_exact_boundaries,
     find_route_boundaries,
     hash_record_keys,
     route_by_md5,
 )
 from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.layout.sizing.stream_assignment import (
+from tests.selection import examples
+from tests.stream_assignment import (
     StreamAssigner,
+    StreamTask,
     list_free_space,
     rows_per_new_file,
 )
-from tests.selection import examples
+from tests.unit.layout.sizing.exact_routing import find_exact_boundaries
 from tests.unit.layout.sizing.file_groups import make_groups
 
 LAW = settings(max_examples=examples(25, many=50), deadline=None)

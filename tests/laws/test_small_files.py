@@ -26,8 +26,8 @@ from reconciler.layout.sizing.assign import assign_rows
 from reconciler.layout.sizing.assignment_rules import CopyOnWrite, FileSizeLimits
 from reconciler.layout.sizing.buckets import make_insert_workload
 from reconciler.layout.sizing.choose_rule import choose_rule
+from reconciler.layout.sizing.record_size import FooterSizes, PastWrite
 from reconciler.layout.sizing.simulate_inserts import simulate_inserts
-from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage

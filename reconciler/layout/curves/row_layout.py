@@ -102,16 +102,14 @@ LayoutPath = LinearPath | CurvePath | DirectPath | TreePath
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowLayout:
-    """A fitted layout: the columns as declared, the order of rows, and where each file begins."""
+    """A fitted layout: the columns as declared, the order of rows, and where each file begins.
+
+    It has fewer files than requested if rows cannot be separated.
+    """
 
     columns: tuple[str, ...]
     path: LayoutPath
     boundaries: FileBoundaries
-
-    @property
-    def file_count(self) -> int:
-        """The number of files; fewer than requested if rows cannot be separated."""
-        return self.boundaries.count + 1
 
     @property
     def needs_ties(self) -> bool:

@@ -32,18 +32,20 @@ def make_tie_breakers(column: Any, name: str) -> Lane:
         for lane in fixed_lanes(column, name):
             found = mix_bits(found ^ lane)
     else:
-        found = _text_tie_breakers(column)
+        found = hash_text(column)
     return np.where(is_null(column), np.uint64(0), found)
 
 
-def _text_tie_breakers(column: Any) -> Lane:
+def hash_text(column: Any, *, byteswaps: bool = False) -> Lane:
+    """Return a hash of each text; ``byteswaps``: of its bytes as little-endian words."""
     values = text_bytes(column)
     lengths = values.lengths()
     found = mix_bits(lengths)
     rows: NDArray[np.int64] = np.flatnonzero(lengths)
     depth = 0
     while len(rows):
-        found[rows] = mix_bits(found[rows] ^ values.lane(depth, rows))
+        lane = values.lane(depth, rows)
+        found[rows] = mix_bits(found[rows] ^ (lane.byteswap() if byteswaps else lane))
         depth += 1
         rows = rows[lengths[rows] > np.uint64(8 * depth)]
     return found

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from typing import assert_never
 
 import numpy as np
 
-from reconciler.arrays import to_arrow
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     CopyOnWrite,
@@ -28,11 +26,6 @@ from reconciler.layout.sizing.filling import (
     split_by_hudi,
     split_steadily,
 )
-from reconciler.layout.sizing.stream_assignment import (
-    StreamAssigner,
-    list_free_space,
-    rows_per_new_file,
-)
 
 
 def assign_rows(
@@ -47,9 +40,9 @@ def assign_rows(
     """Return the buckets of a write: each new row is in one, each group with updates has one.
 
     ``has_commits``: whether the table has a completed write. ``streams``: whether the write is the
-    batch of a stream, which Hudi's rule assigns row by row (``stream_assignment``); the steady rule
-    assigns all rows at once. The result depends only on the arguments, and with the steady rule not
-    on the order of partitions, groups or rows.
+    batch of a stream, which Hudi's rule assigns like Hudi's Flink writer, row by row; the steady
+    rule assigns all rows at once. The result depends only on the arguments, and with the steady
+    rule not on the order of partitions, groups or rows.
     """
     return _BucketBuilder(groups, workload, kind, rule, has_commits, streams).build()
 
@@ -95,38 +88,17 @@ class _BucketBuilder:
         updated = np.flatnonzero(updates[touched] > 0) + touched.start
         at = np.zeros(0, np.int64)
         takes, new = at, at
-        if rows > 0 and self.streams and isinstance(self.rule, HudiRule):
-            at, takes, new = self._assign_as_stream(path, rows, self.rule)
-        elif rows > 0:
+        if rows > 0:
             at = find_small_files(
                 self.groups, path, self.kind, self.rule, has_commits=self.has_commits
             )
+            if self.streams and isinstance(self.rule, HudiRule):
+                at = at[self.groups.size[at] > 0]
             takes, new = self._fill_files(at, rows, updates, growth)
             at, takes = at[takes > 0], takes[takes > 0]
         alone = updated[~np.isin(updated, at)]
         group = np.concatenate([at, np.full(len(new), -1, np.int64), alone])
         return group, np.concatenate([takes, new, np.zeros(len(alone), np.int64)])
-
-    def _assign_as_stream(
-        self, path: str, rows: int, rule: HudiRule
-    ) -> tuple[Counts, Counts, Counts]:
-        """Assign rows one after the other: small files, their rows, and the rows of new files."""
-        new_ids = map(str, count())
-        _, shares = StreamAssigner(rows_per_file=rows_per_new_file(rule)).assign_inserts(
-            path,
-            rows,
-            find_free_space=lambda: (
-                list_free_space(self.groups, path, self.kind, rule) if self.has_commits else ()
-            ),
-            new_file_id=lambda: next(new_ids),
-        )
-        at = find_small_files(self.groups, path, self.kind, rule, has_commits=self.has_commits)
-        ids = self.groups.file_id.take(to_arrow(at)).to_pylist()
-        known = dict(zip(ids, at.tolist(), strict=True))
-        old = [(known[share.file_id], share.rows) for share in shares if not share.is_new]
-        new = [share.rows for share in shares if share.is_new]
-        found = np.array(old, np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1], np.array(new, np.int64)
 
     def _fill_files(
         self, at: Counts, rows: int, updates: Counts, growth: Counts
@@ -140,7 +112,8 @@ class _BucketBuilder:
         match self.rule:
             case HudiRule() as rule:
                 takes = fill_by_hudi(files, rows, rule)
-                return takes, split_by_hudi(rows - int(takes.sum()), rule)
+                left = rows - int(takes.sum())
+                return takes, split_by_hudi(left, rule, is_stream=self.streams)
             case SteadyRule() as rule:
                 takes = fill_steadily(files, rows, rule)
                 return takes, split_steadily(rows - int(takes.sum()), rule)

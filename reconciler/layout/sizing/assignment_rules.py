@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.layout.sizing.record_size import RecordSize
 
@@ -70,16 +73,16 @@ class RewriteCap:
     bytes of the rows that it gets. ``docs/writing.md`` explains the defaults.
 
     >>> cap = RewriteCap(max_ratio=32, free_bytes=8 * MIB)
-    >>> cap.allows(90 * MIB, 3 * MIB), cap.allows(90 * MIB, 2 * MIB), cap.allows(8 * MIB, 1)
-    (True, False, True)
+    >>> cap.allows(np.array([90, 90, 8]) * MIB, np.array([3.0, 2.0, 0.0]) * MIB).tolist()
+    [True, False, True]
     """
 
     max_ratio: float = 32.0
     free_bytes: int = 8 * MIB
 
-    def allows(self, rewritten: int, inserted: int) -> bool:
-        """Return whether to rewrite that many bytes for that many new ones."""
-        return rewritten <= max(self.max_ratio * inserted, self.free_bytes)
+    def allows(self, rewritten: NDArray[Any], inserted: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return a mask of the files for which to rewrite so many bytes for so many new ones."""
+        return rewritten <= np.maximum(self.max_ratio * inserted, self.free_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

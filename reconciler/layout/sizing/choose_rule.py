@@ -19,8 +19,12 @@ from reconciler.layout.sizing.assignment_rules import (
     HudiRule,
     SteadyRule,
 )
-from reconciler.layout.sizing.record_size import RecordSize, estimate_record_size
-from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
+from reconciler.layout.sizing.record_size import (
+    FooterSizes,
+    PastWrite,
+    RecordSize,
+    estimate_record_size,
+)
 
 #: with fewer rows, the overhead of each column is a large part of every row's size
 _ENOUGH_ROWS: Final = 1000

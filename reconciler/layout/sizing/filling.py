@@ -1,6 +1,6 @@
 """Fill the small files of one partition with new rows, and split the rest into new files.
 
-Hudi's rule is UpsertPartitioner.assignInserts (0.15.0, 1.2.0); the steady rule is our own.
+Hudi's rule is UpsertPartitioner.assignInserts (0.15.0, 1.2.0); the steady rule is the reconciler's.
 """
 
 from __future__ import annotations
@@ -43,12 +43,16 @@ def fill_by_hudi(files: SmallFiles, rows: int, rule: HudiRule) -> Counts:
     return _share_rows(room, rows)
 
 
-def split_by_hudi(rows: int, rule: HudiRule) -> Counts:
-    """Return the rows of each new file: all full except the last, by Hudi's rows per file."""
+def split_by_hudi(rows: int, rule: HudiRule, *, is_stream: bool = False) -> Counts:
+    """Return the rows of each new file: all full except the last, by Hudi's rows per file.
+
+    Hudi's writer for streams rounds the rows per file down, the others up.
+    """
     if rows <= 0:
         return np.zeros(0, np.int64)
-    per_file = rule.split_rows or math.ceil(rule.sizes.target / rule.average)
-    return _split_full_files(rows, per_file)
+    target, average = rule.sizes.target, rule.average
+    whole = max(target // average, 1) if is_stream else math.ceil(target / average)
+    return _split_full_files(rows, rule.split_rows or whole)
 
 
 def fill_steadily(files: SmallFiles, rows: int, rule: SteadyRule) -> Counts:
@@ -63,9 +67,7 @@ def fill_steadily(files: SmallFiles, rows: int, rule: SteadyRule) -> Counts:
     takes = _share_rows(np.floor(left / rule.record_size.per_row).astype(np.int64), rows)
     if rule.rewrite_cap is not None:
         inserted = takes * rule.record_size.per_row
-        worth = rewritten <= np.maximum(
-            rule.rewrite_cap.max_ratio * inserted, rule.rewrite_cap.free_bytes
-        )
+        worth = rule.rewrite_cap.allows(rewritten, inserted)
         takes = np.where(np.logical_and.accumulate(worth | (takes == 0)), takes, 0)
     found = np.zeros(len(order), np.int64)
     found[order] = takes

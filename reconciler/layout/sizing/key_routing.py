@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.layout.curves.tie_breakers import mix_bits
+from reconciler.layout.curves.lanes import to_plain_array
+from reconciler.layout.curves.tie_breakers import hash_text
 
 Hashes = NDArray[np.uint64]
 
@@ -48,32 +48,11 @@ def route_by_md5(keys: Any, inserts: NDArray[np.int64]) -> NDArray[np.int32]:
 def hash_record_keys(keys: Any) -> Hashes:
     """Return a hash of 64 bits of each whole record key; ``keys``: strings without nulls.
 
+    >>> import pyarrow as pa
     >>> len(set(hash_record_keys(pa.array(["", "a", "aa", "a long record key"])).tolist()))
     4
     """
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.combine_chunks()
-    width = np.int64 if pa.types.is_large_string(keys.type) else np.int32
-    if not len(keys):
-        return np.zeros(0, np.uint64)
-    ends = np.frombuffer(keys.buffers()[1], width)[keys.offset : keys.offset + len(keys) + 1]
-    lengths = np.diff(ends).astype(np.int64)
-    starts = ends[:-1].astype(np.int64) - int(ends[0])
-    # extra bytes, because the last word of the last key is read past its end
-    own = memoryview(keys.buffers()[2] or b"")[int(ends[0]) : int(ends[-1])]
-    data = bytes(own) + bytes(_WORD)
-    whole = np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
-    found = mix_bits(lengths.astype(np.uint64))
-    rows: NDArray[np.int64] = np.flatnonzero(lengths)
-    depth = 0
-    while len(rows):
-        left = lengths[rows] - depth
-        word = whole[starts[rows] + depth]
-        unused = np.uint64(8) * (np.uint64(_WORD) - np.minimum(left, _WORD).astype(np.uint64))
-        found[rows] = mix_bits(found[rows] ^ ((word << unused) >> unused))
-        depth += _WORD
-        rows = rows[left > _WORD]
-    return found
+    return hash_text(to_plain_array(keys), byteswaps=True)
 
 
 def histogram_bits(buckets: int) -> int:
@@ -116,12 +95,3 @@ def find_route_boundaries(counts: NDArray[np.int64], inserts: NDArray[np.int64])
     nearest = np.where(ends - before[below] <= before[above] - ends, below, above)
     bits = len(counts).bit_length() - 1
     return RouteBoundaries(nearest.astype(np.uint64) << np.uint64(_BITS - bits))
-
-
-def find_exact_boundaries(hashes: Hashes, inserts: NDArray[np.int64]) -> RouteBoundaries:
-    """Return boundaries from all hashes of a partition's new rows: buckets get their exact rows.
-
-    Rows with equal keys that would be in several buckets all go to the last of them.
-    """
-    assert len(hashes) == inserts.sum(), "the hashes are those of the planned rows"
-    return RouteBoundaries(np.sort(hashes)[np.cumsum(inserts)[:-1]])

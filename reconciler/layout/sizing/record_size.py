@@ -6,15 +6,14 @@ takes 440 kB by default. Two numbers, fitted over many files, avoid that error.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.timeline.instant import COMMITS, Action
-from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
 
 #: bytes of base file per byte of log file (hoodie.logfile.to.parquet.compression.ratio)
 LOG_RATIO: Final = 0.35
@@ -30,26 +29,51 @@ _USUAL_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 _MAX_INSTANTS: Final = 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PastWrite:
+    """The files that one completed instant wrote, an element a write statistic.
+
+    ``rows``: int64, numWrites: the records in the file; in a merged base file, old and new ones.
+    ``bytes``: int64, totalWriteBytes: for a base file, the size of the file. ``is_base``: bool, a
+    base file, not a log file. ``operation``: Hudi's name of the write operation. ``is_ours``:
+    whether this tool wrote them. ``inserts``: new rows by partition, without partitions of zero.
+    """
+
+    instant: str
+    action: Action
+    rows: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    is_base: NDArray[np.bool_]
+    operation: str | None = None
+    is_ours: bool = False
+    inserts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FooterSizes:
+    """Sizes from the footers of base files, an element a file.
+
+    ``data``: int64, compressed bytes of the row groups. The rest of ``bytes`` are the fixed bytes
+    of the file: bloom filter, schema, column statistics.
+    """
+
+    rows: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    data: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSize:
     """The size of base files: a file of n rows has about ``fixed`` + n * ``per_row`` bytes.
 
     ``because``: where the numbers come from. ``rows``: number of rows in the estimate, 0 if the
     size is declared.
-
-    >>> size = RecordSize(fixed=440_000, per_row=100.0, because="an example")
-    >>> size.file_bytes(10_000)
-    1440000
     """
 
     fixed: int
     per_row: float
     because: str
     rows: int = 0
-
-    def file_bytes(self, rows: int) -> int:
-        """Return the bytes of a file with ``rows`` rows."""
-        return self.fixed + round(rows * self.per_row)
 
     def data_bytes(
         self, bases: NDArray[np.int64], logs: NDArray[np.int64] | int = 0

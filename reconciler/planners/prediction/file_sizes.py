@@ -22,6 +22,7 @@ from reconciler.layout.sizing.assignment_rules import (
 )
 from reconciler.layout.sizing.choose_rule import choose_rule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
+from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.layout.sizing.simulate_inserts import (
     NextInsert,
     apportion_rows,
@@ -30,7 +31,6 @@ from reconciler.layout.sizing.simulate_inserts import (
     sum_by_partition,
 )
 from reconciler.layout.sizing.size_report import measure_file_sizes
-from reconciler.layout.sizing.write_history import PastWrite
 from reconciler.planners.picture import TablePicture
 from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 from reconciler.plans.model import Note

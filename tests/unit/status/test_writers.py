@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reconciler.hudi.timeline.instant import Action
-from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.spec.model import (
     Clustering,
     FileSizes,

@@ -6,7 +6,7 @@ import numpy as np
 
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.choose_rule import compute_average_size
-from reconciler.layout.sizing.write_history import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite
 
 
 def past_write(action, *files, logs=()):

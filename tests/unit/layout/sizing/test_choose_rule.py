@@ -12,8 +12,7 @@ from reconciler.layout.sizing.assignment_rules import (
     SteadyRule,
 )
 from reconciler.layout.sizing.choose_rule import choose_rule
-from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.layout.sizing.write_history import FooterSizes, PastWrite
+from reconciler.layout.sizing.record_size import FooterSizes, PastWrite, RecordSize
 
 SIZES = FileSizeLimits(target=1_200, small=1_000)
 

@@ -11,12 +11,12 @@ import pytest
 
 from reconciler.layout.sizing.key_routing import (
     count_hashes,
-    find_exact_boundaries,
     find_route_boundaries,
     hash_record_keys,
     histogram_bits,
     route_by_md5,
 )
+from tests.unit.layout.sizing.exact_routing import find_exact_boundaries
 
 
 def keys(count, start=0):

@@ -7,6 +7,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from reconciler.layout.sizing.assign import assign_rows
 from reconciler.layout.sizing.assignment_rules import (
     CopyOnWrite,
     FileSizeLimits,
@@ -14,12 +15,14 @@ from reconciler.layout.sizing.assignment_rules import (
     MergeOnRead,
     SteadyRule,
 )
-from reconciler.layout.sizing.flink_tasks import StreamTask, murmur_hashes
+from reconciler.layout.sizing.buckets import make_insert_workload
 from reconciler.layout.sizing.record_size import RecordSize
-from reconciler.layout.sizing.stream_assignment import (
+from tests.stream_assignment import (
     FreeSpace,
     StreamAssigner,
+    StreamTask,
     list_free_space,
+    murmur_hashes,
     rows_per_new_file,
 )
 from tests.unit.layout.sizing.file_groups import make_groups
@@ -196,6 +199,29 @@ def test_murmur_hash_matches_published_values():
     published = [0x2362F9DE, 0xF55B516B, 0x76293B50]
 
     assert [n if n < 1 << 31 else (1 << 32) - n for n in published] == murmur_hashes(codes).tolist()
+
+
+@pytest.mark.parametrize("rule", [HUDI, HudiRule(sizes=SIZES, average=7, split_rows=5)])
+@pytest.mark.parametrize("rows", [0, 1, 9, 40, 500])
+def test_batch_of_a_stream_is_assigned_like_the_model(rows, rule):
+    groups = make_groups({"p": {"a": 50, "b": 110, "c": 99, "d": 0, "e": 70}})
+    numbers = count(1)
+    _, shares = StreamAssigner(rows_per_file=rows_per_new_file(rule)).assign_inserts(
+        "p",
+        rows,
+        find_free_space=lambda: list_free_space(groups, "p", CopyOnWrite(), rule),
+        new_file_id=lambda: f"n{next(numbers)}",
+    )
+
+    found = assign_rows(
+        groups, make_insert_workload({"p": rows}), CopyOnWrite(), rule, streams=True
+    )
+
+    ids = groups.file_id.to_pylist()
+    assert [(None if share.is_new else share.file_id, share.rows) for share in shares] == [
+        (ids[group] if group >= 0 else None, taken)
+        for group, taken in zip(found.group.tolist(), found.inserts.tolist(), strict=True)
+    ]
 
 
 def test_rows_per_new_file_are_rounded_down_by_hudi_rule():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from reconciler.hudi.timeline.instant import Action
+from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.layout.sizing.simulate_inserts import NextInsert, SizeRange
 from reconciler.layout.sizing.size_report import OperationFiles, PartitionSmallFiles
-from reconciler.layout.sizing.write_history import PastWrite
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, TableSpec

@@ -1,20 +1,23 @@
-"""Assign the rows of a stream, whose number is unknown, with state kept between writes.
+"""A model of Hudi's Flink writer, which assigns the rows of a stream one by one.
 
 Small files are filled one after the other, then new files one after the other. The known small
 files of a partition are kept until a checkpoint completes, because files that are being written are
-not in the table yet. Source: BucketAssigner, BucketAssignFunction and WriteProfile of Hudi's Flink
-writer.
+not in the table yet. Small files are divided among tasks by a hash of their ids, so that no two
+tasks fill one. Source: BucketAssigner, BucketAssignFunction and WriteProfile of Hudi's Flink
+writer; Flink's KeyGroupRangeAssignment and MathUtils.murmurHash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self, assert_never
+from typing import Any, Self, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow
+from reconciler.hudi.codecs.java_hash import compute_java_hashes
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     HudiRule,
@@ -24,7 +27,59 @@ from reconciler.layout.sizing.assignment_rules import (
 from reconciler.layout.sizing.candidates import find_small_files
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.filling import rows_per_full_file
-from reconciler.layout.sizing.flink_tasks import StreamTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTask:
+    """One of ``tasks`` tasks, numbered from 0. ``key_groups``: Flink's maximum parallelism.
+
+    >>> ids = to_arrow(["a", "b", "c", "d"])
+    >>> first, second = (StreamTask(number=n, tasks=2).owns(ids) for n in (0, 1))
+    >>> bool((first != second).all())
+    True
+    """
+
+    number: int = 0
+    tasks: int = 1
+    key_groups: int = 128
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.number < self.tasks <= self.key_groups, "a task is one of its tasks"
+
+    def owns(self, file_ids: Any) -> NDArray[np.bool_]:
+        """Return a mask of the file ids that belong to this task; each belongs to one task."""
+        key_group = murmur_hashes(compute_java_hashes(file_ids)) % self.key_groups
+        found: NDArray[np.bool_] = key_group * self.tasks // self.key_groups == self.number
+        return found
+
+    def first_owned(self, file_ids: Iterator[str]) -> str:
+        """Return the first file id that belongs to this task."""
+        return next(file_id for file_id in file_ids if self.owns(to_arrow([file_id]))[0])
+
+
+def murmur_hashes(codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return MurmurHash3 of each 32-bit number, as an absolute value.
+
+    >>> murmur_hashes(np.array([0, -0x789ABCDF], np.int32)).tolist() == [0x2362F9DE, 0x0AA4AE95]
+    True
+    """
+    bits = codes.view(np.uint32) * np.uint32(0xCC9E2D51)
+    bits = _rotate_left(bits, 15) * np.uint32(0x1B873593)
+    bits = _rotate_left(bits, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    bits ^= np.uint32(4)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits ^= bits >> np.uint32(shift)
+        bits *= np.uint32(factor)
+    bits ^= bits >> np.uint32(16)
+    signed = bits.view(np.int32).astype(np.int64)
+    # the least number has no absolute value in Java, and Flink returns 0
+    found: NDArray[np.int64] = np.where(signed == -(1 << 31), 0, np.abs(signed))
+    return found
+
+
+def _rotate_left(bits: NDArray[np.uint32], by: int) -> NDArray[np.uint32]:
+    found: NDArray[np.uint32] = (bits << np.uint32(by)) | (bits >> np.uint32(32 - by))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +188,7 @@ def list_free_space(
     partition: str,
     kind: TableKind,
     rule: AssignmentRule,
-    task: StreamTask = StreamTask(),  # noqa: B008
+    task: StreamTask = StreamTask(),
 ) -> tuple[FreeSpace, ...]:
     """Return the free space in this task's small files of a partition, in the rule's order.
 
