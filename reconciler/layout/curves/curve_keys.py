@@ -6,7 +6,7 @@ which the curve visits the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, Final
@@ -14,12 +14,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.layout.curves.lanes import Lane
+from reconciler.layout.curves.lanes import Lane, row_blocks
 
 _BYTE: Final = 8
 _LANE: Final = 64
 _MAX_RANK_BITS: Final = 16  # bits, at most
-_BLOCK_ROWS: Final = 1 << 15  # rows at a time, so that all arrays stay in the CPU cache
 
 
 def interleave_bits(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
@@ -34,13 +33,9 @@ def interleave_bits(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
         return _interleave_by_table(columns, bits)[np.newaxis]
     lanes = -(-len(columns) * bits // 64)
     found = np.empty((lanes, len(columns[0])), np.uint64)
-    for part in _row_blocks(len(columns[0])):
+    for part in row_blocks(len(columns[0])):
         found[:, part] = _interleave_unpacked([column[part] for column in columns], bits, lanes)
     return found
-
-
-def _row_blocks(count: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK_ROWS) for start in range(0, count, _BLOCK_ROWS))
 
 
 @cache
@@ -58,7 +53,7 @@ def _interleave_by_table(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
     found = np.empty(len(columns[0]), np.uint64)
     apart = len(columns)
     table = _spread_table(apart)
-    for part in _row_blocks(len(found)):
+    for part in row_blocks(len(found)):
         key = np.zeros(len(found[part]), np.uint64)
         for nth, column in enumerate(columns):
             values = column[part].astype(np.uint16)
@@ -94,7 +89,7 @@ def hilbert_keys(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
         return interleave_bits(columns, bits)
     narrow = np.dtype(np.uint16 if bits <= _MAX_RANK_BITS else np.uint64)
     turned = [np.empty(len(columns[0]), narrow) for _ in columns]
-    for part in _row_blocks(len(columns[0])):
+    for part in row_blocks(len(columns[0])):
         axes = [column[part].astype(narrow) for column in columns]
         _axes_to_hilbert(axes, bits)
         for whole, axis in zip(turned, axes, strict=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -62,22 +62,18 @@ def column_order(positions: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(positions)), key=lambda nth: positions[nth] % size))
 
 
-def z_order_keys(columns: Sequence[Any], names: Sequence[str], zone: str) -> Lane:
-    """Return the Z-order key of each row, 64 bits per column."""
-    return interleave_bits(
-        [_z_order_word(to_plain_array(c), n, zone) for c, n in zip(columns, names, strict=True)], 64
-    )
-
-
-def hilbert_order_keys(columns: Sequence[Any], names: Sequence[str], zone: str) -> Lane:
-    """Return the Hilbert key of each row, 63 bits per column."""
-    if len(columns) > MAX_HILBERT_COLUMNS:
+def direct_keys(
+    curve: Literal["z-order", "hilbert"], columns: Sequence[Any], names: Sequence[str], zone: str
+) -> Lane:
+    """Return the key of each row: 64 bits per column for Z-order, 63 for the Hilbert curve."""
+    if curve == "hilbert" and len(columns) > MAX_HILBERT_COLUMNS:
         raise UnsupportedError(
             f"Hudi's Hilbert keys hold {MAX_HILBERT_COLUMNS} columns, not {len(columns)}: "
             "use mapping: rank"
         )
-    words = [_hilbert_word(to_plain_array(c), n, zone) for c, n in zip(columns, names, strict=True)]
-    return hilbert_keys(words, 63)
+    to_word = _z_order_word if curve == "z-order" else _hilbert_word
+    words = [to_word(to_plain_array(c), n, zone) for c, n in zip(columns, names, strict=True)]
+    return interleave_bits(words, 64) if curve == "z-order" else hilbert_keys(words, 63)
 
 
 def _z_order_word(column: Any, name: str, zone: str) -> Lane:

@@ -12,10 +12,8 @@ from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.mark_search import (
     MarkSearch,
     MarkTrie,
-    build_search,
-    build_trie,
-    count_marks,
-    count_trie_marks,
+    build_marks,
+    count_lane_marks,
     stored_lanes,
 )
 from reconciler.layout.curves.sorted_sample import sort_rows
@@ -85,18 +83,13 @@ def _nearest_key_starts(
 
 
 def _build_boundaries(keys: Lane, *, needs_ties: bool = False) -> FileBoundaries:
-    search = build_search(keys[0]) if len(keys) == 1 or not keys.shape[1] else build_trie(keys)
-    return FileBoundaries(search=search, count=keys.shape[1], needs_ties=needs_ties)
+    return FileBoundaries(search=build_marks(keys), count=keys.shape[1], needs_ties=needs_ties)
 
 
 def find_files(
     boundaries: FileBoundaries, keys: Lane, ties: Lane | None = None
 ) -> NDArray[np.int32]:
     """Return the file of each row, counted from 0."""
-    match boundaries.search:
-        case MarkSearch():
-            found = count_marks(boundaries.search, keys[0])
-        case MarkTrie():
-            tie = np.zeros(keys.shape[1], np.uint64) if ties is None else ties
-            found = count_trie_marks(boundaries.search, keys.shape[1], stored_lanes([*keys, tie]))
-    return found.astype(np.int32)
+    tie = np.zeros(keys.shape[1], np.uint64) if ties is None else ties
+    lanes = stored_lanes([*keys, tie])
+    return count_lane_marks(boundaries.search, keys.shape[1], lanes).astype(np.int32)

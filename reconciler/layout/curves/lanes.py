@@ -7,7 +7,7 @@ equals 0.0, and NaN is above infinity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +29,12 @@ NAN: Final = np.uint64(0xFFF8_0000_0000_0000)
 _WORD: Final = 8
 _LANE: Final = 64
 _MAX_LONG_DIGITS: Final = 18  # decimal digits that always fit into 63 bits
+_BLOCK_ROWS: Final = 1 << 15  # rows at a time, so that all arrays stay in the CPU cache
+
+
+def row_blocks(count: int) -> Iterator[slice]:
+    """Yield the ranges of blocks that together have ``count`` rows."""
+    return (slice(start, start + _BLOCK_ROWS) for start in range(0, count, _BLOCK_ROWS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,13 +14,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.layout.curves.lanes import Lane
+from reconciler.layout.curves.lanes import Lane, row_blocks
 
 #: returns the lane at a depth, of all rows or of the given ones
 LaneReader = Callable[[int, NDArray[np.int64] | None], Lane]
 
 _CELL_BITS: Final = 12  # bits
-_BLOCK_ROWS: Final = 1 << 15  # rows at a time, so that all arrays stay in the CPU cache
 _TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -71,10 +70,8 @@ def count_marks(search: MarkSearch, values: Lane) -> NDArray[np.int64]:
     [0, 1, 1, 3, 3]
     """
     found = np.empty(len(values), np.int64)
-    for start in range(0, len(values), _BLOCK_ROWS):
-        found[start : start + _BLOCK_ROWS] = _count_block(
-            search, values[start : start + _BLOCK_ROWS]
-        )
+    for part in row_blocks(len(values)):
+        found[part] = _count_block(search, values[part])
     return found
 
 
@@ -120,22 +117,30 @@ def build_trie(marks: Lane) -> MarkTrie:
     return MarkTrie(levels=tuple(depths))
 
 
-def count_trie_marks(trie: MarkTrie, count: int, read_lane: LaneReader) -> NDArray[np.int64]:
+def build_marks(marks: Lane) -> MarkSearch | MarkTrie:
+    """Prepare sorted marks with any number of lanes, an array of lanes by marks, for searches."""
+    is_plain = len(marks) == 1 or not marks.shape[1]
+    return build_search(marks[0]) if is_plain else build_trie(marks)
+
+
+def count_lane_marks(
+    marks: MarkSearch | MarkTrie, count: int, read_lane: LaneReader
+) -> NDArray[np.int64]:
     """Return, for each row, the number of marks that are not above it.
 
     A lane is read only for the rows for which it decides.
 
-    >>> marks = build_trie(np.array([[1, 1, 7], [2, 5, 0]], np.uint64))
+    >>> marks = build_marks(np.array([[1, 1, 7], [2, 5, 0]], np.uint64))
     >>> lanes = np.array([[1, 1, 7, 9], [1, 4, 0, 0]], np.uint64)
-    >>> count_trie_marks(marks, 4, stored_lanes(lanes)).tolist()
+    >>> count_lane_marks(marks, 4, stored_lanes(lanes)).tolist()
     [0, 1, 3, 3]
     """
+    if isinstance(marks, MarkSearch):
+        return count_marks(marks, read_lane(0, None))
     found = np.zeros(count, np.int64)
-    if not trie.levels[0].values.count:
-        return found
     rows: NDArray[np.int64] | None = None
     group = np.zeros(count, np.int64)
-    for level, depth in enumerate(trie.levels):
+    for level, depth in enumerate(marks.levels):
         at, goes_on = _descend(depth, read_lane(level, rows), group)
         if rows is None:
             found, rows = at, np.flatnonzero(goes_on)

@@ -110,30 +110,22 @@ def _box_shares(box: Box, samples: Sequence[SampledColumn]) -> _BoxShares:
 def _range_shares(bounds: ValueRange, sample: SampledColumn) -> tuple[float, float] | None:
     """Return the shares of rows below a range and up to its end; None if not comparable."""
     try:
-        low = (
-            0
-            if bounds.low is None
-            else _count_below(sample, bounds.low, or_equal=bounds.excludes_low)
-        )
-        high = bounds.high
-        up_to = (
-            sample.valid
-            if high is None
-            else _count_below(sample, high, or_equal=not bounds.excludes_high)
-        )
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowNotImplementedError,
-        pa.ArrowTypeError,
-        ValueError,
-        OverflowError,
-    ):
+        low = _count_below(sample, bounds.low, 0, or_equal=bounds.excludes_low)
+        high = _count_below(sample, bounds.high, sample.valid, or_equal=not bounds.excludes_high)
+    except (pa.ArrowException, ValueError, OverflowError):
         return None
-    return low / sample.rows, max(low, up_to) / sample.rows
+    return low / sample.rows, max(low, high) / sample.rows
 
 
-def _count_below(sample: SampledColumn, value: BoundValue, *, or_equal: bool) -> int:
-    """Count the rows with a smaller value, or with the same value if ``or_equal``."""
+def _count_below(
+    sample: SampledColumn, value: BoundValue | None, default: int, *, or_equal: bool
+) -> int:
+    """Count the rows with a smaller value, or with the same value if ``or_equal``.
+
+    ``default``: the count if the value is None.
+    """
+    if value is None:
+        return default
     compare = pc.less_equal if or_equal else pc.less
     kind = sample.column.type
     column = sample.column

@@ -12,20 +12,16 @@ from numpy.typing import NDArray
 
 from reconciler.layout.curves.lanes import (
     NAN,
-    Flags,
     Lane,
     double_values,
-    fixed_lanes,
     is_null,
     to_plain_array,
 )
 from reconciler.layout.curves.mark_search import (
     MarkSearch,
     MarkTrie,
-    build_search,
-    build_trie,
-    count_marks,
-    count_trie_marks,
+    build_marks,
+    count_lane_marks,
 )
 from reconciler.layout.curves.sorted_sample import SampledColumn, make_lane_reader, read_marks
 
@@ -80,11 +76,10 @@ def make_step_scale(sample: SampledColumn, runs: NDArray[np.int64]) -> RankScale
 def _make_scale(
     sample: SampledColumn, marks: Lane, *at: Sequence[int] | NDArray[np.int64]
 ) -> RankScale:
-    one = len(marks) == 1
     return RankScale(
         name=sample.name,
         kind=sample.column.type,
-        search=build_search(marks[0]) if one else build_trie(marks),
+        search=build_marks(marks),
         lanes=len(marks),
         ranks=np.concatenate(at).astype(np.uint16),
     )
@@ -95,11 +90,6 @@ def _count_numbers(sample: SampledColumn) -> int:
     last = sample.first[-1:]
     is_nan = bool(np.isnan(double_values(sample.column)[last]).any())
     return int(sample.starts[len(sample.first) - 1]) if is_nan else sample.valid
-
-
-def _run_sizes(sample: SampledColumn) -> NDArray[np.int64]:
-    """Return the number of rows of each run with values."""
-    return np.diff(sample.starts)[: len(sample.first)]
 
 
 def _quantile_runs(sample: SampledColumn, most: int) -> NDArray[np.int64]:
@@ -113,7 +103,7 @@ def _quantile_runs(sample: SampledColumn, most: int) -> NDArray[np.int64]:
     step = sample.valid / most
     places = (np.arange(1, most) * step).astype(np.int64)
     found = np.searchsorted(sample.starts, places, "right") - 1
-    heavy = found[_run_sizes(sample)[found] > step]
+    heavy = found[np.diff(sample.starts)[found] > step]
     runs = np.union1d(found, heavy + 1)
     return runs[runs < count]
 
@@ -126,16 +116,7 @@ def rank_values(scale: RankScale, column: Any) -> Ranks:
     column = to_plain_array(column)
     if column.type != scale.kind:
         column = to_plain_array(column.cast(scale.kind))
-    return scale.ranks[_find_ranks(scale, column, is_null(column))]
-
-
-def _find_ranks(scale: RankScale, column: Any, nulls: Flags) -> NDArray[np.int64]:
-    match scale.search:
-        case MarkSearch():
-            found = count_marks(scale.search, fixed_lanes(column, scale.name)[0])
-        case MarkTrie():
-            lanes = make_lane_reader(column, scale.name, scale.lanes)
-            found = count_trie_marks(scale.search, len(column), lanes)
-    if nulls.any():
-        found[nulls] = len(scale.ranks) - 1
-    return found
+    lanes = make_lane_reader(column, scale.name, scale.lanes)
+    found = count_lane_marks(scale.search, len(column), lanes)
+    found[is_null(column)] = len(scale.ranks) - 1
+    return scale.ranks[found]

@@ -22,18 +22,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reconciler.errors import UnsupportedError
-from reconciler.layout.curves import direct_mapping
 from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
+from reconciler.layout.curves.direct_mapping import column_order, direct_keys
 from reconciler.layout.curves.file_boundaries import (
     FileBoundaries,
     find_boundaries,
     find_files,
     make_leaf_boundaries,
 )
-from reconciler.layout.curves.kd_tree import KdTree, find_leaves
+from reconciler.layout.curves.kd_tree import (
+    DEPTH,
+    KdTree,
+    LeafParts,
+    find_leaves,
+    find_parts,
+    split_leaves,
+)
 from reconciler.layout.curves.kd_tree_growth import grow_tree
 from reconciler.layout.curves.lanes import Lane, fixed_lanes, is_null, is_text, to_plain_array
-from reconciler.layout.curves.leaf_parts import DEPTH, LeafParts, find_parts, split_leaves
 from reconciler.layout.curves.query_workload import QueryBoxes, build_query_boxes
 from reconciler.layout.curves.rank_scale import Ranks, RankScale, make_quantile_scale, rank_values
 from reconciler.layout.curves.sorted_sample import (
@@ -167,7 +173,7 @@ def fit_layout(
     if curve == "kd-tree" and direct is not None:
         raise UnsupportedError("a kd-tree has no direct mapping: use mapping: rank")
     if curve in ("z-order", "hilbert") and direct is not None and len(columns) > 1:
-        order = direct_mapping.column_order(direct.positions or range(len(columns)))
+        order = column_order(direct.positions or range(len(columns)))
         path: LayoutPath = DirectPath(curve=curve, column_order=order, zone=direct.zone)
         return _cut_into_files(sample, columns, path, files)
     sorted_columns = [sort_sample(sample.rows.column(name), name) for name in columns]
@@ -246,16 +252,12 @@ def compute_keys(
         case LinearPath():
             return _linear_keys(path, layout.columns, columns)
         case CurvePath():
-            return _curve_keys(path, columns)
+            along = interleave_bits if path.curve == "z-order" else hilbert_keys
+            return along(_rank_columns(path, columns), path.bits)
         case DirectPath():
             first = [columns[nth] for nth in path.column_order]
             names = [layout.columns[nth] for nth in path.column_order]
-            along = (
-                direct_mapping.z_order_keys
-                if path.curve == "z-order"
-                else direct_mapping.hilbert_order_keys
-            )
-            return along(first, names, path.zone)
+            return direct_keys(path.curve, first, names, path.zone)
         case TreePath():
             leaf, found = find_leaves(path.tree, columns, ties), _rank_columns(path.inside, columns)
             key = interleave_bits(found, path.inside.bits)
@@ -269,15 +271,6 @@ def compute_keys(
 def _rank_columns(path: CurvePath, columns: Sequence[Any]) -> list[Ranks]:
     """Return the ranks of the path's columns, which inside a leaf are only the first ones."""
     return [rank_values(scale, column) for scale, column in zip(path.scales, columns, strict=False)]
-
-
-def _curve_keys(path: CurvePath, columns: Sequence[Any]) -> Lane:
-    found = _rank_columns(path, columns)
-    return (
-        interleave_bits(found, path.bits)
-        if path.curve == "z-order"
-        else hilbert_keys(found, path.bits)
-    )
 
 
 def _linear_keys(path: LinearPath, names: Sequence[str], columns: Sequence[Any]) -> Lane:

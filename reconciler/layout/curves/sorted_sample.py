@@ -68,9 +68,8 @@ class SampledColumn:
 def sort_sample(column: Any, name: str) -> SampledColumn:
     """Sort a sample of a column; raises UnsupportedError for a column without an order."""
     column = to_plain_array(column)
-    order, is_new = (_sort_text_values if is_text(column.type) else _sort_fixed_values)(
-        column, name
-    )
+    has_text = is_text(column.type)
+    order, is_new = _sort_text_values(column) if has_text else _sort_fixed_values(column, name)
     valid = len(order)
     order = np.concatenate([order, np.flatnonzero(is_null(column))])
     is_new = np.concatenate([is_new, np.arange(len(order) - valid) == 0])
@@ -99,16 +98,13 @@ def _sort_fixed_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArr
     return rows[order], is_new
 
 
-def _sort_text_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    del name  # text always has an order
+def _sort_text_values(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     column = column.cast(pa.large_binary())
     order = np.frombuffer(sort_text(column).buffers()[1] or b"", np.uint64).astype(np.int64)
     order = order[: len(column) - column.null_count]
     ordered = text_bytes(column.take(to_arrow(order)))
-    is_new = np.zeros(len(order), np.bool_)
-    is_new[:1] = True
+    is_new = np.ones(len(order), np.bool_)
     same = np.flatnonzero(ordered.lengths()[1:] == ordered.lengths()[:-1])
-    is_new[1:] = True
     is_new[same + 1] = False
     depth = 0
     while len(same):

@@ -213,9 +213,8 @@ def test_batch_of_a_stream_is_assigned_like_the_model(rows, rule):
         new_file_id=lambda: f"n{next(numbers)}",
     )
 
-    found = assign_rows(
-        groups, make_insert_workload({"p": rows}), CopyOnWrite(), rule, streams=True
-    )
+    work = make_insert_workload({"p": rows})
+    found = assign_rows(groups, work, CopyOnWrite(), rule, streams=True)
 
     ids = groups.file_id.to_pylist()
     assert [(None if share.is_new else share.file_id, share.rows) for share in shares] == [
