@@ -73,7 +73,7 @@ def _observe(
 ) -> TableState:
     """Read the state for planning, also for predictions and for a simulated insert if asked."""
     from reconciler.state.observe import observe as read_state  # noqa: PLC0415 (Avro)
-    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
     state = read_state(
@@ -137,7 +137,7 @@ def status(
     from reconciler.state.write_history import read_known_writes  # noqa: PLC0415
     from reconciler.status.lock import read_lock_status  # noqa: PLC0415
     from reconciler.status.table import table_status  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     read_lock = partial(
         read_lock_status,
@@ -175,7 +175,7 @@ def advise(
     ``plan``.
     """
     from reconciler.planners.prediction.advice import Advice  # noqa: PLC0415 (pyarrow)
-    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     observed_ms = runtime.to_epoch_ms(now or runtime.now())
 
@@ -388,7 +388,7 @@ def read(  # noqa: PLR0913 (the options of a read)
     from reconciler.reader.open_scan import open_requested_scan  # noqa: PLC0415
     from reconciler.reader.request import ReadArguments  # noqa: PLC0415
     from reconciler.reader.spark import make_data_frame  # noqa: PLC0415
-    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     if isinstance(columns, str):
         raise TypeError("columns must be a sequence of names")

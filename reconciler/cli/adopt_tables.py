@@ -28,7 +28,7 @@ from reconciler.render import words
 from reconciler.spec.spec_files import YAML_ENDINGS
 from reconciler.spec.text_rules import find_zone_problem
 from reconciler.storage.api import Storage
-from reconciler.storage.wrappers import ReadOnlyStorage
+from reconciler.storage.read_only import ReadOnlyStorage
 
 #: folders between two messages about the progress of a search
 _MANY: Final = 500

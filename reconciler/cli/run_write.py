@@ -20,8 +20,8 @@ from reconciler.spark.failures import LINE
 from reconciler.spec.model import TableSpec
 from reconciler.state.observe import observe
 from reconciler.state.schema import read_declared_schema
+from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
-from reconciler.storage.wrappers import ReadOnlyStorage
 from reconciler.writer.request import WriteResult, check_request, parse_mode
 
 

@@ -50,7 +50,7 @@ from reconciler.state.schema import (
 )
 from reconciler.state.schema_versions import LATEST_SCHEMA_KEY, find_renamed_columns
 from reconciler.storage.api import Storage
-from reconciler.storage.wrappers import ReadOnlyStorage
+from reconciler.storage.read_only import ReadOnlyStorage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,7 +22,7 @@ from reconciler.reader.model import Scan
 from reconciler.reader.slice_rows import SliceRowReader
 from reconciler.spark.failures import FILE_REMOVED
 from reconciler.storage.api import Storage, StorageRef
-from reconciler.storage.wrappers import ReadOnlyStorage
+from reconciler.storage.read_only import ReadOnlyStorage
 
 _SLICE: Final = ("base", "base_size", "logs")
 _VALUES: Final = "values"

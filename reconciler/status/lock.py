@@ -7,7 +7,7 @@ from reconciler.hudi.timeline.lock_file import is_lock_expired
 from reconciler.spec.model import TableSpec
 from reconciler.status.model import LockStatus
 from reconciler.storage.api import Storage
-from reconciler.storage.wrappers import ReadOnlyStorage
+from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.transaction.locks.file_lock import is_holder_dead, locate_lock, read_lock_holder
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.session import StorageOpener

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import api, runtime
-from reconciler.storage.wrappers import RecordingStorage, StorageCall
+from tests.storage_wrappers import RecordingStorage, StorageCall
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "cases" / "clean"

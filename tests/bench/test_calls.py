@@ -19,8 +19,8 @@ from reconciler.spec.model import (
 )
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from tests.bench.make_table import Shape, make_table
+from tests.storage_wrappers import RecordingStorage
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

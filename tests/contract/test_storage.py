@@ -18,12 +18,8 @@ from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
 from reconciler.storage import remote
 from reconciler.storage.api import DeletionResult, Storage
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import (
-    FaultyStorage,
-    ReadOnlyStorage,
-    RecordingStorage,
-    StorageFault,
-)
+from reconciler.storage.read_only import ReadOnlyStorage
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 _number = count()
 _STORES = ["local", "memory", *os.environ.get("RECONCILER_TEST_STORES", "").split()]

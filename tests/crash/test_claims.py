@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.hudi.timeline.clean import CleanerPlan
-from reconciler.storage.wrappers import FaultyStorage, StorageFault
 from tests.crash.drill import CASES, Drill, Killed, list_traces, make_drill
 from tests.crash.test_moves import NEW, OLD, put, timeline_folder
+from tests.storage_wrappers import FaultyStorage, StorageFault
 
 #: before every instant of the tables
 PENDING = "20200101000000000"

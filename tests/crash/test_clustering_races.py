@@ -18,7 +18,6 @@ from reconciler.hudi.codecs.avro_binary import load_schema_text
 from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.hudi.timeline.write_footprint import WriteFootprint
-from reconciler.storage.wrappers import FaultyStorage, StorageFault
 from reconciler.transaction.instants import format_instant, parse_instant_ms
 from tests.crash.clustering_drill import (
     OURS,
@@ -28,6 +27,7 @@ from tests.crash.clustering_drill import (
 )
 from tests.crash.drill import Killed, TestClock, list_data_files, list_unlisted
 from tests.crash.test_moves import Hook, age, put, timeline_folder
+from tests.storage_wrappers import FaultyStorage, StorageFault
 
 TABLES = Path(__file__).parents[1] / "tables"
 #: an instant after every one of ours, and when it ends; no clock is wrong by so little

@@ -11,10 +11,10 @@ import pytest
 
 from reconciler.planners.compose import plan_table
 from reconciler.plans.plan import Plan
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.crash.clustering_drill import ClusteringDrill, list_leftovers, make_clustering_drill
 from tests.crash.drill import NOW, Killed, list_unlisted
 from tests.selection import EVERY_CASE, long
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 TABLES = Path(__file__).parents[1] / "tables"
 #: what it is: the table, and which changes it is stopped at: every one, every second

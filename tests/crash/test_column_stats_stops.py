@@ -14,11 +14,11 @@ from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.metadata.index_definitions import DEFINITIONS
 from reconciler.plans.plan import Plan
 from reconciler.state.current_files import find_newest_logs
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.column_stats import find_gaps, load_metadata, read_entries
 from tests.crash.clustering_drill import list_leftovers
 from tests.crash.drill import Killed, list_unlisted
 from tests.crash.index_drill import IndexDrill, make_index_drill
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 
 TABLES = Path(__file__).parents[1] / "tables"
 

@@ -14,9 +14,9 @@ from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.instant import Action
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from reconciler.writer.table_creation import create_table, make_declared_table
 from tests.crash.drill import Killed
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.table_sessions import open_test_session, write_spec
 
 NOW_MS = 1_796_083_200_000

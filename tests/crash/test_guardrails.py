@@ -14,7 +14,6 @@ from reconciler.plans.guardrails import apply_policies
 from reconciler.plans.model import CleanStep, Impact
 from reconciler.plans.plan import Plan
 from reconciler.spec.model import GuardPolicy, Waiver
-from reconciler.storage.wrappers import FaultyStorage, StorageFault
 from tests.crash.drill import (
     CASES,
     NOW,
@@ -25,6 +24,7 @@ from tests.crash.drill import (
     make_drill,
     read_cleans,
 )
+from tests.storage_wrappers import FaultyStorage, StorageFault
 
 KINDS = ["cow_basic__0.15.0", "cow_basic__1.2.0"]
 READERS = "commits: 2}\n  readers: {incrementalConsumers: [{name: fraud, maxLag: 1h}]"

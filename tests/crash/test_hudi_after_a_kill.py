@@ -11,7 +11,6 @@ import pytest
 
 from reconciler import runtime
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.crash.drill import CASES
 from tests.oracle import our_clean
 from tests.oracle.hudi import HudiTable, keep_commits
@@ -22,6 +21,7 @@ from tests.oracle.prepared_tables import (
     assert_still_correct,
 )
 from tests.selection import EVERY_CASE
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.trees import unpack
 
 pytestmark = pytest.mark.oracle

@@ -17,9 +17,9 @@ from reconciler.index.version_store import list_versions, publish_version, read_
 from reconciler.index.versions import FOLDER
 from reconciler.status.index import index_status
 from reconciler.storage.api import DeletionResult, Storage
-from reconciler.storage.wrappers import RecordingStorage, StorageCall, _StorageWrapper
 from reconciler.transaction.recovery.finished_runs import remove_old_index_versions
 from tests.crash.index_drill import IndexDrill, get_index_outcome, make_index_drill
+from tests.storage_wrappers import RecordingStorage, StorageCall, _StorageWrapper
 
 TABLES = Path(__file__).parents[1] / "tables"
 

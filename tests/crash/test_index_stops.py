@@ -11,11 +11,11 @@ import pytest
 from reconciler.index.version_store import list_versions, read_newest
 from reconciler.index.versions import FOLDER
 from reconciler.plans.plan import Plan
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.crash.clustering_drill import list_leftovers
 from tests.crash.drill import Killed
 from tests.crash.index_drill import IndexDrill, get_index_outcome, make_index_drill
 from tests.selection import EVERY_CASE, long
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.unit.index.footer_samples import index_facts
 
 TABLES = Path(__file__).parents[1] / "tables"

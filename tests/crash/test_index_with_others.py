@@ -11,13 +11,13 @@ from reconciler.errors import StorageError
 from reconciler.executor.index.run import run_index
 from reconciler.hudi.load import load_properties
 from reconciler.plans.model import IndexStep
-from reconciler.storage.wrappers import StorageCall
 from tests.built_column_stats import open_test_session
 from tests.crash.drill import Killed, list_unlisted
 from tests.crash.index_drill import IndexDrill, get_index_outcome, make_index_drill
 from tests.crash.test_clean_by_hudi import StandIn
 from tests.crash.test_index_damage import Refusing
 from tests.crash.test_moves import Hook, put
+from tests.storage_wrappers import StorageCall
 
 TABLES = Path(__file__).parents[1] / "tables"
 CLUSTERED = TABLES / "reading/clustered_0.15.0.zip"

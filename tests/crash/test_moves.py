@@ -21,7 +21,6 @@ from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.plans.model import CleanStep
 from reconciler.plans.plan import Plan
 from reconciler.storage.api import Storage
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.crash.drill import (
     CASES,
     Drill,
@@ -33,6 +32,7 @@ from tests.crash.drill import (
     process,
 )
 from tests.crash.write_drill import set_store_clock
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.trees import unpack
 
 OLD = "cow_basic__0.15.0"

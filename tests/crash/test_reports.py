@@ -9,7 +9,6 @@ import pytest
 from reconciler.errors import StorageError
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.hudi.timeline.clean import CleanerPlan
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.crash.drill import (
     CASES,
     Drill,
@@ -29,6 +28,7 @@ from tests.crash.test_moves import (
     savepoint,
     timeline_folder,
 )
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 LISTED = ("cow_mdt_incremental__0.15.0", "cow_mdt_incremental__1.2.0")
 

@@ -15,7 +15,6 @@ import reconciler
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.plans.model import RollbackStep
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from reconciler.writer.request import WriteMode
 from tests.command import run
 from tests.crash.dead_writes import (
@@ -41,6 +40,7 @@ from tests.crash.write_drill import (
     make_table,
 )
 from tests.selection import long
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
 
@@ -275,7 +275,7 @@ import os, signal, sys
 import pyarrow as pa
 import reconciler
 from reconciler import runtime
-from reconciler.storage.wrappers import RecordingStorage
+from tests.storage_wrappers import RecordingStorage
 from reconciler.transaction.session import RunContext
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.local import LocalWriter

@@ -18,7 +18,6 @@ from reconciler.render.result_markdown import result_markdown
 from reconciler.render.webhook_notice import result_notices
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from reconciler.transaction.locks.store_clock import CLOCK_FILE
 from reconciler.transaction.recovery import pending_instants
 from tests.crash.dead_writes import (
@@ -50,6 +49,7 @@ from tests.crash.write_drill import (
     set_store_clock,
     write_rollback,
 )
+from tests.storage_wrappers import RecordingStorage
 from tests.write_runs import make_rows
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Step
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.crash.drill import (
     CASES,
     NOW,
@@ -25,6 +24,7 @@ from tests.crash.drill import (
     read_cleans,
 )
 from tests.selection import EVERY_CASE, long
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.trees import Tree
 
 #: what it is: the case, the retention

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import FormatError, PlanError, RowsError, SpecError, UnsupportedError
-from reconciler.storage.wrappers import RecordingStorage
 from reconciler.writer.request import WriteMode
+from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
 

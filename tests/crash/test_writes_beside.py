@@ -14,7 +14,6 @@ from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from reconciler.transaction.metadata.clean_sync import find_missing_files
 from reconciler.transaction.recovery import dead_writes, finished_runs, pending_instants
 from reconciler.writer.request import WriteMode
@@ -36,6 +35,7 @@ from tests.crash.write_drill import (
     put_timeline_file,
     write_rollback,
 )
+from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import open_test_session, write_spec
 from tests.write_runs import WriteRuns, make_rows
 

@@ -13,7 +13,6 @@ from reconciler.errors import BusyError, StorageError
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from reconciler.transaction.instants import parse_instant_ms
 from reconciler.writer.request import WriteMode
 from tests.crash.drill import Killed, process
@@ -27,6 +26,7 @@ from tests.crash.write_drill import (
     write_in_between,
 )
 from tests.selection import EVERY_CASE
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.write_runs import SCHEMA, make_rows
 
 #: a plan of a clustering, as table version 6 has it

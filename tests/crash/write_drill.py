@@ -13,10 +13,10 @@ from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.writer.request import WriteMode
 from tests.crash.drill import Killed
+from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
 

@@ -21,7 +21,7 @@ from reconciler.planners.prediction.layout_candidates import (
 )
 from reconciler.runtime import open_storage
 from reconciler.spec.model import Clustering, FileSizes, Query, TableSpec
-from reconciler.storage.wrappers import ReadOnlyStorage
+from reconciler.storage.read_only import ReadOnlyStorage
 from tests.plain_tables import write_table
 from tests.selection import examples
 

@@ -26,8 +26,8 @@ from reconciler.index.version_store import (
     remove_superseded,
 )
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.selection import examples
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.unit.index.footer_samples import index_facts, write_footer
 
 _number = count()

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import BusyError
-from reconciler.storage.wrappers import RecordingStorage
 from reconciler.writer.request import WriteMode
 from tests.crash.write_drill import list_leftovers
 from tests.selection import rounds
+from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from reconciler import runtime
-from reconciler.storage.wrappers import StorageFault
 from tests.crash.test_hudi_after_a_kill import Dying, KilledError
 from tests.oracle.clustered_tables import (
     BY_LISTING,
@@ -22,6 +21,7 @@ from tests.oracle.clustered_tables import (
 from tests.oracle.hudi import keep_commits
 from tests.oracle.our_clustering import apply_here, assert_done, make_plan
 from tests.selection import EVERY_CASE
+from tests.storage_wrappers import StorageFault
 
 pytestmark = pytest.mark.oracle
 #: what Hudi does first, call after call in turn

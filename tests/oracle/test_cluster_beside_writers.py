@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reconciler.storage.wrappers import _StorageWrapper
 from tests.oracle.clustered_tables import Shape, list_replaced, make_small_subject
 from tests.oracle.concurrent_writer import CONCURRENT, WRITERS_FIRST, check_no_update_is_lost
 from tests.oracle.our_clustering import apply_here, assert_done, make_plan
+from tests.storage_wrappers import _StorageWrapper
 
 pytestmark = pytest.mark.oracle
 

@@ -18,7 +18,6 @@ import reconciler
 from reconciler import runtime
 from reconciler.errors import UnsupportedError
 from reconciler.spec.model import TableSpec
-from reconciler.storage.wrappers import RecordingStorage
 from reconciler.writer.request import WriteMode
 from tests.oracle.bundles import TABLE_VERSION
 from tests.oracle.hudi import (
@@ -33,6 +32,7 @@ from tests.oracle.hudi import (
 from tests.oracle.our_clustering import apply_here
 from tests.oracle.our_writer import make_spec, read_rows, write
 from tests.selection import rounds
+from tests.storage_wrappers import RecordingStorage
 
 pytestmark = pytest.mark.oracle
 #: one for each table version

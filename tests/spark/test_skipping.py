@@ -19,9 +19,9 @@ from reconciler.reader.open_scan import open_scan
 from reconciler.reader.skipping import SkipDecision
 from reconciler.reader.slice_rows import SliceRowReader, get_slice_files
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from tests.published_indexes import publish_index
 from tests.spark.frames import PYSPARK, by_text
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 TABLES = Path(__file__).parents[1] / "tables"

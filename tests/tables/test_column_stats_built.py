@@ -20,10 +20,10 @@ from reconciler.hudi.metadata.bound_encoding import find_bound_encoding
 from reconciler.hudi.metadata.index_definitions import DEFINITIONS, read_defined_columns
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers, read_indexed_columns
 from reconciler.index.footers import index_footers
-from reconciler.storage.wrappers import RecordingStorage
 from tests.built_column_stats import build, open_test_session
 from tests.column_stats import BOTH, find_gaps, load_metadata, read_entries
 from tests.rewrite_jobs import unpack_table
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 INDEXED = Path(__file__).parent / "indexed"

@@ -20,7 +20,7 @@ from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.api import FolderListing, StorageEntry
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import ReadOnlyStorage
+from reconciler.storage.read_only import ReadOnlyStorage
 from tests.trees import unpack
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.observe import observe
 from reconciler.state.recent_writes import add_recent_writes
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 CASES = Path(__file__).parents[1] / "cases" / "clean"

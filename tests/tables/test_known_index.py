@@ -23,7 +23,7 @@ from reconciler.spec.model import IndexColumns, TableSpec
 from reconciler.state.index_state_reader import read_index_state
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent

@@ -25,7 +25,8 @@ from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.api import StorageEntry
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import ReadOnlyStorage, RecordingStorage
+from reconciler.storage.read_only import ReadOnlyStorage
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent

@@ -21,8 +21,8 @@ from reconciler.reader.pruning import prune_by_index
 from reconciler.reader.skipping import SkipDecision, parse_condition
 from reconciler.reader.slice_rows import SliceRowReader, get_slice_files
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from tests.published_indexes import find_base_files, publish_index
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent

@@ -12,7 +12,7 @@ import pytest
 from reconciler.adopt.table_search import find_tables
 from reconciler.errors import PermissionDeniedError, StorageError, UsageError
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
+from tests.storage_wrappers import RecordingStorage
 
 
 @pytest.fixture(scope="module")

@@ -28,11 +28,11 @@ from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
 from reconciler.state.model import TableState
 from reconciler.status import lock
-from reconciler.storage.wrappers import RecordingStorage
 from tests.applying import admit_and_apply
 from tests.bench.many_tables import make_tables
 from tests.command import run
 from tests.crash.drill import TestClock, process
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 CASE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"

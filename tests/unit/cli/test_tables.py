@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.storage import open as opening
-from reconciler.storage.wrappers import RecordingStorage
 from tests.command import run
+from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 CASES = Path(__file__).parents[2] / "cases" / "clean"

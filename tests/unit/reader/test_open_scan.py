@@ -13,8 +13,8 @@ from reconciler.hudi.table.properties import compute_checksum
 from reconciler.reader.model import PATH, ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from tests.memory_slices import parquet_bytes, record_schema
+from tests.storage_wrappers import RecordingStorage
 
 _number = count()
 PROPERTIES = {

@@ -13,8 +13,8 @@ from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.reader.reached_files import find_reached_files, make_keys, read_statistics
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
 from tests.plain_tables import make_orders, write_table
+from tests.storage_wrappers import RecordingStorage
 
 WHERES = ["customer < 100", "id = 7", "dt = '2026-01-02'", "dt = '2026-01-02' and id = 7", "f(id)"]
 

@@ -39,7 +39,7 @@ from reconciler.reader.skipping import (
 from reconciler.reader.slice_rows import SliceRowReader
 from reconciler.render.read_report import explanation_text
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
+from tests.storage_wrappers import RecordingStorage
 from tests.unit.index.footer_samples import make_index
 
 SCHEMA = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("s", pa.string()), ("day", pa.date32())])

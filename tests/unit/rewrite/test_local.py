@@ -22,7 +22,7 @@ from reconciler.rewrite.group_columns import GroupColumns
 from reconciler.rewrite.local import MemoryLimits
 from reconciler.rewrite.model import RowOrdering, Tally
 from reconciler.spark.spill_files import read_blocks
-from reconciler.storage.wrappers import FaultyStorage, RecordingStorage, StorageFault
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.unit.rewrite import tables
 from tests.unit.rewrite.tables import (
     FORM,

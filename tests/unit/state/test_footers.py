@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.state.footers import read_footers
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
+from tests.storage_wrappers import RecordingStorage
 
 _number = count()
 

@@ -14,7 +14,7 @@ from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import NewTable, Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.storage.wrappers import RecordingStorage
+from tests.storage_wrappers import RecordingStorage
 
 _number = count()
 PROPERTIES = {

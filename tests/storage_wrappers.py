@@ -1,4 +1,4 @@
-"""Storages that wrap a storage: read-only, recording, failing.
+"""Storages that wrap a storage: recording, failing.
 
 All can be pickled with the storage they wrap. ``ref`` is the wrapped storage's, so opening it again
 gives the storage without the wrapper.
@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from reconciler.errors import PermissionDeniedError
 from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
-from reconciler.storage.paths import join_path
 
 _T = TypeVar("_T")
 
@@ -110,16 +108,6 @@ class _StorageWrapper:
     ) -> _T:
         """Run the call or not; ``torn`` does half of it where that is possible."""
         raise NotImplementedError
-
-
-class ReadOnlyStorage(_StorageWrapper):
-    """Raises PermissionDeniedError for every change."""
-
-    def _intercept(self, call: StorageCall, act: Callable[[], _T], torn: object = None) -> _T:  # noqa: ARG002
-        if call.mutates:
-            where = join_path(self.location, call.paths[0] if call.paths else "")
-            raise PermissionDeniedError(where, f"{call.method} on a read-only storage")
-        return act()
 
 
 class RecordingStorage(_StorageWrapper):

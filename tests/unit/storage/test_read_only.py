@@ -4,12 +4,8 @@ import pytest
 
 from reconciler.errors import PermissionDeniedError
 from reconciler.storage.local import LocalStorage
-from reconciler.storage.wrappers import (
-    FaultyStorage,
-    ReadOnlyStorage,
-    RecordingStorage,
-    StorageFault,
-)
+from reconciler.storage.read_only import ReadOnlyStorage
+from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 
 @pytest.fixture
