@@ -109,15 +109,28 @@ def decode_record(data: bytes, schema: Any, path: str) -> Any:
 
     A union branch that is a record becomes a plain dict without the branch's name.
     """
-    import fastavro  # noqa: PLC0415
-
     with decoding(path, "an Avro record"):
-        stream = io.BytesIO(data)
-        record = fastavro.schemaless_reader(stream, schema, None)
-        require(
-            stream.tell() == len(data), f"{len(data) - stream.tell()} extra bytes follow the record"
-        )
-        return record
+        return read_record(data, schema)
+
+
+def read_record(data: bytes, schema: Any, reader: Any = None) -> Any:
+    """Decode one record that must fill ``data``, as the schema ``reader`` if it is given.
+
+    Raises errors that ``decoding`` turns into a FormatError.
+    """
+    import fastavro  # noqa: PLC0415 (only if there is something to decode)
+    from fastavro.read import SchemaResolutionError  # noqa: PLC0415
+
+    stream = io.BytesIO(data)
+    try:
+        record = fastavro.schemaless_reader(stream, schema, reader)
+    except EOFError:
+        raise ValueError("the file is truncated") from None
+    except SchemaResolutionError as problem:
+        raise ValueError(f"its schema does not match: {problem}") from None
+    extra = len(data) - stream.tell()
+    require(not extra, f"{extra} extra bytes follow the record")
+    return record
 
 
 def encode_record(record: Any, schema: Any) -> bytes:
@@ -142,7 +155,11 @@ def encode_long(value: int) -> bytes:
     >>> [*encode_long(48)], [*encode_long(64)]
     ([96], [128, 1])
     """
-    value <<= 1
+    return encode_varint(value << 1)
+
+
+def encode_varint(value: int) -> bytes:
+    """Encode a non-negative number in groups of 7 bits, as Avro and protobuf do."""
     out = bytearray()
     while value > 0x7F:  # noqa: PLR2004
         out.append(value & 0x7F | 0x80)

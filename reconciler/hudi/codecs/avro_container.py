@@ -7,7 +7,7 @@ file of another kind is reported as damaged.
 from __future__ import annotations
 
 import hashlib
-import io
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,15 +15,30 @@ from typing import Any, Final
 from reconciler.errors import FormatError
 from reconciler.hudi.codecs.avro_binary import (
     decoding,
-    encode_long,
     encode_record,
     load_schema_text,
     parse_schema,
+    read_record,
     require,
 )
 
 _MAGIC: Final = b"Obj\x01"
-_MARKER: Final = 16
+_SCHEMA_KEY: Final = "avro.schema"
+#: a container with one block, as an Avro schema (Avro 1.11, Object Container Files)
+_CONTAINER: Final = json.dumps(
+    {
+        "type": "record",
+        "name": "Container",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 4}},
+            {"name": "metadata", "type": {"type": "map", "values": "bytes"}},
+            {"name": "marker", "type": {"type": "fixed", "name": "Sync", "size": 16}},
+            {"name": "count", "type": "long"},
+            {"name": "block", "type": "bytes"},
+            {"name": "end", "type": "Sync"},
+        ],
+    }
+)
 _NAMES: Final = re.compile(r'"name"\s*:\s*"([^"]*)"')
 
 
@@ -71,20 +86,15 @@ def encode_container(schema_file: str, record: Mapping[str, Any]) -> bytes:
     text = load_schema_text(schema_file)
     body = encode_record(record, parse_schema(text, ""))
     marker = hashlib.md5(body, usedforsecurity=False).digest()
-    schema = text.encode()
-    header = (
-        b"Obj\x01"
-        + encode_long(1)
-        + _encode_bytes(b"avro.schema")
-        + _encode_bytes(schema)
-        + encode_long(0)
-        + marker
-    )
-    return header + encode_long(1) + _encode_bytes(body) + marker
-
-
-def _encode_bytes(data: bytes) -> bytes:
-    return encode_long(len(data)) + data
+    container = {
+        "magic": _MAGIC,
+        "metadata": {_SCHEMA_KEY: text.encode()},
+        "marker": marker,
+        "count": 1,
+        "block": body,
+        "end": marker,
+    }
+    return encode_record(container, parse_schema(_CONTAINER, ""))
 
 
 def decode_with_schema(
@@ -96,25 +106,13 @@ def decode_with_schema(
     returns None, the writer's schema is used. Raises errors that ``decoding`` turns into a
     FormatError naming ``path``.
     """
-    import fastavro  # noqa: PLC0415 (only when there is something to decode)
-    from fastavro.read import SchemaResolutionError  # noqa: PLC0415
-
     text, body = _split_container(data)
     written = parse_schema(text, path)
-    require(
-        isinstance(written, dict) and written.get("type") == "record", "its schema is not a record"
-    )
+    is_record = isinstance(written, dict) and written.get("type") == "record"
+    require(is_record, "its schema is not a record")
     reader = choose_schema(str(written["name"]).rpartition(".")[2], text)
-    stream = io.BytesIO(body)
-    try:
-        record = fastavro.schemaless_reader(stream, written, reader)
-    except SchemaResolutionError as problem:
-        raise ValueError(f"its schema does not match: {problem}") from None
-    require(
-        stream.tell() == len(body), f"{len(body) - stream.tell()} extra bytes follow the record"
-    )
-    values: dict[str, Any] = record
-    return values
+    record: dict[str, Any] = read_record(body, written, reader)
+    return record
 
 
 def _find_names(schema: str) -> set[str]:
@@ -122,56 +120,17 @@ def _find_names(schema: str) -> set[str]:
 
 
 def _split_container(data: bytes) -> tuple[str, bytes]:
-    """Return the schema and the body of the one record in an uncompressed container.
-
-    Layout: header (magic, metadata map, sync marker), then one block (count, size, bytes, marker).
-    """
+    """Return the schema and the body of the one record in an uncompressed container."""
     require(is_container(data), "it does not start with an Avro header")
-    metadata, at = _read_header(data)
-    codec = metadata.get(b"avro.codec", b"null")
+    container = read_record(data, parse_schema(_CONTAINER, ""))
+    metadata, count = container["metadata"], container["count"]
+    codec = metadata.get("avro.codec", b"null")
     require(codec == b"null", f"its codec is {codec!r}; Hudi writes null")
-    require(b"avro.schema" in metadata, "its header has no schema")
-    marker = data[at : at + _MARKER]
-    require(len(marker) == _MARKER, "its header is truncated")
-    count, at = _read_long(data, at + _MARKER)
+    require(_SCHEMA_KEY in metadata, "its header has no schema")
     require(count == 1, f"it holds {count} records, expected 1")
-    body, at = _read_bytes(data, at)
-    require(data[at : at + _MARKER] == marker, "its block does not end with the sync marker")
-    require(at + _MARKER == len(data), f"{len(data) - at - _MARKER} extra bytes follow the record")
-    return metadata[b"avro.schema"].decode(), body
-
-
-def _read_header(data: bytes) -> tuple[dict[bytes, bytes], int]:
-    """Return the metadata map that follows the magic, and the offset after it."""
-    metadata: dict[bytes, bytes] = {}
-    count, at = _read_long(data, len(_MAGIC))
-    while count != 0:
-        if count < 0:  # a negative count is followed by the size in bytes
-            count, (_size, at) = -count, _read_long(data, at)
-        for _ in range(count):
-            key, at = _read_bytes(data, at)
-            metadata[key], at = _read_bytes(data, at)
-        count, at = _read_long(data, at)
-    return metadata, at
-
-
-def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _read_long(data, at)
-    require(0 <= size <= len(data) - at, "the file is truncated")
-    return data[at : at + size], at + size
-
-
-def _read_long(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zig-zag variable-length integer; return it and the offset after it."""
-    value = shift = 0
-    while True:
-        require(at < len(data) and shift < 64, "the file is truncated")  # noqa: PLR2004 (bits)
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:  # noqa: PLR2004 (no continuation bit)
-            return (value >> 1) ^ -(value & 1), at
+    is_closed = container["end"] == container["marker"]
+    require(is_closed, "its block does not end with the sync marker")
+    return metadata[_SCHEMA_KEY].decode(), container["block"]
 
 
 def read_strings(value: Any) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from reconciler.arrays import to_numpy
 from reconciler.hudi.codecs import hfile_block as blocks
+from reconciler.hudi.codecs.avro_binary import encode_varint
 from reconciler.hudi.codecs.hfile_block import ChecksumType, Codec
 
 _BLOCK: Final = 64 * 1024
@@ -107,7 +108,7 @@ def _assemble(data: Iterable[tuple[bytes, bytes]], totals: _Totals, schema: str)
     out.append_block(blocks.ROOT_INDEX, b"")  # the index of meta blocks, which is empty
     info_at = len(out.data)
     info = _encode_file_info(totals, schema)
-    out.append_block(blocks.FILE_INFO, b"PBUF" + _encode_varint(len(info)) + info, chained=False)
+    out.append_block(blocks.FILE_INFO, b"PBUF" + encode_varint(len(info)) + info, chained=False)
     numbers: dict[int, int | bytes] = {
         1: info_at,
         2: load,
@@ -123,7 +124,7 @@ def _assemble(data: Iterable[tuple[bytes, bytes]], totals: _Totals, schema: str)
         12: Codec.GZ,
     }
     trailer = b"".join(_encode_field(number, value) for number, value in numbers.items())
-    head = blocks.TRAILER + _encode_varint(len(trailer)) + trailer
+    head = blocks.TRAILER + encode_varint(len(trailer)) + trailer
     out.data += head.ljust(blocks.TRAILER_SIZE - 4, b"\0") + bytes((_MINOR, 0, 0, 3))
     return bytes(out.data)
 
@@ -261,19 +262,11 @@ def _encode_file_info(totals: _Totals, schema: str) -> bytes:
     )
 
 
-def _encode_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:  # noqa: PLR2004
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(out) + bytes((value,))
-
-
 def _encode_field(number: int, value: int | bytes) -> bytes:
     """Encode one field of a protobuf message: a varint or bytes."""
     if isinstance(value, int):
-        return _encode_varint(number << 3) + _encode_varint(value)
-    return _encode_varint(number << 3 | 2) + _encode_varint(len(value)) + value
+        return encode_varint(number << 3) + encode_varint(value)
+    return encode_varint(number << 3 | 2) + encode_varint(len(value)) + value
 
 
 def _encode_hadoop_vint(value: int) -> bytes:
