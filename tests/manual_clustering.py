@@ -17,9 +17,12 @@ from reconciler.file_slices.base_file.write_stat import build_created_stat
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.table import open_metadata_table
-from reconciler.hudi.timeline.clustering_plan import ClusteringPlan, ClusteringPlanGroup
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.hudi.timeline.requested_replace import InputSlice
+from reconciler.hudi.timeline.plans import (
+    ClusteringPlan,
+    ClusteringPlanGroup,
+    InputSlice,
+)
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.storage.open import open_storage
 from reconciler.transaction.metadata.rewrite_sync import (

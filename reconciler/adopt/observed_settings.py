@@ -16,7 +16,7 @@ from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import State
-from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.plans import RequestedReplace
 
 _SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 _CURVE: Final = "hoodie.layout.optimize.strategy"

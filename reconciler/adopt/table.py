@@ -19,7 +19,7 @@ from reconciler.adopt.spec_text import Findings, ProposedRetention, write_spec_t
 from reconciler.errors import FormatError, NotFoundError, StorageError
 from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
 from reconciler.hudi.timeline.instant import Action, State
-from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import TablePlan
 from reconciler.plans.refusals import find_timeline_zone

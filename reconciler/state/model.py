@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Self
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
 from reconciler.hudi.timeline.heartbeat import is_silent
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.hudi.timeline.plans import ClusteringPlan
 
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites

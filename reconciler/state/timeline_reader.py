@@ -15,13 +15,15 @@ from reconciler.hudi.load import instant_file_path, read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
-from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
 from reconciler.hudi.timeline.commit import CommitMetadata
-from reconciler.hudi.timeline.compaction import CompactionPlan
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
-from reconciler.hudi.timeline.requested_replace import RequestedReplace
-from reconciler.hudi.timeline.rollback import parse_rolled_back_time
-from reconciler.hudi.timeline.savepoint import SavepointMetadata
+from reconciler.hudi.timeline.plans import (
+    ClusteringPlan,
+    RequestedReplace,
+    parse_compaction,
+    parse_rolled_back_time,
+)
+from reconciler.hudi.timeline.savepoint import parse_savepoint_files
 from reconciler.state.model import (
     CompletedClean,
     PendingClean,
@@ -62,7 +64,7 @@ class TimelineReader:
         time = entry.instant.requested
         if not entry.instant.is_completed:
             return Savepoint(instant=time, completed=False, files=frozenset())
-        pinned = SavepointMetadata.parse(self._read_data(entry), self._path(entry)).files
+        pinned = parse_savepoint_files(self._read_data(entry), self._path(entry))
         names = frozenset(name for found in pinned.values() for name in found)
         return Savepoint(instant=time, completed=True, files=names)
 
@@ -78,7 +80,7 @@ class TimelineReader:
                     file_id=operation.file_id,
                     base_instant=operation.base_instant,
                 )
-                for operation in CompactionPlan.parse(data, path).operations
+                for operation in parse_compaction(data, path)
             ]
         return tuple(found)
 

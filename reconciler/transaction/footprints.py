@@ -8,11 +8,13 @@ from typing import Final
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.load import instant_file_path, read_instant_file
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
-from reconciler.hudi.timeline.compaction import CompactionPlan
 from reconciler.hudi.timeline.heartbeat import DEAD_AFTER_S, heartbeat_path, is_silent
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
-from reconciler.hudi.timeline.requested_replace import RequestedReplace
-from reconciler.hudi.timeline.rollback import parse_rolled_back_time
+from reconciler.hudi.timeline.plans import (
+    RequestedReplace,
+    parse_compaction,
+    parse_rolled_back_time,
+)
 from reconciler.hudi.timeline.write_footprint import WriteFootprint
 from reconciler.transaction.conflicts import Footprint
 from reconciler.transaction.recovery.marked_files import list_marked_files, parse_file_group
@@ -160,10 +162,8 @@ def _read_compaction(session: TableSession, timeline: Timeline, instant: Instant
     file = timeline.find_file(instant.requested, instant.action, State.REQUESTED)
     if file is None:
         return _make_unknown_footprint(instant)
-    plan = CompactionPlan.parse(*_read_content(session, file))
-    return _make_footprint(
-        instant, _group_pairs((op.partition, op.file_id) for op in plan.operations)
-    )
+    operations = parse_compaction(*_read_content(session, file))
+    return _make_footprint(instant, _group_pairs((op.partition, op.file_id) for op in operations))
 
 
 def _read_replacement(session: TableSession, timeline: Timeline, instant: Instant) -> Footprint:

@@ -13,12 +13,12 @@ import pytest
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.write_stat import build_created_stat
 from reconciler.file_slices.base_file.writer import WrittenFile
-from reconciler.hudi.timeline.clustering_plan import (
+from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.plans import (
     SORT_COLUMNS,
     ClusteringPlan,
     compute_group_metrics,
 )
-from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.write_commit import WriteCommit
 
 HERE = Path(__file__).parent / "clustering"

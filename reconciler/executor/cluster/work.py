@@ -16,14 +16,14 @@ from reconciler.errors import ReconcilerError
 from reconciler.executor.result import LeftGroup
 from reconciler.file_slices.base_file.write_stat import build_created_stat
 from reconciler.hudi.files.table_files import make_present_keys
-from reconciler.hudi.timeline.clustering_plan import (
+from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.plans import (
     SORT_COLUMNS,
     ClusteringPlan,
     ClusteringPlanGroup,
+    InputSlice,
     compute_group_metrics,
 )
-from reconciler.hudi.timeline.instant import Action
-from reconciler.hudi.timeline.requested_replace import InputSlice
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.plans.groups import group_of_slices
 from reconciler.plans.model import Rewrites

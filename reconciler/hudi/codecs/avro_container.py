@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from reconciler.errors import FormatError
@@ -75,6 +76,16 @@ def decode_container(
 
     with decoding(path, f"{record_name} (Avro)"):
         return decode_with_schema(data, path, as_declared)
+
+
+@contextmanager
+def decoding_container(
+    data: bytes, record_name: str, path: str, *, schema_file: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """Give the record as ``decode_container`` does, and report errors of the block likewise."""
+    record = decode_container(data, record_name, path, schema_file=schema_file)
+    with decoding(path, record_name):
+        yield record
 
 
 def encode_container(schema_file: str, record: Mapping[str, Any]) -> bytes:
@@ -168,6 +179,11 @@ def parse_file_name(path: str, where: str) -> str:
             "the file is damaged; restore it from a copy",
         )
     return name
+
+
+def read_file_names(paths: Any, where: str) -> tuple[str, ...]:
+    """Return the file name of each path of a list, as ``parse_file_name`` does."""
+    return tuple(parse_file_name(path, where) for path in read_strings(paths))
 
 
 def parse_partition_path(path: str, where: str) -> str:

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.byte_source import ByteSource, ListedEntry
-from reconciler.hudi.codecs import avro_container
-from reconciler.hudi.codecs.avro_binary import decoding
+from reconciler.hudi.codecs.avro_container import decoding_container
 from reconciler.hudi.table.properties import KNOWN_VERSIONS
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
-from reconciler.hudi.timeline.compaction import CompactionPlan
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.hudi.timeline.rollback import parse_rolled_back_time
+from reconciler.hudi.timeline.plans import parse_compaction, parse_rolled_back_time
 
 ROOT: Final = ".hoodie/metadata"
 #: the first table version with layout 2 of the timeline
@@ -120,7 +119,7 @@ class MetadataTimelines:
         for instant in self.own.pending({Action.COMPACTION}):
             plan = replace(instant, state=State.REQUESTED)
             path = f"{self.folder}/{plan.file_name}"
-            for operation in CompactionPlan.parse(self.source.read(path), path).operations:
+            for operation in parse_compaction(self.source.read(path), path):
                 compactions[operation.partition, operation.file_id] = instant.requested
         return compactions
 
@@ -165,15 +164,9 @@ def _build_timeline(entries: Iterable[ListedEntry]) -> Timeline:
 
 def _parse_rolled_back(data: bytes, action: Action, path: str) -> list[str]:
     """Return the commits that a completed rollback or restore undid; raises FormatError."""
-    if action is Action.ROLLBACK:
-        parts = [avro_container.decode_container(data, "HoodieRollbackMetadata", path)]
-    else:
-        restore = avro_container.decode_container(data, "HoodieRestoreMetadata", path)
-        with decoding(path, "HoodieRestoreMetadata"):
-            parts = [
-                rollback
-                for rollbacks in restore["hoodieRestoreMetadata"].values()
-                for rollback in rollbacks
-            ]
-    with decoding(path, "the rolled back commits"):
+    name = "HoodieRollbackMetadata" if action is Action.ROLLBACK else "HoodieRestoreMetadata"
+    with decoding_container(data, name, path) as record:
+        parts: Iterable[Any] = [record]
+        if action is not Action.ROLLBACK:
+            parts = chain.from_iterable(record["hoodieRestoreMetadata"].values())
         return [str(time) for part in parts for time in part["commitsRollback"]]

@@ -15,7 +15,11 @@ from typing import Any, Final
 from reconciler.errors import NotFoundError
 from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decoding, require
-from reconciler.hudi.codecs.avro_container import decode_container, parse_file_name, read_strings
+from reconciler.hudi.codecs.avro_container import (
+    decoding_container,
+    parse_file_name,
+    read_file_names,
+)
 from reconciler.hudi.codecs.log_blocks import BlockType, read_avro_records, read_blocks
 from reconciler.hudi.timeline.instant import Action, Instant, State
 
@@ -99,9 +103,8 @@ def _find_merged_files(source: ByteSource, folder: str, listed: list[str]) -> se
     data = source.read(path)
     if not data:  # the merge stopped before it wrote its plan
         return set()
-    plan = decode_container(data, "HoodieMergeArchiveFilePlan", path)
-    with decoding(path, "the merge plan"):
-        target, merged = plan["mergedArchiveFileName"], read_strings(plan["candidate"])
+    with decoding_container(data, "HoodieMergeArchiveFilePlan", path) as plan:
+        target, merged = plan["mergedArchiveFileName"], read_file_names(plan["candidate"], path)
         if not target or parse_file_name(target, path) not in listed:
             return set()
-        return {parse_file_name(name, path) for name in merged}
+        return set(merged)

@@ -6,18 +6,21 @@ CleanPlanV1/V2MigrationHandler, CleanMetadataV1/V2MigrationHandler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from reconciler.hudi.codecs import avro_container
-from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.codecs.avro_binary import require
 from reconciler.hudi.codecs.avro_container import (
-    parse_file_name,
+    decode_container,
+    decoding_container,
+    encode_container,
     parse_partition_path,
+    read_file_names,
     read_strings,
     read_text_map,
 )
+from reconciler.hudi.files.names import make_file_path
 
 _VERSION: Final = 2
 _PLAN: Final = "HoodieCleanerPlan"
@@ -50,8 +53,7 @@ class CleanerPlan:
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
         """Decode a requested or inflight file; raises FormatError naming ``path``."""
-        record = avro_container.decode_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA)
-        with decoding(path, _PLAN):
+        with decoding_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA) as record:
             earliest = record["earliestInstantToRetain"]
             files, sources = _read_files(record, path)
             return cls(
@@ -74,39 +76,44 @@ class CleanerPlan:
         ``location`` is the table's location; Hudi wants absolute paths.
         """
         base = f"file:{location}" if location.startswith("/") else location
-        earliest = {
-            "timestamp": self.earliest_instant,
-            "action": self.earliest_action,
-            "state": "COMPLETED",
-        }
+        earliest = self.earliest_instant
         record = {
-            "earliestInstantToRetain": earliest if self.earliest_instant else None,
+            "earliestInstantToRetain": (
+                _encode_earliest(earliest, self.earliest_action) if earliest else None
+            ),
             "lastCompletedCommitTimestamp": self.last_completed_commit,
             "policy": self.policy,
             "filesToBeDeletedPerPartition": {},
             "version": _VERSION,
             "filePathsToBeDeletedPerPartition": {
-                partition: _file_infos(
-                    (_join_path(base, partition, name) for name in self.files.get(partition, ())),
-                    self.bootstrap_files.get(partition, ()),
-                )
+                partition: [
+                    {"filePath": path, "isBootstrapBaseFile": is_bootstrap}
+                    for path, is_bootstrap in self._list_paths(base, partition)
+                ]
                 for partition in dict.fromkeys((*self.files, *self.bootstrap_files))
             },
             "partitionsToBeDeleted": list(self.delete_partitions),
             "extraMetadata": dict(self.extra),
         }
-        return avro_container.encode_container(_PLAN_SCHEMA, record)
+        return encode_container(_PLAN_SCHEMA, record)
+
+    def _list_paths(self, base: str, partition: str) -> Iterator[tuple[str, bool]]:
+        """Yield each path to delete of a partition, and whether it is of a bootstrap source."""
+        for name in self.files.get(partition, ()):
+            yield f"{base}/{make_file_path(partition, name)}", False
+        for path in self.bootstrap_files.get(partition, ()):
+            yield path, True
 
 
 def replace_earliest_instant(data: bytes, path: str, earliest_instant: str, action: str) -> bytes:
     """Return the same plan with another earliest instant; its paths keep their spelling."""
-    record = dict(avro_container.decode_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA))
-    record["earliestInstantToRetain"] = {
-        "timestamp": earliest_instant,
-        "action": action,
-        "state": "COMPLETED",
-    }
-    return avro_container.encode_container(_PLAN_SCHEMA, record)
+    record = dict(decode_container(data, _PLAN, path, schema_file=_PLAN_SCHEMA))
+    record["earliestInstantToRetain"] = _encode_earliest(earliest_instant, action)
+    return encode_container(_PLAN_SCHEMA, record)
+
+
+def _encode_earliest(instant: str, action: str) -> dict[str, str]:
+    return {"timestamp": instant, "action": action, "state": "COMPLETED"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,10 +141,7 @@ class CleanMetadata:
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
         """Decode a completed file; raises FormatError naming ``path``."""
-        record = avro_container.decode_container(
-            data, _METADATA, path, schema_file=_METADATA_SCHEMA
-        )
-        with decoding(path, _METADATA):
+        with decoding_container(data, _METADATA, path, schema_file=_METADATA_SCHEMA) as record:
             return cls(
                 started=_require_time(record["startCleanTime"]),
                 duration_ms=int(record["timeTakenInMillis"]),
@@ -173,53 +177,36 @@ class CleanMetadata:
             "bootstrapPartitionMetadata": {},
             "extraMetadata": dict(self.extra),
         }
-        return avro_container.encode_container(_METADATA_SCHEMA, record)
+        return encode_container(_METADATA_SCHEMA, record)
 
 
 def _read_files(record: Mapping[str, Any], path: str) -> tuple[Names, Names]:
     """Return names and bootstrap sources by partition, from either version of a plan."""
     files: dict[str, tuple[str, ...]] = {}
     sources: dict[str, tuple[str, ...]] = {}
-    for partition, old in (record["filesToBeDeletedPerPartition"] or {}).items():
-        files[parse_partition_path(partition, path)] = tuple(
-            parse_file_name(name, path) for name in old
-        )
+    for partition, names in (record["filesToBeDeletedPerPartition"] or {}).items():
+        files[parse_partition_path(partition, path)] = read_file_names(names, path)
     for partition, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
-        table_files = [_require_text(i["filePath"]) for i in infos if not i["isBootstrapBaseFile"]]
-        bootstrap_files = tuple(
-            _require_text(i["filePath"]) for i in infos if i["isBootstrapBaseFile"]
-        )
+        inside: list[str] = []
+        outside: list[str] = []
+        for info in infos:
+            target = outside if info["isBootstrapBaseFile"] else inside
+            target.append(_require_text(info["filePath"]))
         earlier = files.get(parse_partition_path(partition, path), ())
-        files[partition] = earlier + tuple(parse_file_name(name, path) for name in table_files)
-        if bootstrap_files:
-            sources[partition] = bootstrap_files
+        files[partition] = earlier + read_file_names(inside, path)
+        if outside:
+            sources[partition] = tuple(outside)
     return files, sources
-
-
-def _file_infos(table_files: Iterable[str], bootstrap_files: Iterable[str]) -> list[dict[str, Any]]:
-    return [{"filePath": name, "isBootstrapBaseFile": False} for name in table_files] + [
-        {"filePath": name, "isBootstrapBaseFile": True} for name in bootstrap_files
-    ]
 
 
 def _read_partition(record: Mapping[str, Any], path: str) -> CleanedPartition:
     return CleanedPartition(
         policy=_require_text(record["policy"]),
-        planned=tuple(
-            parse_file_name(name, path) for name in read_strings(record["deletePathPatterns"])
-        ),
-        deleted=tuple(
-            parse_file_name(name, path) for name in read_strings(record["successDeleteFiles"])
-        ),
-        failed=tuple(
-            parse_file_name(name, path) for name in read_strings(record["failedDeleteFiles"])
-        ),
+        planned=read_file_names(record["deletePathPatterns"], path),
+        deleted=read_file_names(record["successDeleteFiles"], path),
+        failed=read_file_names(record["failedDeleteFiles"], path),
         is_folder_deleted=bool(record["isPartitionDeleted"]),
     )
-
-
-def _join_path(base: str, partition: str, name: str) -> str:
-    return f"{base}/{partition}/{name}" if partition else f"{base}/{name}"
 
 
 def _require_text(value: Any) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.arrays import to_arrow, to_numpy
-from reconciler.hudi.timeline.clustering_plan import ClusteringPlan
+from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.columns import build_dictionary
 from reconciler.plans.model import Note, RemovedFiles, ResumeStep, Rewrites

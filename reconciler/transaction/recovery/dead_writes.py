@@ -15,7 +15,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.owner import Owner
-from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.storage.api import Storage
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.locks.store_clock import read_store_clock_ms

@@ -13,7 +13,7 @@ from reconciler.adopt.observed_settings import (
 )
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.hudi.timeline.requested_replace import RequestedReplace
+from reconciler.hudi.timeline.plans import RequestedReplace
 from tests.unit.planners import cow
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"

@@ -9,9 +9,13 @@ import pytest
 
 from reconciler.errors import FormatError
 from reconciler.hudi.codecs import avro_container
-from reconciler.hudi.timeline.compaction import CompactionOperation, CompactionPlan
-from reconciler.hudi.timeline.requested_replace import InputSlice, RequestedReplace
-from reconciler.hudi.timeline.savepoint import SavepointMetadata
+from reconciler.hudi.timeline.plans import (
+    CompactionOperation,
+    InputSlice,
+    RequestedReplace,
+    parse_compaction,
+)
+from reconciler.hudi.timeline.savepoint import parse_savepoint_files
 
 PATH = ".hoodie/timeline/20260102000000000.compaction.requested"
 COMPACTION = "HoodieCompactionPlan.avsc"
@@ -87,11 +91,11 @@ def test_a_compaction_plan_names_slices():
         log_files=(".f-0_2026.log.1_0-1-2",),
     )
 
-    assert (operation,) == CompactionPlan.parse(compaction_of(), PATH).operations
+    assert (operation,) == parse_compaction(compaction_of(), PATH)
 
 
 def test_a_slice_of_logs_alone_has_no_base_file():
-    (operation,) = CompactionPlan.parse(compaction_of(dataFilePath=None), PATH).operations
+    (operation,) = parse_compaction(compaction_of(dataFilePath=None), PATH)
     (given,) = RequestedReplace.parse(clustering_of(dataFilePath=""), PATH).slices
 
     assert (None, None) == (operation.base_file, given.base_file)
@@ -99,11 +103,8 @@ def test_a_slice_of_logs_alone_has_no_base_file():
 
 def test_a_compaction_plan_may_be_empty():
 
-    assert (
-        ()
-        == CompactionPlan.parse(
-            avro_container.encode_container(COMPACTION, {"operations": None}), PATH
-        ).operations
+    assert () == parse_compaction(
+        avro_container.encode_container(COMPACTION, {"operations": None}), PATH
     )
 
 
@@ -153,16 +154,14 @@ def test_a_savepoint_names_what_it_pins():
         "comments": "",
         "partitionMetadata": pinned,
     }
-    found = SavepointMetadata.parse(written(SAVEPOINT, record), PATH)
 
-    assert {"p=1": ("a", "b")} == found.files
-    assert ("me", 7, "") == (found.user, found.created_ms, found.comments)
+    assert {"p=1": ("a", "b")} == parse_savepoint_files(written(SAVEPOINT, record), PATH)
 
 
 @pytest.mark.parametrize("name", ["fileId", "partitionPath"])
 def test_a_slice_without_group_or_partition_is_damaged(name):
     for parse, data in (
-        (CompactionPlan.parse, compaction_of(**{name: None})),
+        (parse_compaction, compaction_of(**{name: None})),
         (RequestedReplace.parse, clustering_of(**{name: None})),
     ):
         with pytest.raises(FormatError, match="has no") as caught:
@@ -171,9 +170,7 @@ def test_a_slice_without_group_or_partition_is_damaged(name):
         assert PATH == caught.value.path
 
 
-@pytest.mark.parametrize(
-    "parse", [CompactionPlan.parse, RequestedReplace.parse, SavepointMetadata.parse]
-)
+@pytest.mark.parametrize("parse", [parse_compaction, RequestedReplace.parse, parse_savepoint_files])
 @pytest.mark.parametrize("data", [b"", b"Obj\x01", b"{}", clustering_of() + b"\0"], ids=len)
 def test_other_bytes_are_damage(parse, data):
 

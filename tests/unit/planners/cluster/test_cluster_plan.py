@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 
 from reconciler.hudi.files.table_files import build_files
-from reconciler.hudi.timeline.clustering_plan import ClusteringPlan, ClusteringPlanGroup
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.hudi.timeline.requested_replace import InputSlice
+from reconciler.hudi.timeline.plans import (
+    ClusteringPlan,
+    ClusteringPlanGroup,
+    InputSlice,
+)
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import CleanStep, ClusterStep, Untouched
 from reconciler.spec.model import (

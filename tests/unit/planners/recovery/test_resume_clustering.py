@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from reconciler.hudi.timeline.clustering_plan import ClusteringPlan, ClusteringPlanGroup
-from reconciler.hudi.timeline.requested_replace import InputSlice
+from reconciler.hudi.timeline.plans import (
+    ClusteringPlan,
+    ClusteringPlanGroup,
+    InputSlice,
+)
 from reconciler.planners.recovery.resume_clustering import (
     build_resumed_rewrites,
     plan_clustering_resumes,

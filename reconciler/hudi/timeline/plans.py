@@ -1,5 +1,6 @@
-"""Read and write a clustering's requested plan, which any Hudi writer may execute.
+"""Read the plans of table services (clustering, compaction, rollback), and write a clustering's.
 
+A clustering is requested by a HoodieRequestedReplaceMetadata, which any Hudi writer may execute.
 Source: ClusteringUtils, ClusteringPlanStrategy (buildMetrics, getStrategyParams), 0.15 to 1.2.
 """
 
@@ -10,9 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from reconciler.hudi.codecs import avro_container
-from reconciler.hudi.codecs.avro_binary import decoding, require
-from reconciler.hudi.codecs.avro_container import parse_partition_path, read_text_map
-from reconciler.hudi.timeline.requested_replace import InputSlice, parse_input_slice
+from reconciler.hudi.codecs.avro_binary import require
+from reconciler.hudi.codecs.avro_container import (
+    decoding_container,
+    parse_file_name,
+    parse_partition_path,
+    read_file_names,
+    read_text_map,
+)
 
 _RECORD: Final = "HoodieRequestedReplaceMetadata"
 _SCHEMA: Final = f"{_RECORD}.avsc"
@@ -24,6 +30,59 @@ _STRATEGY: Final = (
 )
 SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 _MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSlice:
+    """One slice to rewrite, as file names. ``base_file`` is None for a log-only slice."""
+
+    partition: str
+    file_id: str
+    base_file: str | None
+    log_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOperation(InputSlice):
+    """One slice to compact. ``base_instant``: the time that its log files are named after."""
+
+    base_instant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedReplace:
+    """The content of a requested replacecommit or clustering.
+
+    ``is_clustering`` is False for an insert_overwrite or delete_partition, whose request names no
+    slices. ``strategy``: the plan's strategy parameters by Hudi's option names. Hudi writes only
+    the sort columns there; curve and target size are options of the executor. ``extra``: the
+    request's extra metadata.
+    """
+
+    operation: str | None
+    is_clustering: bool
+    slices: tuple[InputSlice, ...]
+    strategy: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Self:
+        """Decode a requested file; raises FormatError naming ``path``."""
+        with decoding_container(data, _RECORD, path) as record:
+            plan = record["clusteringPlan"]
+            operation = record["operationType"]
+            groups = (plan["inputGroups"] or ()) if plan else ()
+            return cls(
+                operation=operation,
+                is_clustering=operation == "CLUSTER" and plan is not None,
+                slices=tuple(
+                    _parse_slice(input_slice, path)
+                    for group in groups
+                    for input_slice in group["slices"] or ()
+                ),
+                strategy=_read_strategy(plan),
+                extra=read_text_map(record.get("extraMetadata")),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +114,7 @@ class ClusteringPlan:
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
         """Decode a requested file; raises FormatError naming ``path``, also without a plan."""
-        record = avro_container.decode_container(data, _RECORD, path)
-        with decoding(path, _RECORD):
+        with decoding_container(data, _RECORD, path) as record:
             plan = record["clusteringPlan"]
             require(plan is not None, "it has no clustering plan")
             strategy, missing = plan["strategy"], plan.get("missingSchedulePartitions")
@@ -120,8 +178,60 @@ def compute_group_metrics(
     }
 
 
+def parse_compaction(data: bytes, path: str) -> tuple[CompactionOperation, ...]:
+    """Decode the requested file of a compaction or log compaction.
+
+    Raises FormatError naming ``path``.
+    """
+    with decoding_container(data, "HoodieCompactionPlan", path) as record:
+        return tuple(_parse_operation(part, path) for part in record["operations"] or ())
+
+
+def parse_rolled_back_time(data: bytes, path: str) -> str:
+    """Return the requested time of the instant that a planned rollback undoes.
+
+    Raises FormatError naming ``path``.
+
+    >>> target = {"commitTime": "20260101000000000", "action": "commit"}
+    >>> plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
+    >>> data = avro_container.encode_container("HoodieRollbackPlan.avsc", plan)
+    >>> parse_rolled_back_time(data, "x.rollback.requested")
+    '20260101000000000'
+    """
+    with decoding_container(data, "HoodieRollbackPlan", path) as plan:
+        return str(plan["instantToRollback"]["commitTime"])
+
+
+def _read_strategy(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
+    strategy = plan.get("strategy") if plan else None  # optional: planners do not need it
+    return read_text_map(strategy.get("strategyParams")) if strategy else {}
+
+
+def _parse_operation(record: Mapping[str, Any], path: str) -> CompactionOperation:
+    instant = record["baseInstantTime"]
+    require(isinstance(instant, str), "an operation has no base instant")
+    return CompactionOperation(**_read_slice(record, path), base_instant=instant)
+
+
+def _parse_slice(record: Mapping[str, Any], path: str) -> InputSlice:
+    return InputSlice(**_read_slice(record, path))
+
+
+def _read_slice(record: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the fields of a slice of a plan."""
+    partition, file_id, base = record["partitionPath"], record["fileId"], record["dataFilePath"]
+    require(isinstance(partition, str), "a slice has no partition")
+    require(isinstance(file_id, str) and bool(file_id), "a slice has no file id")
+    return {
+        "partition": partition,
+        "file_id": file_id,
+        "base_file": parse_file_name(base, path) if base else None,
+        "log_files": read_file_names(record["deltaFilePaths"], path),
+    }
+
+
 def _parse_group(group: Mapping[str, Any], path: str) -> ClusteringPlanGroup:
-    slices = tuple(parse_input_slice(input_slice, path) for input_slice in group["slices"] or ())
+    slices = tuple(_parse_slice(input_slice, path) for input_slice in group["slices"] or ())
     for input_slice in slices:
         parse_partition_path(input_slice.partition, path)
     return ClusteringPlanGroup(
