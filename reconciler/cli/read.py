@@ -128,7 +128,7 @@ def read(options: ReadOptions) -> int:
     request = _build_request(options)
 
     from reconciler.cli.run_read import print_explanation, print_rows  # noqa: PLC0415 (slow)
-    from reconciler.storage.wrappers import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     storage, zone = _open_table(options.table, specs, env)
     work = TableRead(
