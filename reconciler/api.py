@@ -271,7 +271,7 @@ def _report_crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -
 
 def _unreadable_plan(spec: TableSpec) -> TablePlan:
     """Return the plan of a table that could not be read."""
-    from reconciler.plans.document import compute_spec_digest  # noqa: PLC0415
+    from reconciler.plans.encode import compute_spec_digest  # noqa: PLC0415
 
     digest = compute_spec_digest(spec.document)
     return TablePlan(name=spec.name, path=spec.path, spec=spec.document, spec_digest=digest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass
@@ -13,6 +14,11 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+_PLAIN_TYPES = (str, int, float, types.NoneType)
+
 
 def to_bytes(document: Any) -> bytes:
     """Return the canonical bytes: sorted keys, compact, UTF-8, no NaN, no newline at the end.
@@ -20,10 +26,7 @@ def to_bytes(document: Any) -> bytes:
     >>> to_bytes({"b": 1, "a": "é"}).decode()
     '{"a":"é","b":1}'
     """
-    text = json.dumps(
-        document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return text.encode()
+    return _ENCODER.encode(document).encode()
 
 
 def digest_document(document: Any) -> str:
@@ -58,15 +61,16 @@ def to_document(value: Any) -> Any:
     >>> to_document((Sample(2, 9),))
     [{'rowGroups': 2, 'of': 9}]
     """
-    if isinstance(value, str | int | float):
+    if isinstance(value, _PLAIN_TYPES):
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        found = ((key, field, getattr(value, field.name)) for key, field in _keys(type(value)))
-        return {
-            key: to_document(inner)
-            for key, field, inner in found
-            if inner is not None or not field.metadata.get("optional")
-        }
+    if is_dataclass(value):
+        kind: Any = type(value)
+        document = {}
+        for key, field in _keys(kind):
+            inner = getattr(value, field.name)
+            if inner is not None or "optional" not in field.metadata:
+                document[key] = to_document(inner)
+        return document
     if isinstance(value, Mapping):
         return {key: to_document(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -74,11 +78,12 @@ def to_document(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else value
 
 
-def from_document(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
+def from_document(kind: Callable[..., T], document: Mapping[str, Any], **others: Any) -> T:
     """Return the dataclass that ``to_document`` wrote; a missing key means the field's default.
 
     Fields may be other dataclasses, tuples of any length, mappings and plain values, and each of
-    them may be None. Raises TypeError or AttributeError for a value of another type.
+    them may be None. ``others``: values of fields that the document does not have. Raises TypeError
+    or AttributeError for a value of another type.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -94,16 +99,16 @@ def from_document(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
             field.name: _decode_value(hints[field.name], document[key])
             for key, field in _keys(kind)
             if key in document
-        }
+        },
+        **others,
     )
 
 
 def _decode_value(kind: Any, value: Any) -> Any:
-    if kind is Any:
+    if kind is Any or type(value) is kind:
         return value
     if get_origin(kind) in (Union, types.UnionType):
-        (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
-        return None if value is None else _decode_value(inner, value)
+        return None if value is None else _decode_value(get_args(kind)[0], value)
     if get_origin(kind) is tuple:
         return tuple(_decode_value(get_args(kind)[0], inner) for inner in value)
     if isinstance(kind, type) and is_dataclass(kind):
@@ -131,4 +136,6 @@ def _find_keys(kind: Any) -> Iterator[tuple[str, Field[Any]]]:
 
 @cache
 def _type_hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+    """Return the types of the fields that documents have; only type checkers may know others."""
+    written = types.SimpleNamespace(__annotations__={f.name: f.type for _, f in _keys(kind)})
+    return get_type_hints(written, vars(sys.modules[kind.__module__]))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from reconciler.errors import BlockedError, ReconcilerError, StaleError
 from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (
     Impact,

@@ -23,7 +23,7 @@ from reconciler.planners.recovery.resume_clustering import (
     plan_clustering_resumes,
 )
 from reconciler.planners.recovery.rollback_write import plan_rollbacks, warn_of_rollbacks
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.guardrails import apply_policies
 from reconciler.plans.model import (
     CleanStep,

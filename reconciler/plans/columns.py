@@ -26,6 +26,15 @@ def build_dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
     return pa.DictionaryArray.from_arrays(to_arrow(codes.astype(np.int32)), to_arrow(values))
 
 
+def encode_dictionary(values: Sequence[str]) -> Any:
+    """Return the values as a pyarrow dictionary<int32, string> array.
+
+    >>> encode_dictionary(["b", "a", "b"]).indices.to_pylist()
+    [0, 1, 0]
+    """
+    return to_arrow(values).dictionary_encode()
+
+
 def dictionary_codes(column: Any) -> NDArray[Any]:
     """Return the codes of a dictionary array as a numpy view of its memory."""
     return to_numpy(column.indices)

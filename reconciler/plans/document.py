@@ -7,11 +7,10 @@ canonical, or is wrong, goes to ``lenient_load``, which is slower and explains w
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,26 +21,20 @@ import pyarrow.compute as pc
 from reconciler import arrays, canonical_json
 from reconciler.errors import PlanError
 from reconciler.plans import columns, decode, encode, file_rows, groups, lenient_load, validation
-from reconciler.plans.decode import StepLists, TableLists
+from reconciler.plans.decode import Lists
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
-    CleanStep,
+    ClusterStep,
+    IndexStep,
+    KeptFiles,
     NamedFiles,
     RemovedFiles,
-    ResumeStep,
     Rewrites,
-    RollbackStep,
     TablePlan,
+    removal_steps,
     rewritten_groups,
 )
 from reconciler.plans.plan import Plan
-
-__all__ = [
-    "compute_spec_digest",
-    "compute_steps_digest",
-    "dump_plan",
-    "load_plan",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +90,13 @@ def dump_plan(plan: Plan) -> bytes:
     Raises ValueError when the rows of a step are not sorted by (partition, name).
     """
     out = io.BytesIO()
-    sha = hashlib.sha256(b"{")
-    out.write(_encode_head(plan, "sha256:" + "0" * 64))
-    for chunk in encode.encode_body(plan.tables, plan.selection):
-        sha.update(chunk)
-        out.write(chunk)
-    sha.update(b"}")
+    start = out.write(_encode_head(plan, "sha256:" + "0" * 64))
+    out.writelines(encode.encode_body(plan.tables, plan.selection))
+    with out.getbuffer() as written:
+        digest = encode.digest_chunks([b"{", written[start:], b"}"])
     out.write(_encode_tail(plan))
     out.seek(0)
-    out.write(_encode_head(plan, plan.keep_digest(f"sha256:{sha.hexdigest()}")))
+    out.write(_encode_head(plan, plan.keep_digest(digest)))
     return out.getvalue()
 
 
@@ -125,14 +116,7 @@ def load_plan(data: bytes, name: str) -> Plan:
 
 def compute_steps_digest(table: TablePlan) -> str:
     """Return the digest of the table's ``steps``, which an approval compares."""
-    return _hash_chunks(encode.encode_steps(table))
-
-
-def _hash_chunks(chunks: Iterable[encode.Chunk]) -> str:
-    sha = hashlib.sha256()
-    for chunk in chunks:
-        sha.update(chunk)
-    return f"sha256:{sha.hexdigest()}"
+    return encode.digest_chunks(encode.encode_steps(table))
 
 
 def _encode_head(plan: Plan, digest: str) -> bytes:
@@ -153,8 +137,7 @@ def _read_canonical(data: bytes) -> Plan | None:
         validation.validate_document(document)
         plan = decode.decode_plan(document, lists)
         is_sound = (
-            all(_has_valid_names(parts) for table in lists for parts in table.steps)
-            and all(_has_valid_files(table.kept) for table in lists if table.kept)
+            all(map(_has_valid_lists, plan.tables))
             and all(compute_spec_digest(table.spec) == table.spec_digest for table in plan.tables)
             and _is_canonical(plan, document["digest"], data)
         )
@@ -163,7 +146,7 @@ def _read_canonical(data: bytes) -> Plan | None:
     return plan if is_sound else None
 
 
-def _extract_lists(data: bytes) -> tuple[dict[str, Any], list[TableLists]]:
+def _extract_lists(data: bytes) -> tuple[dict[str, Any], list[tuple[Lists, ...]]]:
     """Return the document without its long file lists, and those lists as columns."""
     pieces: list[bytes] = []
     blocks: list[Any] = []
@@ -173,25 +156,14 @@ def _extract_lists(data: bytes) -> tuple[dict[str, Any], list[TableLists]]:
         blocks.append(kind.read(data, start, end))
         done = end
     document = json.loads(b"".join([*pieces, data[done:]]))
-    lists = []
-    for table in document["tables"]:
-        kept = _take_list(table, "kept", blocks)
-        lists.append(TableLists(kept, [_step_lists(step, blocks) for step in table["steps"]]))
-    return document, lists
 
+    def take_list(holder: Any, key: str) -> Any:
+        """Return the columns of a list that is only the number of its block."""
+        (number,) = holder[key]
+        holder[key] = []
+        return blocks[number]
 
-def _step_lists(step: dict[str, Any], blocks: Sequence[Any]) -> StepLists:
-    files, deleted = _take_list(step, "partitions", blocks) or (decode.empty_removed_files(), ())
-    named = _take_list(step, "files", blocks) if step["kind"] == "rollback" else None
-    return StepLists(files, deleted, _take_list(step, "groups", blocks), named)
-
-
-def _take_list(holder: dict[str, Any], key: str, blocks: Sequence[Any]) -> Any:
-    found = holder.get(key)
-    if not found:
-        return None
-    holder[key] = []
-    return blocks[found[0]]
+    return document, [decode.take_lists(table, take_list) for table in document["tables"]]
 
 
 def _find_lists(data: bytes) -> Iterator[tuple[_ListFormat, int, int]]:
@@ -219,34 +191,41 @@ def _is_canonical(plan: Plan, digest: str, data: bytes) -> bool:
 
     If so, the plan keeps the digest.
     """
-    sha = hashlib.sha256(b"{")
-    at = len(_encode_head(plan, digest))
-    if not data.startswith(_encode_head(plan, digest)):
-        return False
+    head, tail = _encode_head(plan, digest), _encode_tail(plan)
+    at = len(head)
     for chunk in encode.encode_body(plan.tables, plan.selection):
         if not data.startswith(bytes(chunk), at):
             return False
-        sha.update(chunk)
         at += len(chunk)
-    sha.update(b"}")
-    if data[at:] != _encode_tail(plan) or digest != f"sha256:{sha.hexdigest()}":
-        return False
-    plan.keep_digest(digest)
-    return True
+    body = memoryview(data)[len(head) : at]
+    is_same = (
+        data.startswith(head)
+        and data[at:] == tail
+        and digest == encode.digest_chunks([b"{", body, b"}"])
+    )
+    if is_same:
+        plan.keep_digest(digest)
+    return is_same
 
 
 # --- what a plan may name ------------------------------------------------------------------------
 
 
-def _has_valid_names(parts: StepLists) -> bool:
-    paths = [*parts.files.partition.dictionary.to_pylist(), *parts.delete_partitions]
+def _has_valid_lists(table: TablePlan) -> bool:
+    """Return whether a table's long lists name only files and partitions inside the table."""
+    removals = removal_steps(table.steps)
+    deleted = (path for step in removals for path in step.delete_partitions)
     return (
-        all(map(validation.is_partition, paths))
-        and _has_valid_files(parts.files)
-        and bool((parts.files.bytes >= 0).all())
-        and (parts.groups is None or _has_valid_groups(parts.groups))
-        and (parts.rollback_files is None or _has_valid_files(parts.rollback_files))
+        all(map(_has_valid_files, _files_of_steps(table)))
+        and (table.kept is None or _has_valid_files(table.kept))
+        and all(map(_has_valid_groups, rewritten_groups(table.steps)))
+        and all(map(validation.is_partition, deleted))
+        and all(bool((step.files.bytes >= 0).all()) for step in removals)
     )
+
+
+def _files_of_steps(table: TablePlan) -> list[RemovedFiles | NamedFiles]:
+    return [step.files for step in table.steps if not isinstance(step, ClusterStep | IndexStep)]
 
 
 def _has_valid_groups(rewrites: Rewrites) -> bool:
@@ -260,7 +239,7 @@ def _has_valid_groups(rewrites: Rewrites) -> bool:
     )
 
 
-def _has_valid_files(files: Any) -> bool:
+def _has_valid_files(files: RemovedFiles | KeptFiles | NamedFiles) -> bool:
     return columns.are_file_names(files.name) and all(
         map(validation.is_partition, files.partition.dictionary.to_pylist())
     )
@@ -278,12 +257,7 @@ def _check_duplicates(plan: Plan) -> None:
         if before == after:
             raise PlanError(f"lists table {after} twice")
     for table in plan.tables:
-        lists = [
-            step.files
-            for step in table.steps
-            if isinstance(step, ResumeStep | RollbackStep | CleanStep)
-        ]
-        for one, other in itertools.combinations(lists, 2):
+        for one, other in itertools.combinations(_files_of_steps(table), 2):
             twice = _find_common_path(one, other)
             if twice:
                 raise PlanError(f"lists file {twice!r} of table {table.name} in two steps")

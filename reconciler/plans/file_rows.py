@@ -8,7 +8,7 @@ has the same keys in the same order, so the n-th quote of a row always delimits 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -265,3 +265,41 @@ def _encode_names(column: Any, names: Sequence[str]) -> NDArray[np.int8]:
 def _unify_dictionaries(chunks: Sequence[Any]) -> Any:
     joined = pa.chunked_array(chunks).unify_dictionaries()
     return pa.concat_arrays(joined.chunks)
+
+
+# --- reading parsed JSON, an object per file -----------------------------------------------------
+
+
+def removed_from_json(
+    partitions: Sequence[Mapping[str, Any]],
+) -> tuple[RemovedFiles, tuple[str, ...]]:
+    """Return the columns of a validated ``partitions`` and the partitions to delete."""
+    files = [file for partition in partitions for file in partition["files"]]
+    paths = [partition["path"] for partition in partitions for _ in partition["files"]]
+    removed = RemovedFiles(
+        partition=columns.encode_dictionary(paths),
+        name=arrays.to_arrow([file["name"] for file in files]),
+        bytes=np.array([file["bytes"] for file in files], np.int64),
+        kind=np.array([FILE_KINDS.index(file["kind"]) for file in files], np.int8),
+        rule=np.array([REMOVAL_RULES.index(file["rule"]) for file in files], np.int8),
+        because=columns.encode_dictionary([file["because"] for file in files]),
+    )
+    return removed, tuple(p["path"] for p in partitions if p["deletePartition"])
+
+
+def named_from_json(files: Sequence[Mapping[str, Any]]) -> NamedFiles:
+    """Return the columns of the validated ``files`` of a rollback."""
+    return NamedFiles(
+        partition=columns.encode_dictionary([file["partition"] for file in files]),
+        name=arrays.to_arrow([file["name"] for file in files]),
+    )
+
+
+def kept_from_json(kept: Sequence[Mapping[str, Any]]) -> KeptFiles:
+    """Return the columns of a validated ``kept``."""
+    return KeptFiles(
+        partition=columns.encode_dictionary([file["partition"] for file in kept]),
+        name=arrays.to_arrow([file["name"] for file in kept]),
+        rule=np.array([KEEP_RULES.index(file["rule"]) for file in kept], np.int8),
+        because=columns.encode_dictionary([file["because"] for file in kept]),
+    )

@@ -7,7 +7,7 @@ belongs to the key before it. ``document.load_plan`` checks the result by writin
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -183,41 +183,25 @@ class _QuotedStrings:
 
 def empty_rewrites() -> Rewrites:
     """Return the columns of no group."""
-    return Rewrites(
-        partition=columns.build_dictionary(np.empty(0, np.int32), []),
-        outputs=np.empty(0, np.int64),
-        bytes=np.empty(0, np.int64),
-        because=columns.build_dictionary(np.empty(0, np.int32), []),
-        starts=np.zeros(1, np.int64),
-        file_id=arrays.to_arrow([]),
-        base=arrays.to_arrow([]),
-        logs=pa.array([], pa.list_(pa.string())),
-    )
+    return rewrites_from_json(())
 
 
-def rewrites_from_json(groups: Iterable[Any]) -> Rewrites | None:
-    """Return the columns of validated JSON groups; None if there are none."""
-    found = list(groups)
-    if not found:
-        return None
-    slices = [each for group in found for each in group["slices"]]
-    logs = [each["logs"] for each in slices]
+def rewrites_from_json(groups: Sequence[Mapping[str, Any]]) -> Rewrites:
+    """Return the columns of validated JSON groups."""
+    slices = [file_slice for group in groups for file_slice in group["slices"]]
+    logs = [file_slice["logs"] for file_slice in slices]
     ends = np.cumsum([0, *map(len, logs)], dtype=np.int32)
     names = arrays.to_arrow(list(itertools.chain.from_iterable(logs)))
     return Rewrites(
-        partition=_encode_dictionary([group["partition"] for group in found]),
-        outputs=np.array([group["outputs"] for group in found], np.int64),
-        bytes=np.array([group["bytes"] for group in found], np.int64),
-        because=_encode_dictionary([group["because"] for group in found]),
-        starts=np.cumsum([0, *(len(group["slices"]) for group in found)], dtype=np.int64),
-        file_id=arrays.to_arrow([each["fileId"] for each in slices]),
-        base=pa.array([each["base"] for each in slices], pa.string()),
+        partition=columns.encode_dictionary([group["partition"] for group in groups]),
+        outputs=np.array([group["outputs"] for group in groups], np.int64),
+        bytes=np.array([group["bytes"] for group in groups], np.int64),
+        because=columns.encode_dictionary([group["because"] for group in groups]),
+        starts=np.cumsum([0, *(len(group["slices"]) for group in groups)], dtype=np.int64),
+        file_id=arrays.to_arrow([file_slice["fileId"] for file_slice in slices]),
+        base=pa.array([file_slice["base"] for file_slice in slices], pa.string()),
         logs=pa.ListArray.from_arrays(arrays.to_arrow(ends), names),
     )
-
-
-def _encode_dictionary(values: list[str]) -> Any:
-    return arrays.to_arrow(values).dictionary_encode()
 
 
 # --- slices of groups ----------------------------------------------------------------------------

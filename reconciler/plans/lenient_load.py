@@ -8,24 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
-from reconciler import arrays, canonical_json
+from reconciler import canonical_json
 from reconciler.errors import EditedPlanError, PlanError
-from reconciler.plans import columns, decode, groups, other_formats, validation
-from reconciler.plans.decode import StepLists, TableLists
+from reconciler.plans import decode, file_rows, groups, other_formats, validation
 from reconciler.plans.encode import compute_spec_digest
-from reconciler.plans.model import (
-    FILE_KINDS,
-    KEEP_RULES,
-    REMOVAL_RULES,
-    KeptFiles,
-    NamedFiles,
-    RemovedFiles,
-)
 from reconciler.plans.plan import Plan
 
 _FORMAT = 1
@@ -45,7 +34,9 @@ def load_any_layout(data: bytes) -> Plan:
     _check_digests(document)
     for table in document["tables"]:
         _check_order(table)
-    plan = decode.decode_plan(document, [_table_lists(table) for table in document["tables"]])
+    plan = decode.decode_plan(
+        document, [decode.take_lists(table, _read_list) for table in document["tables"]]
+    )
     plan.keep_digest(document["digest"])
     return plan
 
@@ -135,48 +126,13 @@ def _check_rising(values: Sequence[Any], what: str, table: Mapping[str, Any]) ->
             raise PlanError(f"lists {what} {after!r} of table {table['name']} out of order")
 
 
-def _table_lists(table: Mapping[str, Any]) -> TableLists:
-    return TableLists(
-        kept=_kept_files(table["kept"]) if table["kept"] else None,
-        steps=[_step_lists(step) for step in table["steps"]],
-    )
+def _read_list(holder: Mapping[str, Any], key: str) -> Any:
+    return _LIST_READERS[key](holder[key])
 
 
-def _step_lists(step: Mapping[str, Any]) -> StepLists:
-    partitions = step.get("partitions", ())
-    files = [(p["path"], f) for p in partitions for f in p["files"]]
-    return StepLists(
-        files=RemovedFiles(
-            partition=_encode_dictionary(path for path, _ in files),
-            name=arrays.to_arrow([f["name"] for _, f in files]),
-            bytes=np.array([f["bytes"] for _, f in files], np.int64),
-            kind=np.array([FILE_KINDS.index(f["kind"]) for _, f in files], np.int8),
-            rule=np.array([REMOVAL_RULES.index(f["rule"]) for _, f in files], np.int8),
-            because=_encode_dictionary(f["because"] for _, f in files),
-        ),
-        delete_partitions=tuple(p["path"] for p in partitions if p["deletePartition"]),
-        groups=groups.rewrites_from_json(step.get("groups", ())),
-        rollback_files=_named_files(step["files"]) if step["kind"] == "rollback" else None,
-    )
-
-
-def _named_files(files: Sequence[Mapping[str, Any]]) -> NamedFiles:
-    return NamedFiles(
-        partition=_encode_dictionary(f["partition"] for f in files),
-        name=arrays.to_arrow([f["name"] for f in files]),
-    )
-
-
-def _kept_files(kept: Sequence[Mapping[str, Any]]) -> KeptFiles:
-    return KeptFiles(
-        partition=_encode_dictionary(k["partition"] for k in kept),
-        name=arrays.to_arrow([k["name"] for k in kept]),
-        rule=np.array([KEEP_RULES.index(k["rule"]) for k in kept], np.int8),
-        because=_encode_dictionary(k["because"] for k in kept),
-    )
-
-
-def _encode_dictionary(values: Iterable[str]) -> Any:
-    code: dict[str, int] = {}
-    found = np.array([code.setdefault(value, len(code)) for value in values], np.int32)
-    return columns.build_dictionary(found, list(code))
+_LIST_READERS: Mapping[str, Callable[[list[Any]], Any]] = {
+    "kept": file_rows.kept_from_json,
+    "partitions": file_rows.removed_from_json,
+    "groups": groups.rewrites_from_json,
+    "files": file_rows.named_from_json,
+}

@@ -6,7 +6,7 @@ Files are stored as columns, not as an object per file: a plan may name a millio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 CURVES = ("linear", "z-order", "hilbert", "kd-tree")
 MAPPINGS = ("rank", "direct")
-#: our own index under .hoodie/.zindex, and the metadata table's
+#: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
+#: a field that ``to_document`` does not write: a list that is written by columns, for example
+_WRITTEN_APART: Any = {"name": None}
 FILE_KINDS = ("base", "log", "cdc")
 REMOVAL_RULES = ("retention", "replaced")
 KEEP_RULES = (
@@ -92,8 +94,8 @@ class CleanStep:
     kind: Literal["clean"] = "clean"
     policy: str
     earliest_instant_to_retain: str | None
-    files: RemovedFiles
-    delete_partitions: tuple[str, ...] = ()
+    files: RemovedFiles = field(metadata=_WRITTEN_APART)
+    delete_partitions: tuple[str, ...] = field(default=(), metadata=_WRITTEN_APART)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +126,7 @@ class Rewrites:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResumeStep:
-    """Finish or undo a pending clean or clustering whose owner is gone.
+    """Finish or undo a pending clean or clustering whose owner is dead.
 
     ``groups``: what a pending clustering rewrites; None for a clean.
     """
@@ -132,15 +134,15 @@ class ResumeStep:
     kind: Literal["resume"] = "resume"
     instant: str
     action: Literal["clean", "clustering"]
-    files: RemovedFiles
-    delete_partitions: tuple[str, ...] = ()
-    groups: Rewrites | None = None
+    files: RemovedFiles = field(metadata=_WRITTEN_APART)
+    delete_partitions: tuple[str, ...] = field(default=(), metadata=_WRITTEN_APART)
+    groups: Rewrites | None = field(default=None, metadata=_WRITTEN_APART)
     because: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RollbackStep:
-    """Roll back a pending write of ours whose process is dead.
+    """Roll back a pending write of this program whose process is dead.
 
     ``files``: the files it has written. Readers have never seen them, so they count in no figure
     of the plan and for no guardrail.
@@ -149,7 +151,7 @@ class RollbackStep:
     kind: Literal["rollback"] = "rollback"
     instant: str
     action: str
-    files: NamedFiles
+    files: NamedFiles = field(metadata=_WRITTEN_APART)
     because: str
 
 
@@ -164,7 +166,7 @@ class ClusterStep:
     columns: tuple[str, ...]
     curve: str | None
     mapping: str | None
-    groups: Rewrites
+    groups: Rewrites = field(metadata=_WRITTEN_APART)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +199,8 @@ def removal_steps(steps: Iterable[Step]) -> tuple[Removal, ...]:
 
 def rewritten_groups(steps: Iterable[Step]) -> tuple[Rewrites, ...]:
     """Return the groups that steps rewrite, in the order of the steps."""
-    found = (step.groups for step in steps if isinstance(step, ResumeStep | ClusterStep))
-    return tuple(groups for groups in found if groups is not None and len(groups))
+    rewrites = (step.groups for step in steps if isinstance(step, ResumeStep | ClusterStep))
+    return tuple(groups for groups in rewrites if groups)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -245,8 +247,8 @@ class Impact:
     files_removed: int = 0
     bytes_removed: int = 0
     bytes_rewritten: int = 0
-    earliest_readable_before: str | None = None
-    earliest_readable_after: str | None = None
+    earliest_readable_before: str | None = field(default=None, metadata=_WRITTEN_APART)
+    earliest_readable_after: str | None = field(default=None, metadata=_WRITTEN_APART)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +283,7 @@ class Sampled:
     """
 
     row_groups: int
-    total_row_groups: int
+    total_row_groups: int = field(metadata={"name": "of"})
     rows: int
 
 
@@ -297,7 +299,7 @@ class LayoutChange:
     before: LayoutFigures
     after: LayoutFigures
     untouched: tuple[Untouched, ...] = ()
-    sampled: Sampled | None = None
+    sampled: Sampled | None = field(default=None, metadata={"optional": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -315,12 +317,12 @@ class TablePlan:
     error: str | None = None
     observed: Observed | None = None
     drift: tuple[Finding, ...] = ()
-    steps: tuple[Step, ...] = ()
-    kept: KeptFiles | None = None
+    steps: tuple[Step, ...] = field(default=(), metadata=_WRITTEN_APART)
+    kept: KeptFiles | None = field(default=None, metadata=_WRITTEN_APART)
     predictions: tuple[Mapping[str, Any], ...] = ()
-    impact: Impact = Impact()
-    layout: LayoutChange | None = None
-    file_sizes: FileSizeReport | None = None
+    impact: Impact = field(default=Impact(), metadata=_WRITTEN_APART)
+    layout: LayoutChange | None = field(default=None, metadata={"optional": True})
+    file_sizes: FileSizeReport | None = field(default=None, metadata=_WRITTEN_APART)
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
 
@@ -338,6 +340,6 @@ class Selection:
     """
 
     tables: int
-    total: int
+    total: int = field(metadata={"name": "of"})
     by: tuple[str, ...]
     removed: tuple[str, ...] = ()

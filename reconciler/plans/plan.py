@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
-from reconciler.plans.encode import encode_body
+from reconciler.plans import encode
 from reconciler.plans.model import Selection, TablePlan
 
 
@@ -28,11 +28,8 @@ class Plan:
 
         It is computed once: when the plan is loaded, written or first asked for it.
         """
-        sha = hashlib.sha256(b"{")
-        for chunk in encode_body(self.tables, self.selection):
-            sha.update(chunk)
-        sha.update(b"}")
-        return f"sha256:{sha.hexdigest()}"
+        body = encode.encode_body(self.tables, self.selection)
+        return encode.digest_chunks(itertools.chain([b"{"], body, [b"}"]))
 
     def keep_digest(self, digest: str) -> str:
         """Keep a digest that was computed while the plan was read or written, and return it."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageRef
 from reconciler.transaction.ownership import make_ownership_metadata

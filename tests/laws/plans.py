@@ -19,9 +19,9 @@ from reconciler.layout.sizing.size_report import (
     PartitionSmallFiles,
 )
 from reconciler.plans import columns
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.file_sizes import FileSizeReport, InsertReport
-from reconciler.plans.groups import empty_rewrites, rewrites_from_json, slice_paths
+from reconciler.plans.groups import rewrites_from_json, slice_paths
 from reconciler.plans.model import (
     CURVES,
     FILE_KINDS,
@@ -173,7 +173,7 @@ resumes = st.builds(
     action=st.sampled_from(["clean", "clustering"]),
     files=removed_files(),
     delete_partitions=deleted,
-    groups=rewrites,
+    groups=rewrites.map(lambda groups: groups or None),
     because=texts,
 )
 rollbacks = st.builds(
@@ -184,7 +184,7 @@ clusters = st.builds(
     columns=st.lists(texts, max_size=2).map(tuple),
     curve=st.none() | st.sampled_from(CURVES),
     mapping=st.none() | st.sampled_from(MAPPINGS),
-    groups=rewrites.map(lambda groups: groups or empty_rewrites()),
+    groups=rewrites,
 )
 cleans = st.builds(
     CleanStep,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +41,14 @@ class InsertForecast:
     ``small``: how many of all these files are small afterwards.
     """
 
-    partition: str | None
+    partition: str | None = field(default=None, metadata={"optional": True})
     rows: int
     filled: int
     filled_rows: int
-    filled_sizes: SizeRange | None
+    filled_sizes: SizeRange | None = field(metadata={"name": "filledTo"})
     rewritten: int
     new: int
-    new_sizes: SizeRange | None
+    new_sizes: SizeRange | None = field(metadata={"name": "newOf"})
     small: int
 
 

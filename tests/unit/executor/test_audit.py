@@ -15,7 +15,7 @@ from reconciler.errors import StaleError
 from reconciler.executor.audit import AuditLog
 from reconciler.executor.origin import Origin
 from reconciler.executor.result import StepOutcome, TableResult
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import Impact, Note, TablePlan
 from reconciler.transaction.process import Process
 from tests.unit.render.test_result import DONE, rows

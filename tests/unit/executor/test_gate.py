@@ -15,7 +15,7 @@ from reconciler.executor.gate import (
     admit_plan,
     get_waiver_time,
 )
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.spec.document import spec_to_document

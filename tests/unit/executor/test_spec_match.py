@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec

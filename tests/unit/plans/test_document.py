@@ -14,7 +14,8 @@ from reconciler.errors import PlanError
 from reconciler.plans import columns
 from reconciler.plans.decode import empty_named_files, empty_removed_files
 from reconciler.plans.document import _read_canonical as read_canonical
-from reconciler.plans.document import compute_spec_digest, dump_plan, load_plan
+from reconciler.plans.document import dump_plan, load_plan
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     CleanStep,
     KeptFiles,

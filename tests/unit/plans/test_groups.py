@@ -10,7 +10,8 @@ from reconciler import canonical_json
 from reconciler.errors import PlanError
 from reconciler.plans.decode import empty_removed_files
 from reconciler.plans.document import _read_canonical as read_canonical
-from reconciler.plans.document import compute_spec_digest, dump_plan, load_plan
+from reconciler.plans.document import dump_plan, load_plan
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.groups import group_of_slices, rewrites_from_json, slice_paths
 from reconciler.plans.model import (
     CleanStep,
@@ -43,10 +44,8 @@ WIDE = {
 
 
 def cluster(*groups: dict[str, Any], **fields: Any) -> ClusterStep:
-    found = rewrites_from_json(groups)
-    assert found is not None
     asked = {"columns": ("a", "b"), "curve": "kd-tree", "mapping": "rank", **fields}
-    return ClusterStep(**asked, groups=found)
+    return ClusterStep(**asked, groups=rewrites_from_json(groups))
 
 
 def resume(*groups: dict[str, Any]) -> ResumeStep:

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from reconciler import arrays
 from reconciler.plans import columns
-from reconciler.plans.document import compute_spec_digest
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     CleanStep,
     Finding,
