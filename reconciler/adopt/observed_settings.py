@@ -18,7 +18,6 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.plans import RequestedReplace
 
-_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 _CURVE: Final = "hoodie.layout.optimize.strategy"
 _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
 
@@ -63,19 +62,13 @@ def observe_clustering(plans: Iterable[tuple[str, RequestedReplace]]) -> Observe
         return None
     instant = max(found)
     newest = found[instant]
-    columns = _sort_columns(newest)
     return ObservedClustering(
         instant=instant,
-        columns=columns,
+        columns=newest.sort_columns,
         curve=_CURVES.get(newest.strategy.get(_CURVE, "").lower().replace("-", "")),
-        equal_plans=sum(_sort_columns(plan) == columns for plan in found.values()),
+        equal_plans=sum(plan.sort_columns == newest.sort_columns for plan in found.values()),
         plans=len(found),
     )
-
-
-def _sort_columns(plan: RequestedReplace) -> tuple[str, ...]:
-    named = (name.strip() for name in plan.strategy.get(_SORT_COLUMNS, "").split(","))
-    return tuple(name for name in named if name)
 
 
 def observe_sizes(view: FileView) -> ObservedSizes | None:

@@ -17,7 +17,7 @@ from reconciler.adopt.observed_retention import (
 from reconciler.adopt.observed_settings import observe_clustering, observe_offsets, observe_sizes
 from reconciler.adopt.spec_text import Findings, ProposedRetention, write_spec_text
 from reconciler.errors import FormatError, NotFoundError, StorageError
-from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
+from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.planners.compose import plan_table
@@ -189,11 +189,8 @@ def _read_clustering_plans(
     properties = load_properties(storage)
     for file in files[-_MOST_PLANS:]:
         try:
-            data = read_instant_file(storage, properties, file)
-            yield (
-                file.instant.requested,
-                RequestedReplace.parse(data, instant_file_path(properties, file)),
-            )
+            plan = RequestedReplace.parse(*read_instant_file(storage, properties, file))
+            yield file.instant.requested, plan
         except (FormatError, NotFoundError):
             continue
 

@@ -86,14 +86,15 @@ def _is_blank(storage: Storage) -> bool:
     return all(entry.name == ".hoodie" for entry in storage.list(""))
 
 
-def read_instant_file(storage: Storage, properties: TableProperties, file: TimelineFile) -> bytes:
-    """Read a file of the timeline; NotFoundError when it is gone since the listing."""
-    return storage.read(instant_file_path(properties, file))
+def read_instant_file(
+    storage: Storage, properties: TableProperties, file: TimelineFile
+) -> tuple[bytes, str]:
+    """Return the content of a timeline file, and its path relative to the table's root.
 
-
-def instant_file_path(properties: TableProperties, file: TimelineFile) -> str:
-    """Return the path of a timeline file, relative to the table's root."""
-    return f"{properties.timeline_folder}/{file.name}"
+    Raises NotFoundError if it was deleted since the listing.
+    """
+    path = f"{properties.timeline_folder}/{file.name}"
+    return storage.read(path), path
 
 
 def load_archived_instants(storage: Storage, properties: TableProperties) -> tuple[Instant, ...]:

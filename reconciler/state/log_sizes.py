@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.files.names import LogName
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.storage.parallel import run_parallel
@@ -45,9 +45,9 @@ def read_log_sizes(
 
     def sizes(entry: TimelineFile) -> dict[LogFile, int]:
         found: dict[LogFile, int] = {}
-        path = instant_file_path(properties, entry)
+        data, path = read_instant_file(storage, properties, entry)
         with decoding(path, "the write statistics"):
-            record = _WANTED.read(read_instant_file(storage, properties, entry), path)
+            record = _WANTED.read(data, path)
             for folder, stats in (record.get("partitionToWriteStats") or {}).items():
                 for stat in stats or ():
                     key = (folder, str(stat.get("path") or "").rpartition("/")[2])

@@ -33,7 +33,7 @@ class Savepoint:
 
     instant: str
     completed: bool
-    files: frozenset[str]
+    files: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +68,12 @@ class CompletedClean:
 
     instant: str
     is_blank: bool
-    policy: str | None
-    earliest_instant_to_retain: str
-    last_completed_commit: str
-    savepointed: tuple[str, ...]
-    removed: Mapping[str, tuple[str, ...]]
-    extra: Mapping[str, str]
+    policy: str | None = None
+    earliest_instant_to_retain: str = ""
+    last_completed_commit: str = ""
+    savepointed: tuple[str, ...] = ()
+    removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
     planned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

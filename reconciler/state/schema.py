@@ -14,12 +14,7 @@ import pyarrow as pa
 from reconciler.errors import NotFoundError
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
-from reconciler.hudi.load import (
-    PROPERTIES,
-    instant_file_path,
-    read_archived_commits,
-    read_instant_file,
-)
+from reconciler.hudi.load import PROPERTIES, read_archived_commits, read_instant_file
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.declared_schema import SCHEMA, find_declared_schema
 from reconciler.hudi.timeline.instant import COMMITS, Instant
@@ -86,8 +81,8 @@ def _list_writes(
         if is_write and (sees is None or sees(instant.requested, ended)):
             active.append((ended or instant.requested, entry))
     for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
-        path = instant_file_path(properties, entry)
-        found = CommitMetadata.parse(read_instant_file(storage, properties, entry), path)
+        data, path = read_instant_file(storage, properties, entry)
+        found = CommitMetadata.parse(data, path)
         yield found.operation, dict(found.extra), path
     for operation, extra, path in read_archived_commits(storage, properties):
         yield operation, dict(extra), path

@@ -7,11 +7,11 @@ need them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import FormatError
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
@@ -36,14 +36,9 @@ from reconciler.storage.api import Storage
 
 #: 1.2's incremental scan skips what these operations only inserted (CleanPlanner)
 _INSERTING: Final = frozenset(
-    {
-        "UPSERT",
-        "UPSERT_PREPPED",
-        "INSERT",
-        "INSERT_PREPPED",
-        "BULK_INSERT",
-        "BULK_INSERT_PREPPED",
-    }
+    f"{operation}{suffix}"
+    for operation in ("UPSERT", "INSERT", "BULK_INSERT")
+    for suffix in ("", "_PREPPED")
 )
 
 
@@ -56,17 +51,14 @@ class TimelineReader:
     timeline: Timeline
 
     def read_savepoints(self) -> tuple[Savepoint, ...]:
-        return tuple(
-            self._read_savepoint(entry) for entry in self._list_entries({Action.SAVEPOINT})
-        )
+        return tuple(map(self._read_savepoint, self._list_entries({Action.SAVEPOINT})))
 
     def _read_savepoint(self, entry: TimelineFile) -> Savepoint:
         time = entry.instant.requested
         if not entry.instant.is_completed:
-            return Savepoint(instant=time, completed=False, files=frozenset())
-        pinned = parse_savepoint_files(self._read_data(entry), self._path(entry))
-        names = frozenset(name for found in pinned.values() for name in found)
-        return Savepoint(instant=time, completed=True, files=names)
+            return Savepoint(instant=time, completed=False)
+        pinned = parse_savepoint_files(*self._read(entry))
+        return Savepoint(instant=time, completed=True, files=frozenset().union(*pinned.values()))
 
     def read_compactions(self) -> tuple[PendingCompactionGroup, ...]:
         found = []
@@ -106,47 +98,28 @@ class TimelineReader:
         found = set()
         for instant in self.timeline.pending({Action.ROLLBACK}):
             file = self.timeline.find_file(instant.requested, instant.action, State.REQUESTED)
-            data = b"" if file is None else self._read_data(file)
-            if file is not None and data:
-                found.add(parse_rolled_back_time(data, self._path(file)))
+            data, path = (b"", "") if file is None else self._read(file)
+            if data:
+                found.add(parse_rolled_back_time(data, path))
         return frozenset(found)
 
     def read_replaced(self) -> Mapping[tuple[str, str], str]:
         found: dict[tuple[str, str], str] = {}
-        for entry in self._list_entries({Action.REPLACECOMMIT}):
-            if entry.instant.is_completed:
-                commit = CommitMetadata.parse(
-                    self._read_data(entry), self._path(entry), replaces=True
-                )
-                for partition, ids in commit.replaced.items():
-                    found |= dict.fromkeys(
-                        ((partition, file_id) for file_id in ids), entry.instant.requested
-                    )
+        for entry in self._list_completed({Action.REPLACECOMMIT}):
+            commit = CommitMetadata.parse(*self._read(entry), replaces=True)
+            for partition, ids in commit.replaced.items():
+                found |= {(partition, file_id): entry.instant.requested for file_id in ids}
         return found
 
     def read_completed_cleans(self) -> tuple[CompletedClean, ...]:
-        return tuple(
-            self._read_completed_clean(entry)
-            for entry in self._list_entries({Action.CLEAN})
-            if entry.instant.is_completed
-        )
+        return tuple(map(self._read_completed_clean, self._list_completed({Action.CLEAN})))
 
     def _read_completed_clean(self, entry: TimelineFile) -> CompletedClean:
-        data = self._read_data(entry)
+        data, path = self._read(entry)
         time = entry.instant.requested
         if not data:
-            return CompletedClean(
-                instant=time,
-                is_blank=True,
-                policy=None,
-                earliest_instant_to_retain="",
-                last_completed_commit="",
-                savepointed=(),
-                removed={},
-                extra={},
-                planned=self._read_planned(time),
-            )
-        found = CleanMetadata.parse(data, self._path(entry))
+            return CompletedClean(instant=time, is_blank=True, planned=self._read_planned(time))
+        found = CleanMetadata.parse(data, path)
         savepointed = found.extra.get("savepointed_timestamps", "").split(",")
         return CompletedClean(
             instant=time,
@@ -165,7 +138,7 @@ class TimelineReader:
         if requested is None:
             return {}
         try:
-            return CleanerPlan.parse(self._read_data(requested), self._path(requested)).files
+            return CleanerPlan.parse(*self._read(requested)).files
         except FormatError:
             return {}
 
@@ -177,22 +150,22 @@ class TimelineReader:
         )
 
     def _read_pending_clean(self, entry: TimelineFile) -> PendingClean:
-        time = entry.instant.requested
-        started_ms = self._find_start(entry.instant)
-        state = entry.instant.state.value
-        requested = self.timeline.find_file(time, Action.CLEAN, State.REQUESTED)
+        instant = entry.instant
+        clean = PendingClean(
+            instant=instant.requested,
+            state=instant.state.value,
+            started_ms=self._find_start(instant),
+        )
+        requested = self.timeline.find_file(instant.requested, Action.CLEAN, State.REQUESTED)
         if requested is None:
-            problem = "its requested file is missing"
-            return PendingClean(instant=time, state=state, started_ms=started_ms, problem=problem)
+            return replace(clean, problem="its requested file is missing")
         try:
-            plan = CleanerPlan.parse(self._read_data(requested), self._path(requested))
+            plan = CleanerPlan.parse(*self._read(requested))
         except FormatError as error:
             problem = "its requested file is empty" if not requested.size else str(error)
-            return PendingClean(instant=time, state=state, started_ms=started_ms, problem=problem)
-        return PendingClean(
-            instant=time,
-            state=state,
-            started_ms=started_ms,
+            return replace(clean, problem=problem)
+        return replace(
+            clean,
             policy=plan.policy,
             earliest_instant_to_retain=plan.earliest_instant,
             files=plan.files,
@@ -210,12 +183,12 @@ class TimelineReader:
         """Return the partitions of completed writes at or after ``since``."""
         return {
             entry.instant.requested: self._read_partitions(entry)
-            for entry in self._list_entries(COMMITS)
-            if entry.instant.is_completed and entry.instant.requested >= since
+            for entry in self._list_completed(COMMITS)
+            if entry.instant.requested >= since
         }
 
     def _read_partitions(self, entry: TimelineFile) -> frozenset[str]:
-        commit = CommitMetadata.parse(self._read_data(entry), self._path(entry))
+        commit = CommitMetadata.parse(*self._read(entry))
         is_plain = (
             self.properties.table_type == "COPY_ON_WRITE" and entry.instant.action is Action.COMMIT
         )
@@ -227,22 +200,22 @@ class TimelineReader:
         wanted = frozenset(actions)
         return [entry for entry in self.timeline.entries if entry.instant.action in wanted]
 
+    def _list_completed(self, actions: Iterable[Action]) -> list[TimelineFile]:
+        return [entry for entry in self._list_entries(actions) if entry.instant.is_completed]
+
     def _read_requested(self, instant: Instant) -> tuple[bytes, str]:
-        file = self.timeline.find_file(instant.requested, instant.action, State.REQUESTED)
+        wanted = Instant(instant.requested, instant.action, State.REQUESTED)
+        file = self.timeline.find_file(wanted.requested, wanted.action, wanted.state)
         if file is None:
-            missing = Instant(instant.requested, instant.action, State.REQUESTED).file_name
             raise FormatError(
-                f"{self.properties.timeline_folder}/{missing}",
+                f"{self.properties.timeline_folder}/{wanted.file_name}",
                 f"is missing, although {instant.file_name} exists",
                 "restore it from a copy or roll the instant back with Hudi",
             )
-        return self._read_data(file), self._path(file)
+        return self._read(file)
 
-    def _read_data(self, file: TimelineFile) -> bytes:
+    def _read(self, file: TimelineFile) -> tuple[bytes, str]:
         return read_instant_file(self.storage, self.properties, file)
-
-    def _path(self, file: TimelineFile) -> str:
-        return instant_file_path(self.properties, file)
 
 
 def list_clustering_slices(

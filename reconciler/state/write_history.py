@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import FormatError, StorageError
-from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
+from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.declared_schema import find_declared_schema
@@ -27,7 +27,6 @@ from reconciler.state.model import PLAN_DIGEST, TableState
 from reconciler.storage.api import Storage
 
 _CLUSTER: Final = "CLUSTER"
-_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,8 @@ def read_newest_writes(
     storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 10
 ) -> tuple[PastWrite, ...]:
     """Return the newest completed writes, oldest first. Raises like ``read_write_history``."""
-    return _HistoryReader(storage, properties, timeline).read_newest(newest)
+    read = _HistoryReader(storage, properties, timeline).read_newest(newest)
+    return tuple(_build_written(entry, stats) for entry, stats in read.items())
 
 
 def read_known_writes(
@@ -84,21 +84,18 @@ class _HistoryReader:
     timeline: Timeline
 
     def read_history(self, newest: int) -> WriteHistory:
-        done = self._completed_commits()
-        recent = done[max(len(done) - newest, 0) :]
-        read = {entry: self._read_stats(entry) for entry in recent}
+        read = self.read_newest(newest)
         schemas = (find_declared_schema(s.operation, s.extra) for s in reversed(read.values()))
-        replacing = [entry for entry in done if entry.instant.action is Action.REPLACECOMMIT]
         return WriteHistory(
-            written=tuple(_build_written(entry, read[entry]) for entry in recent),
-            clusterings=tuple(self._past_clusterings(replacing, read)),
+            written=tuple(_build_written(entry, stats) for entry, stats in read.items()),
+            clusterings=tuple(self._past_clusterings(read)),
             schema=next((schema for schema in schemas if schema), None),
         )
 
-    def read_newest(self, newest: int) -> tuple[PastWrite, ...]:
+    def read_newest(self, newest: int) -> dict[TimelineFile, WriteStats]:
+        """Return the statistics of the newest writes, oldest first."""
         done = self._completed_commits()
-        recent = done[max(len(done) - newest, 0) :]
-        return tuple(_build_written(entry, self._read_stats(entry)) for entry in recent)
+        return {entry: self._read_stats(entry) for entry in done[max(len(done) - newest, 0) :]}
 
     def _completed_commits(self) -> list[TimelineFile]:
         return [
@@ -107,44 +104,37 @@ class _HistoryReader:
             if entry.instant.is_completed and entry.instant.action in COMMITS
         ]
 
-    def _past_clusterings(
-        self, replacing: Iterable[TimelineFile], read: dict[TimelineFile, WriteStats]
-    ) -> Iterable[PastClustering]:
-        for entry in replacing:
-            stats = read[entry] if entry in read else self._read_stats(entry)
-            if (stats.operation or "").upper() == _CLUSTER:
-                yield self._past_clustering(entry, stats)
+    def _past_clusterings(self, read: dict[TimelineFile, WriteStats]) -> Iterable[PastClustering]:
+        for entry in self._completed_commits():
+            if entry.instant.action is Action.REPLACECOMMIT:
+                stats = read[entry] if entry in read else self._read_stats(entry)
+                if (stats.operation or "").upper() == _CLUSTER:
+                    yield self._past_clustering(entry, stats.extra)
 
-    def _past_clustering(self, entry: TimelineFile, stats: WriteStats) -> PastClustering:
+    def _past_clustering(self, entry: TimelineFile, extra: Mapping[str, str]) -> PastClustering:
         """Return a completed clustering; if Hudi executed it for us, from its plan."""
-        time = entry.instant.requested
-        if LAYOUT_KEY in stats.extra:
-            layout = ClusteringLayout.parse(stats.extra[LAYOUT_KEY], self._path(entry))
-            return PastClustering(instant=time, layout=layout, extra=stats.extra)
-        requested = self.timeline.find_file(
-            time, Action.CLUSTERING, State.REQUESTED
-        ) or self.timeline.find_file(time, Action.REPLACECOMMIT, State.REQUESTED)
+        time, find_file = entry.instant.requested, self.timeline.find_file
+        if LAYOUT_KEY in extra:
+            path = f"{self.properties.timeline_folder}/{entry.name}"
+            layout = ClusteringLayout.parse(extra[LAYOUT_KEY], path)
+            return PastClustering(instant=time, layout=layout, extra=extra)
+        actions = (Action.CLUSTERING, Action.REPLACECOMMIT)
+        found = (find_file(time, action, State.REQUESTED) for action in actions)
+        requested = next(filter(None, found), None)
         if requested is None:
-            return PastClustering(instant=time, layout=None, extra=stats.extra)
-        plan = RequestedReplace.parse(self._read_data(requested), self._path(requested))
+            return PastClustering(instant=time, layout=None, extra=extra)
+        data, path = read_instant_file(self.storage, self.properties, requested)
+        plan = RequestedReplace.parse(data, path)
         # if another writer executed a plan that was ours to execute, its result is unknown
         if plan.extra.get(EXECUTOR_KEY) == HUDI_EXECUTOR and LAYOUT_KEY in plan.extra:
-            layout = ClusteringLayout.parse(plan.extra[LAYOUT_KEY], self._path(requested))
+            layout = ClusteringLayout.parse(plan.extra[LAYOUT_KEY], path)
             return PastClustering(instant=time, layout=layout, extra=plan.extra)
-        named = plan.strategy.get(_SORT_COLUMNS, "").split(",")
-        columns = tuple(name.strip() for name in named if name.strip())
         return PastClustering(
-            instant=time, layout=ClusteringLayout(columns=columns), extra=stats.extra
+            instant=time, layout=ClusteringLayout(columns=plan.sort_columns), extra=extra
         )
 
     def _read_stats(self, entry: TimelineFile) -> WriteStats:
-        return WriteStats.parse(self._read_data(entry), self._path(entry))
-
-    def _read_data(self, file: TimelineFile) -> bytes:
-        return read_instant_file(self.storage, self.properties, file)
-
-    def _path(self, file: TimelineFile) -> str:
-        return instant_file_path(self.properties, file)
+        return WriteStats.parse(*read_instant_file(self.storage, self.properties, entry))
 
 
 def _build_written(entry: TimelineFile, stats: WriteStats) -> PastWrite:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.heartbeat import DEAD_AFTER_S, heartbeat_path, is_silent
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
@@ -267,5 +267,4 @@ def _find_file(timeline: Timeline, instant: Instant) -> TimelineFile:
 
 
 def _read_content(session: TableSession, file: TimelineFile) -> tuple[bytes, str]:
-    path = instant_file_path(session.properties, file)
-    return read_instant_file(session.storage, session.properties, file), path
+    return read_instant_file(session.storage, session.properties, file)

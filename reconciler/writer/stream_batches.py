@@ -12,7 +12,6 @@ from typing import Final
 from reconciler.errors import FormatError, UsageError
 from reconciler.hudi.load import (
     PROPERTIES,
-    instant_file_path,
     load_properties,
     load_timeline,
     read_archived_commits,
@@ -87,8 +86,7 @@ def _read_extras(
 ) -> Iterator[tuple[Mapping[str, str], str]]:
     for entry in reversed(load_timeline(storage, properties).entries):
         if entry.instant.is_completed and entry.instant.action in COMMITS:
-            path = instant_file_path(properties, entry)
-            data = read_instant_file(storage, properties, entry)
+            data, path = read_instant_file(storage, properties, entry)
             yield CommitMetadata.parse(data, path).extra, path
     for _operation, extra, path in read_archived_commits(storage, properties):
         yield extra, path

@@ -216,7 +216,7 @@ def read_cleans(table: Path) -> list[tuple[str, dict[str, tuple[tuple[str, ...],
     found = []
     for entry in load_timeline(storage, properties).entries:
         if entry.instant.action is Action.CLEAN and entry.instant.is_completed and entry.size:
-            said = CleanMetadata.parse(read_instant_file(storage, properties, entry), entry.name)
+            said = CleanMetadata.parse(*read_instant_file(storage, properties, entry))
             partitions = {
                 path: (tuple(sorted(one.deleted)), one.is_folder_deleted)
                 for path, one in said.partitions.items()

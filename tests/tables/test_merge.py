@@ -57,7 +57,7 @@ class Table:
     def schema(self):
         for entry in reversed(self.state.timeline.entries):
             if entry.instant.is_completed and entry.instant.action in COMMITS:
-                data = read_instant_file(self.storage, self.properties, entry)
+                data, _ = read_instant_file(self.storage, self.properties, entry)
                 replaces = entry.instant.action is Action.REPLACECOMMIT
                 found = CommitMetadata.parse(data, entry.name, replaces=replaces).extra
                 if found.get("schema"):

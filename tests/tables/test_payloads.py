@@ -48,7 +48,7 @@ def payloads(tmp_path_factory):
         storage = open_storage(str(folder / name))
         properties = load_properties(storage)
         for file in load_timeline(storage, properties).files:
-            data = read_instant_file(storage, properties, file)
+            data, _ = read_instant_file(storage, properties, file)
             found.append((name, file.instant, file.name, data))
     return found
 

@@ -16,7 +16,7 @@ from reconciler.executor.clean.execution import CleanWork, check_listing, list_r
 from reconciler.executor.clean.payloads import PLACEHOLDER
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.hudi.load import instant_file_path, load_properties, read_instant_file
+from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.metadata.index_definitions import (
     is_record_index_partitioned,
     read_defined_columns,
@@ -126,8 +126,7 @@ def _read_completed(session: ApplySession, instant: str) -> CleanMetadata | None
     if completed is None:
         return None
     [file] = [file for file in timeline.files if file.instant == completed]
-    data = read_instant_file(session.storage, session.properties, file)
-    return CleanMetadata.parse(data, instant_file_path(session.properties, file))
+    return CleanMetadata.parse(*read_instant_file(session.storage, session.properties, file))
 
 
 def _summarize(

@@ -263,7 +263,7 @@ def _read_request(session: ApplySession, clean: PendingClean) -> bytes:
     file = session.reload_timeline().find_file(clean.instant, Action.CLEAN, State.REQUESTED)
     if file is None:
         raise BusyError(f"clean {clean.instant} was removed by another writer meanwhile")
-    return read_instant_file(session.storage, session.properties, file)
+    return read_instant_file(session.storage, session.properties, file)[0]
 
 
 def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) -> StepOutcome:

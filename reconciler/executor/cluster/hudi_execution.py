@@ -23,7 +23,7 @@ from reconciler.executor.cluster.work import ClusterWork
 from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.merge.slice_reader import SliceFiles
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.write_footprint import WriteFootprint
 from reconciler.hudi_engine.executor import HudiExecutor
@@ -178,8 +178,7 @@ def _read_completed(session: ApplySession, work: ClusterWork) -> tuple[bytes, st
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
     file = next(file for file in timeline.files if file.instant == done)
-    data = read_instant_file(session.storage, session.properties, file)
-    return data, instant_file_path(session.properties, file)
+    return read_instant_file(session.storage, session.properties, file)
 
 
 def _make_new_groups(

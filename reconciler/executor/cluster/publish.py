@@ -16,7 +16,7 @@ from reconciler.executor.cluster.work import (
 from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -184,10 +184,7 @@ def adopt_completed(
     Files of a completed instant are read, so ours would show every row twice.
     """
     file = next(f for f in timeline.files if f.instant == done)
-    data, path = (
-        read_instant_file(session.storage, session.properties, file),
-        instant_file_path(session.properties, file),
-    )
+    data, path = read_instant_file(session.storage, session.properties, file)
     commit = CommitMetadata.parse(data, path, replaces=True)
     kept = _read_committed_files(session, work)
     remove_marked_files(session.storage, work.instant, kept)

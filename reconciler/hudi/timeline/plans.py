@@ -65,6 +65,12 @@ class RequestedReplace:
     strategy: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def sort_columns(self) -> tuple[str, ...]:
+        """The columns that a clustering of Hudi sorts by."""
+        named = (name.strip() for name in self.strategy.get(SORT_COLUMNS, "").split(","))
+        return tuple(name for name in named if name)
+
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
         """Decode a requested file; raises FormatError naming ``path``."""

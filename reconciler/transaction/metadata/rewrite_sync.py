@@ -6,13 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import FormatError, NotFoundError, StorageError, UnsupportedError
-from reconciler.hudi.load import (
-    PROPERTIES,
-    instant_file_path,
-    load_properties,
-    load_timeline,
-    read_instant_file,
-)
+from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline, read_instant_file
 from reconciler.hudi.metadata import indexed_columns
 from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
 from reconciler.hudi.metadata.own_timeline import ROOT
@@ -252,8 +246,8 @@ def read_newest_schema(
         file = timeline.find_file(instant.requested, instant.action, instant.state)
         if file is None:
             continue
-        path = instant_file_path(properties, file)
-        commit = CommitMetadata.parse(read_instant_file(storage, properties, file), path)
+        data, path = read_instant_file(storage, properties, file)
+        commit = CommitMetadata.parse(data, path)
         text = commit.extra.get("schema")
         if text and (commit.operation or "").upper() not in _SERVICES:
             return text, path

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from reconciler.errors import NotFoundError
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
@@ -75,11 +75,8 @@ def is_row_write(session: TableSession, timeline: Timeline, pending: Instant) ->
     file = timeline.find_file(pending.requested, pending.action, State.REQUESTED)
     if file is None:
         return True
-    data = read_instant_file(session.storage, session.properties, file)
-    if not data:
-        return True
-    path = instant_file_path(session.properties, file)
-    return not RequestedReplace.parse(data, path).is_clustering
+    data, path = read_instant_file(session.storage, session.properties, file)
+    return not data or not RequestedReplace.parse(data, path).is_clustering
 
 
 def undo_dead_writes(session: TableSession, process: Process) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import find_group_codes
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.commit_projection import TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.plans.groups import group_of_slices
@@ -55,9 +55,9 @@ def find_lost_files(
     first = min(slices.values(), default="")
 
     def missing(entry: TimelineFile) -> list[tuple[FileGroup, str]]:
-        path = instant_file_path(properties, entry)
+        data, path = read_instant_file(storage, properties, entry)
         with decoding(path, "the write statistics"):
-            record = _WANTED.read(read_instant_file(storage, properties, entry), path)
+            record = _WANTED.read(data, path)
             names = [
                 (folder, str(stat.get("path") or "").rpartition("/")[2])
                 for folder, stats in (record.get("partitionToWriteStats") or {}).items()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from reconciler.errors import FormatError, NotFoundError, StorageError
 from reconciler.hudi.files.names import BaseName, LogName
-from reconciler.hudi.load import instant_file_path, read_instant_file
+from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Instant
@@ -125,8 +125,7 @@ def _read_touched(
     storage: Storage, properties: TableProperties, timeline: Timeline, done: Instant
 ) -> WriteFootprint:
     file = next(f for f in timeline.files if f.instant == done)
-    data = read_instant_file(storage, properties, file)
-    return WriteFootprint.parse(data, instant_file_path(properties, file))
+    return WriteFootprint.parse(*read_instant_file(storage, properties, file))
 
 
 def is_written_by(name: str, instant: str) -> bool:

@@ -331,7 +331,7 @@ def test_the_instants_say_who_and_from_which_specs(repository):
 
     assert len(found) == 3
     for file in found:
-        data = read_instant_file(storage, properties, file)
+        data, _ = read_instant_file(storage, properties, file)
         if data:  # an inflight clean is empty in this version
             assert b"reconciler.actor\x06ann" in data
             assert b"reconciler.spec.commit\x0eabcdef1" in data
