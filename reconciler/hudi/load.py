@@ -155,13 +155,11 @@ def load_metadata_listing(
     if not properties.metadata_partitions:
         return None
     from reconciler.hudi.metadata.listing import read_metadata_listing  # noqa: PLC0415 (loaded only for tables with a metadata table)
-    from reconciler.hudi.metadata.table import FILES, open_metadata_table  # noqa: PLC0415
+    from reconciler.hudi.metadata.table import FILES, open_live_metadata  # noqa: PLC0415
 
     if FILES not in properties.metadata_partitions:
         return None
-    return read_metadata_listing(
-        open_metadata_table(storage, version=properties.table_version, data=timeline)
-    )
+    return read_metadata_listing(open_live_metadata(storage, properties, timeline))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

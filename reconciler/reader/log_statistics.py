@@ -124,18 +124,13 @@ def _read_log_statistics(
 ) -> FileIndex | None:
     """Read live column_stats of log files, an element each; None where none are live."""
     from reconciler.hudi.metadata.column_stats import read_column_stats  # noqa: PLC0415 (few need it)
-    from reconciler.hudi.metadata.table import open_metadata_table  # noqa: PLC0415
+    from reconciler.hudi.metadata.table import open_live_metadata  # noqa: PLC0415
 
     properties = load_properties(storage)
     live = properties.metadata_partitions
     if COLUMN_STATS not in live or properties.table_version < LOGS_BY_COMPLETION:
         return None
-    table = open_metadata_table(
-        storage,
-        version=properties.table_version,
-        data=load_timeline(storage, properties),
-        live_partitions=live,
-    )
+    table = open_live_metadata(storage, properties, load_timeline(storage, properties))
     count = len(logs.slice)
     minima: list[list[Any]] = [[None] * count for _ in columns]
     maxima: list[list[Any]] = [[None] * count for _ in columns]

@@ -18,7 +18,7 @@ from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
-from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.timeline.declared_schema import list_top_columns
 from reconciler.layout.sizing.record_size import FooterSizes, can_fit_size, estimate_record_size
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
@@ -165,12 +165,7 @@ class _FactsReader:
         self, candidates: NDArray[np.int64], found: list[BoundsBuilder], is_told: NDArray[np.bool_]
     ) -> None:
         """Add what the metadata table knows of the candidates."""
-        table = open_metadata_table(
-            self.storage,
-            version=self.properties.table_version,
-            data=self.state.timeline,
-            live_partitions=self.properties.metadata_partitions,
-        )
+        table = open_live_metadata(self.storage, self.properties, self.state.timeline)
         for stats in read_column_stats(
             table, self.clustering.columns, group_by_partition(self.state.files, candidates)
         ):

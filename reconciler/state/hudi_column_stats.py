@@ -18,7 +18,7 @@ from reconciler.hudi.metadata.index_definitions import read_defined_columns
 from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
 from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
-from reconciler.hudi.metadata.table import MetadataTable, open_metadata_table
+from reconciler.hudi.metadata.table import MetadataTable, open_live_metadata
 
 if TYPE_CHECKING:
     from reconciler.hudi.table.properties import TableProperties
@@ -64,12 +64,7 @@ def read_hudi_column_stats(
             defined = read_defined_columns(storage)
         if COLUMN_STATS not in properties.metadata_partitions:
             return HudiColumnStats(defined=defined)
-        table = open_metadata_table(
-            storage,
-            version=properties.table_version,
-            data=timeline,
-            live_partitions=properties.metadata_partitions,
-        )
+        table = open_live_metadata(storage, properties, timeline)
         if table.is_empty(COLUMN_STATS):
             files = sum(len(names) for _path, names in folders)
             return HudiColumnStats(columns=defined, defined=defined, files_without_entries=files)

@@ -34,7 +34,7 @@ from reconciler.hudi.metadata.index_definitions import DEFINITIONS, add_column_s
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
-from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.planners.index.column_stats import assess_column_stats, find_busy_instant
 from reconciler.state.current_files import find_newest_logs
@@ -168,12 +168,7 @@ class _ColumnStatsBuild:
         timeline = self._load_quiet_timeline()
         if timeline is None:
             return ()
-        opened = open_metadata_table(
-            self.storage,
-            version=properties.table_version,
-            data=timeline,
-            live_partitions=properties.metadata_partitions,
-        )
+        opened = open_live_metadata(self.storage, properties, timeline)
         schema = read_metadata_listing(opened).schema
         earlier = find_earlier_builds(opened)
         defined = self._make_definitions(properties)

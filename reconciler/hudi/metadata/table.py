@@ -20,6 +20,7 @@ from reconciler.hudi.metadata.own_timeline import (
     MetadataTimelines,
     open_metadata_timelines,
 )
+from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 
 #: the metadata partition that lists the files
@@ -167,6 +168,21 @@ def open_metadata_table(
     """
     return MetadataTable(
         open_metadata_timelines(source, version=version, data=data), frozenset(live_partitions)
+    )
+
+
+def open_live_metadata(
+    source: ByteSource, properties: TableProperties, timeline: Timeline
+) -> MetadataTable:
+    """Open the metadata table of a table by its properties and its active timeline.
+
+    Raises as ``open_metadata_table`` does.
+    """
+    return open_metadata_table(
+        source,
+        version=properties.table_version,
+        data=timeline,
+        live_partitions=properties.metadata_partitions,
     )
 
 

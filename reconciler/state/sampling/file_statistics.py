@@ -20,7 +20,7 @@ from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
-from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.index.build import BuiltIndex, IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
@@ -185,12 +185,7 @@ class FileStatisticsReader:
     def _read_entries(
         self, known: Mapping[str, ColumnStats], missing: NDArray[np.int64]
     ) -> Iterator[tuple[int, NDArray[np.int64], ColumnStats]]:
-        table = open_metadata_table(
-            self.storage,
-            version=self.properties.table_version,
-            data=self.state.timeline,
-            live_partitions=self.properties.metadata_partitions,
-        )
+        table = open_live_metadata(self.storage, self.properties, self.state.timeline)
         files = self.state.files
         order = missing[np.argsort(files.partition[self.files[missing]], kind="stable")]
         for found in read_column_stats(

@@ -10,7 +10,7 @@ from reconciler.hudi.metadata.clean_sync import plan_clean_sync
 from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
 from reconciler.hudi.metadata.sync_decisions import decide_sync
-from reconciler.hudi.metadata.table import MetadataTable, open_metadata_table
+from reconciler.hudi.metadata.table import MetadataTable, open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
@@ -95,10 +95,5 @@ def describe_missing_files(found: Mapping[str, Collection[str]]) -> tuple[Note, 
 def _open_listing(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> tuple[MetadataTable, MetadataListing]:
-    table = open_metadata_table(
-        storage,
-        version=properties.table_version,
-        data=timeline,
-        live_partitions=properties.metadata_partitions,
-    )
+    table = open_live_metadata(storage, properties, timeline)
     return table, read_metadata_listing(table)

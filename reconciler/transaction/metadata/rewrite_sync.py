@@ -17,7 +17,7 @@ from reconciler.hudi.metadata.rewrite_sync import (
     plan_rewrite_sync,
 )
 from reconciler.hudi.metadata.sync_decisions import DROPPABLE
-from reconciler.hudi.metadata.table import MetadataTable, open_metadata_table
+from reconciler.hudi.metadata.table import MetadataTable, open_live_metadata
 from reconciler.hudi.table.properties import (
     TableProperties,
     format_java_properties,
@@ -187,12 +187,7 @@ def find_listing_differences(
 
 
 def _open_table(storage: Storage, properties: TableProperties, timeline: Timeline) -> MetadataTable:
-    return open_metadata_table(
-        storage,
-        version=properties.table_version,
-        data=timeline,
-        live_partitions=properties.metadata_partitions,
-    )
+    return open_live_metadata(storage, properties, timeline)
 
 
 def _open_listing(

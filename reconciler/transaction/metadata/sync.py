@@ -10,7 +10,7 @@ from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.metadata.record_index import RecordIndex, list_global_slices
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
-from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.plans.model import Note
@@ -73,7 +73,7 @@ def find_newest_time(
     """
     if not properties.metadata_partitions or properties.layout == 1:
         return None
-    table = open_metadata_table(storage, version=properties.table_version, data=timeline)
+    table = open_live_metadata(storage, properties, timeline)
     return table.timeline.newest_time
 
 
@@ -87,12 +87,7 @@ def open_record_index(
     """
     if RECORD_INDEX not in properties.metadata_partitions:
         return None
-    table = open_metadata_table(
-        storage,
-        version=properties.table_version,
-        data=timeline,
-        live_partitions=properties.metadata_partitions,
-    )
+    table = open_live_metadata(storage, properties, timeline)
     slices = list_global_slices(table)
     if slices is None:
         return None

@@ -12,7 +12,7 @@ from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.metadata.record_index import FileGroupLocation, RecordIndex, select_keys_in
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
-from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.metadata.write_sync import NewFilesOfWrite, plan_write_sync
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -64,12 +64,7 @@ def prepare_write_sync(  # noqa: PLR0913
     """
     if not properties.metadata_partitions:
         return SyncPlan()
-    table = open_metadata_table(
-        storage,
-        version=properties.table_version,
-        data=timeline,
-        live_partitions=properties.metadata_partitions,
-    )
+    table = open_live_metadata(storage, properties, timeline)
     index = open_record_index(storage, properties, timeline) if changes.replaced else None
     moved = _MovedKeys(storage, changes, index)
     writing = NewFilesOfWrite(

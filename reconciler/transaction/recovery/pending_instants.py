@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
-from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.timeline.instant import Action
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.sync import drop_metadata_partitions
@@ -77,12 +77,7 @@ def _remove_metadata_sync(storage: Storage, instant: str) -> None:
     """Remove what was written to the metadata table, and what is left of dropped partitions."""
     properties = load_properties(storage)
     if properties.metadata_partitions:
-        opened = open_metadata_table(
-            storage,
-            version=properties.table_version,
-            data=load_timeline(storage, properties),
-            live_partitions=properties.metadata_partitions,
-        )
+        opened = open_live_metadata(storage, properties, load_timeline(storage, properties))
         for path in find_earlier_attempt(opened, instant, indexes=True).paths:
             storage.delete(path)
         drop_metadata_partitions(storage, properties, ())
