@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from reconciler import runtime
+from reconciler.cli.code_hosts.target import TargetOptions, find_target
+from reconciler.cli.options import command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import NotFoundError, StorageError, UsageError
 from reconciler.render import words
@@ -23,17 +25,15 @@ if TYPE_CHECKING:
 _STDIN: Final = Path("-")
 _TITLE: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 _TIMEOUT_S: Final = 30
-_LONGEST_PAUSE_S: Final = 60  # what GitHub asks of clients that write too fast
+_MAX_PAUSE_S: Final = 60  # what GitHub asks of clients that write too fast
 _TRIES: Final = 4
 _CLOSING_COMMENT: Final = "Closed by reconciler: no table differs from its spec any more."
 
 
-class ProviderName(StrEnum):
-    GITHUB = "github"
-    GITLAB = "gitlab"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentOptions:
+    """The options of the command, as given."""
 
-
-def comment(  # noqa: PLR0913 (options of a command)
     file: Annotated[
         Path,
         typer.Argument(
@@ -41,85 +41,58 @@ def comment(  # noqa: PLR0913 (options of a command)
             help="Markdown written by `plan`, `show` or `apply` with --format markdown (- for "
             "standard input).",
         ),
-    ],
-    *,
+    ]
     issue: Annotated[
         str | None,
         typer.Option(
             "--issue", metavar="TITLE", help="Open or edit an issue with this title instead."
         ),
-    ] = None,
+    ] = None
     close: Annotated[
         bool, typer.Option("--close", help="With --issue: close the issue, as there is no drift.")
-    ] = False,
-    pull_request: Annotated[
-        int | None,
-        typer.Option(
-            "--pull-request",
-            metavar="NUMBER",
-            min=1,
-            help="Pull request to comment on (default: CI's).",
-        ),
-    ] = None,
-    commit: Annotated[
-        str | None,
-        typer.Option(
-            "--commit", metavar="SHA", help="Comment on the pull request that merged this commit."
-        ),
-    ] = None,
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            "--repository", metavar="OWNER/NAME", help="Repository of the post (default: CI's)."
-        ),
-    ] = None,
-    provider: Annotated[
-        ProviderName | None, typer.Option("--provider", help="Code host (default: CI's).")
-    ] = None,
-) -> int:
+    ] = False
+    target: TargetOptions
+
+
+@command
+def comment(options: CommentOptions) -> int:
     """Post a plan or result to its pull request, as one comment that is edited in place.
 
     Works on GitHub and GitLab with the variables that their CI sets. The token is read from
     GITHUB_TOKEN or RECONCILER_GITLAB_TOKEN.
     """
-    _check_options(issue, pull_request, commit, close=close)
+    _check_options(options)
     from reconciler.cli.code_hosts import posts  # noqa: PLC0415 (slow to import)
-    from reconciler.cli.code_hosts.target import TargetOptions, find_target  # noqa: PLC0415
 
-    body, name = _read_text(file)
+    body, name = _read_text(options.file)
     posts.find_marker(body, name)
-    options = TargetOptions(
-        provider=None if provider is None else provider.value,
-        repository=repository,
-        pull_request=pull_request,
-        commit=commit,
+    target = find_target(
+        runtime.environment(), options.target, read=lambda path: Path(path).read_bytes()
     )
-    target = find_target(runtime.environment(), options, read=lambda path: Path(path).read_bytes())
     host = _connect_host(target)
-    if issue is None:
+    if options.issue is None:
         number = _find_pull_request(host, target)
         if number is None:
             print_result(f"no pull request merged {target.commit}: nothing to comment on\n")
             return 0
         result = posts.post_comment(host, number, body, name)
-    elif close:
+    elif options.close:
         result = posts.close_issue(host, body, _CLOSING_COMMENT, name)
     else:
-        result = posts.post_issue(host, issue, body, name)
-    _report_result(result, "comment" if issue is None else "issue")
+        result = posts.post_issue(host, options.issue, body, name)
+    _report_result(result, "comment" if options.issue is None else "issue")
     return 0
 
 
-def _check_options(
-    issue: str | None, pull_request: int | None, commit: str | None, *, close: bool
-) -> None:
-    if issue is None and close:
+def _check_options(options: CommentOptions) -> None:
+    issue, target = options.issue, options.target
+    if issue is None and options.close:
         raise UsageError("--close: only valid with --issue")
     if issue is not None and not _TITLE.fullmatch(issue):
         raise UsageError("--issue: the title must be one line of at most 255 characters")
-    if issue is not None and (pull_request is not None or commit is not None):
+    if issue is not None and (target.pull_request is not None or target.commit is not None):
         raise UsageError("--issue: not valid with --pull-request or --commit")
-    if pull_request is not None and commit is not None:
+    if target.pull_request is not None and target.commit is not None:
         raise UsageError("--commit: not valid with --pull-request")
 
 
@@ -146,7 +119,7 @@ def _connect_host(target: CommentTarget) -> CodeHost:
         sleep=runtime.SystemClock().sleep,
         timeout=_TIMEOUT_S,
         tries=_TRIES,
-        longest_pause=_LONGEST_PAUSE_S,
+        longest_pause=_MAX_PAUSE_S,
     )
     if target.api_url.startswith("http://"):
         url = words.escape_text(target.api_url)

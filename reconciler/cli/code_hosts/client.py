@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from reconciler.cli.code_hosts.api import CodeHostError
 from reconciler.cli.code_hosts.http import (
     HttpError,
     HttpRequest,
@@ -18,15 +17,29 @@ from reconciler.cli.code_hosts.http import (
     find_origin,
     send,
 )
+from reconciler.errors import ReconcilerError
 from reconciler.render import words
 
 #: the parts of a path, each quoted separately
 Path = tuple[str | int, ...]
 
-_MOST_PAGES: Final = 200
-_LONGEST_DETAIL: Final = 300
+_MAX_PAGES: Final = 200
+_MAX_DETAIL_LENGTH: Final = 300
 _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?', re.ASCII)
 _TOKEN: Final = re.compile(r"[!-~]+")
+
+
+class CodeHostError(ReconcilerError):
+    """A code host refused a request or cannot be reached.
+
+    ``is_outcome_unknown``: the request may have been executed nevertheless.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, is_outcome_unknown: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.status, self.is_outcome_unknown = status, is_outcome_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +64,7 @@ class ApiClient:
     def list_objects(self, path: Path, **query: str | int) -> Iterator[Mapping[str, Any]]:
         """Yield every object of a list, over all its pages."""
         url: str | None = self._build_url(path, {**query, "per_page": 100})
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             if url is None:
                 return
             reply = self._send("GET", url)
@@ -60,7 +73,7 @@ class ApiClient:
                 raise self._unexpected_answer("a list")
             yield from (item for item in listed if isinstance(item, dict))
             url = self._next_page(reply)
-        raise CodeHostError(f"{self.name}: a list has more than {_MOST_PAGES} pages")
+        raise CodeHostError(f"{self.name}: a list has more than {_MAX_PAGES} pages")
 
     def send_change(self, method: str, path: Path, **document: Any) -> Mapping[str, Any]:
         """Send a change and return the answer; an answer without a body is an empty object.
@@ -69,19 +82,19 @@ class ApiClient:
         """
         body = json.dumps(document).encode() if document else None
         reply = self._send(method, self._build_url(path, {}), body)
-        found = _parse_json(reply, self.name) if reply.body.strip() else {}
-        if not isinstance(found, dict):
-            raise self._unexpected_answer("an object")
-        return found
+        return self._parse_object(reply) if reply.body.strip() else {}
 
     def query(self, url: str, **document: Any) -> Mapping[str, Any]:
         """Return the answer to a POST that changes nothing, at another URL of the code host."""
         self._check_origin(url)
-        reply = self._send("POST", url, json.dumps(document).encode(), is_read_only=True)
-        found = _parse_json(reply, self.name)
-        if not isinstance(found, dict):
+        body = json.dumps(document).encode()
+        return self._parse_object(self._send("POST", url, body, is_read_only=True))
+
+    def _parse_object(self, reply: HttpResponse) -> Mapping[str, Any]:
+        document = _parse_json(reply, self.name)
+        if not isinstance(document, dict):
             raise self._unexpected_answer("an object")
-        return found
+        return document
 
     def _unexpected_answer(self, expected: str) -> CodeHostError:
         return CodeHostError(
@@ -93,18 +106,18 @@ class ApiClient:
         return f"{self.base}/{parts}" + (f"?{urlencode(query)}" if query else "")
 
     def _next_page(self, reply: HttpResponse) -> str | None:
-        found = _NEXT.search(reply.headers.get("link", ""))
-        if found is None:
+        link = _NEXT.search(reply.headers.get("link", ""))
+        if link is None:
             return None
-        self._check_origin(found[1])
-        return found[1]
+        self._check_origin(link[1])
+        return link[1]
 
     def _check_origin(self, url: str) -> None:
         try:
-            is_ours = find_origin(url) == find_origin(self.base)
+            is_same = find_origin(url) == find_origin(self.base)
         except HttpError:
-            is_ours = False
-        if not is_ours:
+            is_same = False
+        if not is_same:
             raise CodeHostError(
                 f"{self.name}: {find_origin(self.base)} points to another host, which must not get "
                 "the token; check the URL of the API"
@@ -147,11 +160,9 @@ def _error_detail(body: bytes) -> str:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    found = document.get("message") or document.get("error") if isinstance(document, dict) else ""
-    text = words.escape_text(
-        found if isinstance(found, str) else json.dumps(found) if found else ""
-    )
-    return f": {text[:_LONGEST_DETAIL]}" if text else ""
+    said = document.get("message") or document.get("error") if isinstance(document, dict) else ""
+    text = words.escape_text(said if isinstance(said, str) else json.dumps(said or ""))
+    return f": {text[:_MAX_DETAIL_LENGTH]}" if text else ""
 
 
 def get_text(document: Mapping[str, Any], *keys: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from reconciler.cli.code_hosts.api import CodeHost, CodeHostError, Post
+from reconciler.cli.code_hosts.api import CodeHost, Post
+from reconciler.cli.code_hosts.client import CodeHostError
 from reconciler.errors import UsageError
 from reconciler.render.page import utf16_length
 
@@ -18,11 +19,11 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostResult:
-    """The result of posting. ``removed_urls``: duplicates of ours, which were removed or closed."""
+    """The result of posting. ``removed_urls``: duplicates that were removed or closed."""
 
     status: Literal["created", "edited", "unchanged", "closed", "absent"]
     url: str = ""
-    removed_urls: tuple[str, ...] = ()
+    removed_urls: Sequence[str] = ()
 
 
 def find_marker(body: str, name: str) -> str:
@@ -43,23 +44,12 @@ def post_comment(host: CodeHost, pull_request: int, body: str, name: str) -> Pos
     not touched.
     """
     marker, body = _prepare_body(host, body, name)
-
-    def find_own_posts() -> list[Post]:
-        return _find_own_posts(host, host.list_comments(pull_request), marker)
-
-    status: Literal["created", "edited", "unchanged"] = "unchanged"
-    found = find_own_posts()
-    if not found:
-        made = _create_once(lambda: host.add_comment(pull_request, body), find_own_posts)
-        status, found = "created", _add_post(find_own_posts(), made)
-    first, *others = found
-    if not _is_same_text(first.body, body):
-        host.edit_comment(pull_request, first, body)
-        status = "edited"
-    for other in others:
-        host.delete_comment(pull_request, other)
-    return PostResult(
-        status=status, url=first.url, removed_urls=tuple(other.url for other in others)
+    return _post(
+        find_own_posts=lambda: _find_own_posts(host, host.list_comments(pull_request), marker),
+        create=lambda: host.add_comment(pull_request, body),
+        is_same=lambda post: _is_same_text(post.body, body),
+        edit=lambda post: host.edit_comment(pull_request, post, body),
+        remove_duplicate=lambda post, _first: host.delete_comment(pull_request, post),
     )
 
 
@@ -69,35 +59,49 @@ def post_issue(host: CodeHost, title: str, body: str, name: str) -> PostResult:
     If two runs opened one at the same time, the older one stays open.
     """
     marker, body = _prepare_body(host, body, name)
+    return _post(
+        find_own_posts=lambda: _find_own_posts(host, host.list_issues(LABEL), marker),
+        create=lambda: host.open_issue(title, body, LABEL),
+        is_same=lambda post: _is_same_text(post.body, body) and post.title == title,
+        edit=lambda post: host.edit_issue(post, title, body),
+        remove_duplicate=lambda post, first: host.close_issue(
+            post, f"Duplicate of #{first.number}."
+        ),
+    )
 
-    def find_own_posts() -> list[Post]:
-        return _find_own_posts(host, host.list_issues(LABEL), marker)
 
+def _post(
+    *,
+    find_own_posts: Callable[[], list[Post]],
+    create: Callable[[], Post],
+    is_same: Callable[[Post], bool],
+    edit: Callable[[Post], Post],
+    remove_duplicate: Callable[[Post, Post], None],
+) -> PostResult:
+    """Create the post, or edit the oldest one and remove the others."""
     status: Literal["created", "edited", "unchanged"] = "unchanged"
-    found = find_own_posts()
-    if not found:
-        made = _create_once(lambda: host.open_issue(title, body, LABEL), find_own_posts)
-        status, found = "created", _add_post(find_own_posts(), made)
-    first, *others = found
-    if not _is_same_text(first.body, body) or first.title != title:
-        host.edit_issue(first, title, body)
+    posts = find_own_posts()
+    if not posts:
+        created = _create_once(create, find_own_posts)
+        status, posts = "created", _add_post(find_own_posts(), created)
+    first, *others = posts
+    if not is_same(first):
+        edit(first)
         status = "edited"
     for other in others:
-        host.close_issue(other, f"Duplicate of #{first.number}.")
-    return PostResult(
-        status=status, url=first.url, removed_urls=tuple(other.url for other in others)
-    )
+        remove_duplicate(other, first)
+    return PostResult(status=status, url=first.url, removed_urls=[post.url for post in others])
 
 
 def close_issue(host: CodeHost, body: str, last_comment: str, name: str) -> PostResult:
     """Close every open issue that has the body's marker, each with a last comment."""
-    found = _find_own_posts(host, host.list_issues(LABEL), find_marker(body, name))
-    for issue in found:
+    posts = _find_own_posts(host, host.list_issues(LABEL), find_marker(body, name))
+    for issue in posts:
         host.close_issue(issue, last_comment)
-    if not found:
+    if not posts:
         return PostResult(status="absent")
     return PostResult(
-        status="closed", url=found[0].url, removed_urls=tuple(post.url for post in found[1:])
+        status="closed", url=posts[0].url, removed_urls=[post.url for post in posts[1:]]
     )
 
 
@@ -113,7 +117,7 @@ def _prepare_body(host: CodeHost, body: str, name: str) -> tuple[str, str]:
 
 
 def _find_own_posts(host: CodeHost, posts: Iterable[Post], marker: str) -> list[Post]:
-    """Return the posts of our account that begin with the marker, the oldest first."""
+    """Return the posts of the token's account that begin with the marker, the oldest first."""
     marked = [post for post in posts if _begins_with_marker(post.body, marker)]
     if not marked:
         return []

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import typer
 
 from reconciler.errors import UsageError
-
-Provider = Literal["github", "gitlab"]
 
 _GITHUB: Final = "https://api.github.com"
 _GITLAB: Final = "https://gitlab.com/api/v4"
@@ -19,14 +20,39 @@ _PULL_REF: Final = re.compile(r"refs/pull/(\d+)/\w+")
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 
+class Provider(StrEnum):
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetOptions:
     """What the command line gives; the rest is found in environment variables."""
 
-    provider: Provider | None = None
-    repository: str | None = None
-    pull_request: int | None = None
-    commit: str | None = None
+    pull_request: Annotated[
+        int | None,
+        typer.Option(
+            "--pull-request",
+            metavar="NUMBER",
+            min=1,
+            help="Pull request to comment on (default: CI's).",
+        ),
+    ] = None
+    commit: Annotated[
+        str | None,
+        typer.Option(
+            "--commit", metavar="SHA", help="Comment on the pull request that merged this commit."
+        ),
+    ] = None
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            "--repository", metavar="OWNER/NAME", help="Repository of the post (default: CI's)."
+        ),
+    ] = None
+    provider: Annotated[
+        Provider | None, typer.Option("--provider", help="Code host (default: CI's).")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +85,15 @@ def find_target(
     provider = options.provider or _detect_provider(environ)
     if options.commit is not None and not _COMMIT.fullmatch(options.commit):
         raise UsageError(f"--commit {options.commit}: expected 7 to 64 hexadecimal digits")
-    return (_find_github_target if provider == "github" else _find_gitlab_target)(
-        environ, options, read
-    )
+    if provider == Provider.GITHUB:
+        return _find_github_target(environ, options, read)
+    return _find_gitlab_target(environ, options)
 
 
 def _detect_provider(environ: Mapping[str, str]) -> Provider:
-    signs: Mapping[Provider, tuple[str, str]] = {
-        "github": ("GITHUB_ACTIONS", "GITHUB_REPOSITORY"),
-        "gitlab": ("GITLAB_CI", "CI_PROJECT_ID"),
-    }
-    for at in (0, 1):
-        found = [provider for provider, names in signs.items() if environ.get(names[at])]
-        if len(found) == 1:
-            return found[0]
+    for github, gitlab in (("GITHUB_ACTIONS", "GITLAB_CI"), ("GITHUB_REPOSITORY", "CI_PROJECT_ID")):
+        if bool(environ.get(github)) != bool(environ.get(gitlab)):
+            return Provider.GITHUB if environ.get(github) else Provider.GITLAB
     raise UsageError(
         "no variables of GitHub Actions or GitLab CI are set; give --provider, --repository "
         "and --pull-request"
@@ -98,7 +119,7 @@ def _find_github_target(
     if number is None and options.commit is None and is_here:
         number = _find_event_pull_request(environ, read)
     return CommentTarget(
-        provider="github",
+        provider=Provider.GITHUB,
         api_url=api,
         graphql_url=environ.get("GITHUB_GRAPHQL_URL") or _derive_graphql_url(api),
         repository=repository,
@@ -144,19 +165,13 @@ def _find_event_pull_request(
     return int(ref[1]) if ref else None
 
 
-def _find_gitlab_target(
-    environ: Mapping[str, str],
-    options: TargetOptions,
-    read: Callable[[str], bytes],  # noqa: ARG001 (GitLab writes no file)
-) -> CommentTarget:
-    number, here = options.pull_request, environ.get("CI_PROJECT_ID", "")
-    iid = environ.get("CI_MERGE_REQUEST_IID", "")
-    repository = options.repository or here
+def _find_gitlab_target(environ: Mapping[str, str], options: TargetOptions) -> CommentTarget:
+    number, iid = options.pull_request, environ.get("CI_MERGE_REQUEST_IID", "")
+    repository = here = options.repository or environ.get("CI_PROJECT_ID", "")
     if options.repository is None and options.commit is None and number is None and iid.isdecimal():
         number = int(iid)
-        repository = (
-            environ.get("CI_MERGE_REQUEST_PROJECT_ID") or here
-        )  # CI_PROJECT_ID may be a fork
+        # CI_PROJECT_ID may be a fork
+        repository = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or here
     if not repository or not all(map(str.isprintable, repository)):
         raise UsageError("no project: CI_PROJECT_ID is not set; give --repository group/project")
     own, job = (
@@ -168,7 +183,7 @@ def _find_gitlab_target(
             "`api`"
         )
     return CommentTarget(
-        provider="gitlab",
+        provider=Provider.GITLAB,
         api_url=(environ.get("CI_API_V4_URL") or _GITLAB).rstrip("/"),
         repository=repository,
         token=own or job,

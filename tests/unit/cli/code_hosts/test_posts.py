@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.cli.code_hosts.api import CodeHost, CodeHostError
+from reconciler.cli.code_hosts.api import CodeHost
+from reconciler.cli.code_hosts.client import CodeHostError
 from reconciler.cli.code_hosts.github import connect_github
 from reconciler.cli.code_hosts.gitlab import connect_gitlab
 from reconciler.cli.code_hosts.http import RetryPolicy
