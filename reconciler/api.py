@@ -352,8 +352,6 @@ def write(  # noqa: PLR0913 (the options of a write)
             open_storage=runtime.open_storage,
             clock=runtime.SystemClock(),
             process=runtime.current_process(),
-            report_wait=lambda _name, _what: None,
-            check_stop=lambda: None,
         ),
         token=runtime.new_token(),
         writer=None if rows is None else partial(SparkWriter, rows.sparkSession),

@@ -12,6 +12,7 @@ import typer
 
 from reconciler import runtime
 from reconciler.cli.environment import find_spark_options
+from reconciler.cli.files import find_plan_file, read_plan
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     Env,
@@ -24,7 +25,6 @@ from reconciler.cli.options import (
     parse_now,
 )
 from reconciler.cli.plan import make_plan, render_plan
-from reconciler.cli.plan_files import find_plan_file, read_plan
 from reconciler.cli.spark import parse_spark_settings
 from reconciler.cli.terminal import ask_yes_no, log_message, print_result, require_terminal
 from reconciler.cli.webhook import Webhook, open_webhook

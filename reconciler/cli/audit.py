@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler import runtime
-from reconciler.cli.environment import find_environment_name
+from reconciler.cli.environment import find_environment_name, git_environment
 from reconciler.errors import StorageError, UsageError
 from reconciler.executor.origin import Origin
 from reconciler.spec.spec_files import find_parent_folder
@@ -26,10 +26,8 @@ _ACTORS: Final = (
 )
 _COMMITS: Final = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT")
 _COMMIT: Final = re.compile("[0-9a-f]{7,64}(?:-dirty)?")
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 _GIT_S: Final = 30
-#: variables that a git hook sets for its own repository
-_GIT_HOOK_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
 _FILE_MODE: Final = 0o640
 
 
@@ -112,9 +110,6 @@ def _find_git_commit(path: Path, paths: Sequence[Path]) -> str | None:
 
 def _run_git(folder: Path, *arguments: str) -> str | None:
     """Return git's output, None if it fails or is missing. It runs no program of the repository."""
-    environ = {
-        key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES
-    }
     import subprocess  # noqa: PLC0415 (few commands need it)
 
     command = ["git", "-C", str(folder), "--no-optional-locks", "-c", "core.fsmonitor=false"]
@@ -125,7 +120,7 @@ def _run_git(folder: Path, *arguments: str) -> str | None:
             check=False,
             timeout=_GIT_S,
             stdin=subprocess.DEVNULL,
-            env=environ,
+            env=git_environment(),
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -134,7 +129,7 @@ def _run_git(folder: Path, *arguments: str) -> str | None:
 
 def _to_one_line(name: str) -> str:
     """Return the name as one short line."""
-    return "".join(c if c.isprintable() else " " for c in name).strip()[:_LONGEST]
+    return "".join(c if c.isprintable() else " " for c in name).strip()[:_MAX_LENGTH]
 
 
 def find_origin(

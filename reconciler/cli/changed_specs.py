@@ -15,17 +15,24 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Final
 
-from reconciler import canonical_json, runtime
+from reconciler import canonical_json
+from reconciler.cli.environment import git_environment
 from reconciler.errors import Problems, ReconcilerError, UsageError
 from reconciler.spec.load import LoadedSpecs
 from reconciler.spec.model import GuardPolicy, TableSpec
 from reconciler.spec.spec_files import FileTree, PathKind, SpecFiles
 
 _FOLDER, _LINK, _SUBMODULE = b"40000", b"120000", b"160000"
-_MOST_LINKS: Final = 40
+#: no other repository's objects, no network access, and messages in English
+_GIT_SETTINGS: Final = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_MAX_LINKS: Final = 40
 _OBJECT_ID: Final = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-#: variables that a git hook sets for its own repository
-_GIT_HOOK_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +111,12 @@ def _find_repository(ref: str, paths: Sequence[Path]) -> Path:
     tops: dict[str, Path] = {}
     for path in paths:
         folder = path if path.is_dir() else path.parent
-        found = _run_git(folder, "rev-parse", "--show-toplevel")
-        if found.returncode:
-            why = (
-                "is in no git repository"
-                if b"not a git rep" in found.stderr
-                else _error_text(found)
-            )
+        answer = _run_git(folder, "rev-parse", "--show-toplevel")
+        if answer.returncode:
+            is_outside = b"not a git rep" in answer.stderr
+            why = "is in no git repository" if is_outside else _error_text(answer)
             raise UsageError(f"--changed-since {ref}: {path}: {why}")
-        tops[os.fsdecode(found.stdout.removesuffix(b"\n"))] = path
+        tops[os.fsdecode(answer.stdout.removesuffix(b"\n"))] = path
     if len(tops) > 1:
         one, other, *_ = tops.values()
         raise UsageError(
@@ -158,7 +162,7 @@ def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            env=_git_environment(),
+            env=git_environment(**_GIT_SETTINGS),
         )
     except FileNotFoundError:
         raise ReconcilerError("--changed-since needs git, which is not installed") from None
@@ -168,21 +172,6 @@ def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes
 
 def _git_command(folder: Path, *arguments: str) -> list[str]:
     return ["git", "--no-pager", "--no-replace-objects", "-C", str(folder), *arguments]
-
-
-def _git_environment() -> dict[str, str]:
-    """Return our environment without another repository, and with network access disabled."""
-    kept = {
-        key: value for key, value in runtime.environment().items() if key not in _GIT_HOOK_VARIABLES
-    }
-    return {
-        **kept,
-        "GIT_ALLOW_PROTOCOL": "none",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C",
-    }
 
 
 def _error_text(process: subprocess.CompletedProcess[bytes]) -> str:
@@ -198,7 +187,7 @@ def _open_object_reader(top: Path) -> Iterator[Callable[[str], bytes]]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=_git_environment(),
+        env=git_environment(**_GIT_SETTINGS),
     ) as process:
         requests, answers = process.stdin, process.stdout
         assert requests is not None
@@ -277,7 +266,7 @@ class _CommittedFiles:
                 continue
             links += 1
             target = os.fsdecode(self._read(entry.id))
-            if target.startswith("/") or links > _MOST_LINKS:
+            if target.startswith("/") or links > _MAX_LINKS:
                 raise _not_found()
             todo += [part for part in reversed(target.split("/")) if part not in ("", ".")]
         return [name for name, _ in above[1:]], above[-1][1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,9 +11,10 @@ import typer
 
 from reconciler import runtime
 from reconciler.cli.code_hosts.target import TargetOptions, find_target
+from reconciler.cli.files import read_input
 from reconciler.cli.options import command
 from reconciler.cli.terminal import log_message, print_result
-from reconciler.errors import NotFoundError, StorageError, UsageError
+from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from reconciler.cli.code_hosts.posts import PostResult
     from reconciler.cli.code_hosts.target import CommentTarget
 
-_STDIN: Final = Path("-")
 _TITLE: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 _TIMEOUT_S: Final = 30
 _MAX_PAUSE_S: Final = 60  # what GitHub asks of clients that write too fast
@@ -98,14 +97,9 @@ def _check_options(options: CommentOptions) -> None:
 
 def _read_text(path: Path) -> tuple[str, str]:
     """Return the text and the name of its source; raise StorageError if it is not UTF-8."""
-    name = "standard input" if path == _STDIN else str(path)
+    data, name = read_input(path, "a Markdown file")
     try:
-        data = sys.stdin.buffer.read() if path == _STDIN else path.read_bytes()
         return data.decode("utf-8-sig").replace("\r\n", "\n"), name
-    except FileNotFoundError:
-        raise NotFoundError(name, "does not exist") from None
-    except OSError as error:
-        raise StorageError(name, error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise StorageError(name, "is not UTF-8; expected Markdown written by reconciler") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.options import SparkSettings
 from reconciler.errors import ReconcilerError
@@ -12,6 +12,9 @@ from reconciler.errors import ReconcilerError
 if TYPE_CHECKING:
     from reconciler.plans.model import TablePlan
     from reconciler.spec.model import TableSpec
+
+#: variables that a git hook sets for its own repository
+_GIT_HOOK_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
 
 
 def find_spark_options(
@@ -31,6 +34,14 @@ def find_spark_options(
     others = {k: value for k, value in environment.spark_conf.items() if k not in given.conf}
     conf = {**runtime.resolve_options(others), **given.conf}
     return SparkSettings(master=given.master or environment.spark_master, conf=conf)
+
+
+def git_environment(**more: str) -> dict[str, str]:
+    """Return the variables of this process, without another repository's, for a run of git."""
+    from reconciler import runtime  # noqa: PLC0415
+
+    variables = runtime.environment().items()
+    return {key: value for key, value in variables if key not in _GIT_HOOK_VARIABLES} | more
 
 
 def find_environment_name(env: str | None) -> str | None:

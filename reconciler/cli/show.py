@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.environment import find_environment_name
+from reconciler.cli.files import read_plan
 from reconciler.cli.options import Format, Full, OutputFormat
 from reconciler.cli.plan import render_plan
-from reconciler.cli.plan_files import read_plan
 from reconciler.cli.terminal import print_result
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from reconciler.cli.environment import find_environment_name
+from reconciler.cli.files import check_output_file, replace_file
 from reconciler.cli.options import (
     TABLES_AT_ONCE,
     Env,
@@ -21,7 +22,6 @@ from reconciler.cli.options import (
     command,
     parse_now,
 )
-from reconciler.cli.output_files import check_output_file, replace_file
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import print_result, terminal_width, wants_color
 from reconciler.cli.webhook import Webhook, open_webhook

@@ -48,8 +48,8 @@ class RunContext:
     open_storage: StorageOpener
     clock: Clock
     process: Process
-    report_wait: Callable[[str, str], None]
-    check_stop: Callable[[], None]
+    report_wait: Callable[[str, str], None] = lambda _name, _what: None
+    check_stop: Callable[[], None] = lambda: None
     lock_wait_s: float = 60
     heartbeat_s: float = 60
 

@@ -346,7 +346,7 @@ class Worker:
 
     def reconcile(self, plan: str) -> dict[str, Any]:
         """Run ``apply PLAN --executor hudi`` in this process, whose Spark has Hudi."""
-        from reconciler.cli.plan_files import read_plan  # noqa: PLC0415 - few requests need it
+        from reconciler.cli.files import read_plan  # noqa: PLC0415 - few requests need it
         from reconciler.cli.run_apply import ApplyRun, run_apply  # noqa: PLC0415
         from reconciler.render.result import result_json  # noqa: PLC0415
 

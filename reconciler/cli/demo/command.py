@@ -21,7 +21,7 @@ from reconciler.render.terminal import Terminal
 
 if TYPE_CHECKING:
     from reconciler.cli.demo.orders import OrderBatch
-    from reconciler.cli.demo.table_contents import FileSizesById
+    from reconciler.cli.demo.table import FileSizesById
     from reconciler.spec.model import TableSpec
     from reconciler.storage.api import Storage
 
@@ -174,7 +174,7 @@ class _DemoTable:
             reader or writer of Hudi can continue from here.""")
 
     def _write_batch(self, batch: OrderBatch) -> None:
-        from reconciler.cli.demo.write_batch import write_batch  # noqa: PLC0415 (Arrow)
+        from reconciler.cli.demo.table import write_batch  # noqa: PLC0415 (Arrow)
         from reconciler.render.write_result import write_text  # noqa: PLC0415
 
         rows = _rows_file(self.folder, batch)
@@ -203,7 +203,7 @@ class _DemoTable:
         print_result(f"\n{self.terminal.strong(f'$ {shlex.join(command)}')}\n")
 
     def _print_filled_files(self, before: FileSizesById) -> None:
-        from reconciler.cli.demo.file_changes import count_new_groups, format_changes  # noqa: PLC0415
+        from reconciler.cli.demo.table import count_new_groups, format_changes  # noqa: PLC0415
 
         assert self.spec.files is not None, "the demo's spec declares files"
         after = self._read_sizes()
@@ -213,14 +213,14 @@ class _DemoTable:
         _print_paragraph(f"{words.format_count(len(before), 'small file')} filled, {new}.")
 
     def _read_sizes(self) -> FileSizesById:
-        from reconciler.cli.demo.table_contents import read_file_sizes  # noqa: PLC0415 (Arrow)
+        from reconciler.cli.demo.table import read_file_sizes  # noqa: PLC0415 (Arrow)
 
         return read_file_sizes(self.storage)
 
     def _check_rows(self) -> int:
         """Return the number of orders; raise ReconcilerError unless they are those written."""
         from reconciler.cli.demo.orders import SCHEMA, remaining_orders  # noqa: PLC0415
-        from reconciler.cli.demo.table_contents import read_rows  # noqa: PLC0415 (Arrow)
+        from reconciler.cli.demo.table import read_rows  # noqa: PLC0415 (Arrow)
 
         found = read_rows(self.storage, SCHEMA).sort_by("order_id")
         if not found.equals(remaining_orders(self.batches)):

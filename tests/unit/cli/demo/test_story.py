@@ -8,8 +8,7 @@ import pytest
 
 import reconciler
 from reconciler.cli.demo.orders import DAYS, SCHEMA, make_batches, remaining_orders
-from reconciler.cli.demo.table_contents import read_file_sizes, read_rows
-from reconciler.cli.demo.write_batch import write_batch
+from reconciler.cli.demo.table import read_file_sizes, read_rows, write_batch
 from reconciler.runtime import open_storage
 
 

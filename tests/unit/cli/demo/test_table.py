@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.cli.demo.file_changes import count_new_groups, format_changes
+from reconciler.cli.demo.table import count_new_groups, format_changes
 from reconciler.render.terminal import Terminal
 
 MIB = 1024 * 1024
