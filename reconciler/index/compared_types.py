@@ -9,14 +9,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from reconciler.index.predicates.syntax import LiteralKind
+from reconciler.index.predicates.syntax import INTEGER_BITS, LiteralKind
 
 #: whole numbers up to this limit are exact as a double
 EXACT_DOUBLE: Final = 1 << 53
 #: digits of the decimal that Spark makes of a whole number, by the number's bits
 INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
-_INTEGERS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32,
-                    "bigint": 64, "long": 64}  # fmt: skip
 _DECIMAL: Final = re.compile(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(\d+))?\))?\Z")
 
 
@@ -93,8 +91,12 @@ def _stored_type(family: TypeFamily, **more: int) -> ComparedType:
 
 def cast_type(column: ComparedType, to: str) -> ComparedType:
     """Return a column cast to a type that holds all its values exactly; else raises UnsureError."""
-    if to in _INTEGERS and column.family is TypeFamily.INTEGER and _INTEGERS[to] >= column.bits:
-        return widen_integer(column, _INTEGERS[to])
+    if (
+        to in INTEGER_BITS
+        and column.family is TypeFamily.INTEGER
+        and INTEGER_BITS[to] >= column.bits
+    ):
+        return widen_integer(column, INTEGER_BITS[to])
     is_short = column.family is TypeFamily.INTEGER and 1 << column.bits <= EXACT_DOUBLE
     if to == "double" and (is_short or column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE)):
         return replace(column, family=TypeFamily.DOUBLE)

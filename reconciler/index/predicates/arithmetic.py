@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from typing import Final
 
 from reconciler.index.predicates.syntax import (
+    NULL,
     Cast,
     Column,
     ColumnSum,
@@ -29,7 +31,6 @@ from reconciler.index.predicates.tokens import UnknownSyntaxError
 
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _BEYOND: Final = 1 << 63
-_NULL: Final = Literal(kind=LiteralKind.NULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +56,17 @@ def make_opaque(*parts: Expression) -> Opaque:
 def make_sum(left: Expression, sign: str, right: Expression) -> Expression:
     """Return the sum of two expressions; only a column with a whole number is not opaque.
 
-    ``sign``: +, - or ||.
+    ``sign``: + or -.
 
     >>> one = Literal(kind=LiteralKind.INTEGER, value=1, bits=32)
     >>> make_sum(one, "-", Column(parts=("n",)))
     ColumnSum(operand=Column(parts=('n',)), times=-1, plus=1, bits=32)
     """
     times = 1
-    if isinstance(left, Literal) and sign != "||":
+    if isinstance(left, Literal):
         times, sign = -1 if sign == "-" else 1, "+"
         left, right = right, left
-    if isinstance(left, Column | Cast) and isinstance(right, Literal) and sign != "||":
+    if isinstance(left, Column | Cast) and isinstance(right, Literal):
         value = right.value
         if right.kind is LiteralKind.INTEGER and right.bits and isinstance(value, int):
             plus = value if sign == "+" else -value
@@ -74,11 +75,9 @@ def make_sum(left: Expression, sign: str, right: Expression) -> Expression:
 
 
 def negate(operand: Expression) -> Expression:
-    return (
-        ColumnSum(operand=operand, times=-1, plus=0, bits=0)
-        if isinstance(operand, Column | Cast)
-        else make_opaque(operand)
-    )
+    if isinstance(operand, Column | Cast):
+        return ColumnSum(operand=operand, times=-1, plus=0, bits=0)
+    return make_opaque(operand)
 
 
 def make_comparison(left: Expression, sign: str, right: Expression) -> Predicate:
@@ -93,7 +92,7 @@ def make_comparison(left: Expression, sign: str, right: Expression) -> Predicate
     if not isinstance(right, Literal) or isinstance(left, Opaque):
         if sign == "<=>":
             raise UnknownSyntaxError
-        return _NULL if is_null(left) or is_null(right) else make_strict(left, right)
+        return NULL if is_null(left) or is_null(right) else make_strict(left, right)
     if sign == "!=":
         return Not(operand=Compare(left=left, sign=Sign.EQUAL, right=right))
     return Compare(left=left, sign=Sign(sign), right=right)
@@ -122,12 +121,9 @@ def fits_long(literal: Literal) -> bool:
 
 def is_null(part: Expression) -> bool:
     """Return whether an expression is null for every row."""
-    return part.is_null if isinstance(part, Opaque) else part == _NULL
+    return part.is_null if isinstance(part, Opaque) else part == NULL
 
 
 def _collect_columns(parts: Iterable[Expression]) -> tuple[Column, ...]:
-    found: dict[Column, None] = {}
-    for part in parts:
-        columns = part.columns if isinstance(part, Opaque) else find_columns(part)
-        found |= dict.fromkeys(columns)
-    return tuple(found)
+    columns = (part.columns if isinstance(part, Opaque) else find_columns(part) for part in parts)
+    return tuple(dict.fromkeys(chain.from_iterable(columns)))

@@ -20,7 +20,15 @@ from reconciler.index.predicates.arithmetic import (
     make_strict,
     make_sum,
 )
-from reconciler.index.predicates.syntax import Cast, Column, Like, Literal, LiteralKind, Predicate
+from reconciler.index.predicates.syntax import (
+    NULL,
+    Cast,
+    Column,
+    Like,
+    Literal,
+    LiteralKind,
+    Predicate,
+)
 from reconciler.index.predicates.tokens import UnknownSyntaxError, split_tokens
 
 _TEXT_SEARCHES: Final = frozenset({"startswith", "endswith", "contains"})
@@ -33,7 +41,6 @@ KNOWN_FUNCTIONS: Final = (
     | {"length", "char_length", "character_length", "upper", "ucase", "lower", "lcase"}
     | {"trim", "ltrim", "rtrim", "substring", "substr"}
 )
-_NULL: Final = Literal(kind=LiteralKind.NULL)
 _SPECIAL: Final = re.compile(r"[\\%_]")
 
 
@@ -53,12 +60,12 @@ def apply_function(name: str, arguments: Sequence[Expression]) -> Expression:
             return make_sum(first, _DATE_SHIFTS[name], arguments[1])
         if name == "to_date" and len(arguments) == 1:
             return Cast(operand=first, to="date")
-    found = make_opaque(*arguments)
-    if not found.columns and not found.is_null:
+    value = make_opaque(*arguments)
+    if not value.columns and not value.is_null:
         raise UnknownSyntaxError
-    return (
-        replace(found, predicate=_text_search(name, arguments)) if name in _TEXT_SEARCHES else found
-    )
+    if name in _TEXT_SEARCHES:
+        return replace(value, predicate=_text_search(name, arguments))
+    return value
 
 
 def find_functions(where: str) -> tuple[str, ...]:
@@ -78,16 +85,12 @@ def find_functions(where: str) -> tuple[str, ...]:
 def _text_search(name: str, arguments: Sequence[Expression]) -> Predicate:
     """Return the predicate of a search for one text in another."""
     if any(map(is_null, arguments)):
-        return _NULL
+        return NULL
     match name, *arguments:
         case "startswith", Column() | Cast() as subject, Literal(kind=LiteralKind.STRING) as begin:
             if not begin.is_double_quoted:  # a session may read double quotes as a column name
-                return _prefix_like(subject, str(begin.value))
+                pattern = _SPECIAL.sub(r"\\\g<0>", str(begin.value)) + "%"
+                return Like(operand=subject, pattern=replace(begin, value=pattern))
         case _:
             pass
     return make_strict(*arguments)
-
-
-def _prefix_like(operand: Column | Cast, begin: str) -> Like:
-    pattern = _SPECIAL.sub(r"\\\g<0>", begin) + "%"
-    return Like(operand=operand, pattern=Literal(kind=LiteralKind.STRING, value=pattern))

@@ -7,9 +7,10 @@ errors are Unknown too, because Spark reports them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 from reconciler.index.predicates.arithmetic import (
     Expression,
@@ -22,6 +23,8 @@ from reconciler.index.predicates.arithmetic import (
 )
 from reconciler.index.predicates.functions import KNOWN_FUNCTIONS, apply_function
 from reconciler.index.predicates.syntax import (
+    INTEGER_BITS,
+    NULL,
     And,
     Cast,
     Column,
@@ -45,6 +48,7 @@ from reconciler.index.predicates.tokens import (
     split_tokens,
 )
 
+_Part = TypeVar("_Part")
 _SIGNS: Final = {"==": "=", "<>": "!=", "!=": "!="} | {sign.value: sign.value for sign in Sign}
 _TIMES: Final = {
     "date": LiteralKind.DATE,
@@ -55,10 +59,8 @@ _TIMES: Final = {
 _CONSTANTS: Final = {
     "true": Literal(kind=LiteralKind.BOOLEAN, value=True),
     "false": Literal(kind=LiteralKind.BOOLEAN, value=False),
-    "null": Literal(kind=LiteralKind.NULL),
+    "null": NULL,
 }
-_WIDTHS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32,
-                  "bigint": 64, "long": 64}  # fmt: skip
 _FLOATING: Final = {"double": LiteralKind.DOUBLE, "float": LiteralKind.FLOAT}
 _DOUBLES: Final = {"nan": "nan", "infinity": "inf", "-infinity": "-inf"}
 #: words that this parser does not accept as unquoted column names
@@ -68,6 +70,8 @@ _RESERVED: Final = frozenset(
     | {"some", "all", "escape", "distinct", "from", "div", "cast", "try_cast", "select"}
     | {"current_date", "current_timestamp", "current_user", "localtimestamp"}
 )
+#: operators of values, from those that bind least to those that bind most
+_OPERATORS: Final = (("&", "^", "|"), ("+", "-", "||"), ("*", "/", "%", "div"))
 _CALLABLE: Final = KNOWN_FUNCTIONS | {"cast"}
 #: the deepest nesting of parentheses and negations
 _MAX_DEPTH: Final = 60
@@ -122,16 +126,18 @@ class _Parser:
         return self.next.kind == "end" or self.next.word in ("and", "or", ")")
 
     def parse_or(self) -> Predicate:
-        parts = [self._parse_and()]
-        while self._take("or"):
-            parts.append(self._parse_and())
-        return parts[0] if len(parts) == 1 else Or(parts=tuple(parts))
+        parts = self._parse_separated("or", self._parse_and)
+        return parts[0] if len(parts) == 1 else Or(parts=parts)
 
     def _parse_and(self) -> Predicate:
-        parts = [self._parse_term()]
-        while self._take("and"):
-            parts.append(self._parse_term())
-        return parts[0] if len(parts) == 1 else And(parts=tuple(parts))
+        parts = self._parse_separated("and", self._parse_term)
+        return parts[0] if len(parts) == 1 else And(parts=parts)
+
+    def _parse_separated(self, word: str, parse_part: Callable[[], _Part]) -> tuple[_Part, ...]:
+        parts = [parse_part()]
+        while self._take(word):
+            parts.append(parse_part())
+        return tuple(parts)
 
     def _parse_term(self) -> Predicate:
         start, depth = self._at, self._depth
@@ -139,9 +145,8 @@ class _Parser:
             raise UnknownSyntaxError
         self._depth += 1
         try:
-            found = (
-                Not(operand=self._parse_term()) if self._take("not", "!") else self._parse_plain()
-            )
+            is_not = self._take("not", "!")
+            found = Not(operand=self._parse_term()) if is_not else self._parse_plain()
         except UnknownSyntaxError:
             found = None
         self._depth = depth
@@ -221,12 +226,13 @@ class _Parser:
         if isinstance(left, Literal):
             raise UnknownSyntaxError
         if self._take("in"):
-            values = self._parse_list()
-            return (
-                make_strict(left, *values)
-                if isinstance(left, Opaque)
-                else In(operand=left, values=values)
-            )
+            elements = self._parse_elements()
+            values = tuple(value for value in elements if isinstance(value, Literal))
+            if len(values) < len(elements):
+                raise UnknownSyntaxError
+            if isinstance(left, Opaque):
+                return make_strict(left, *values)
+            return In(operand=left, values=values)
         if self._take("ilike", "rlike", "regexp"):
             return make_strict(left, self._parse_operand())
         self._expect("like")
@@ -245,48 +251,37 @@ class _Parser:
             return found.value
         raise UnknownSyntaxError
 
-    def _parse_list(self) -> tuple[Literal, ...]:
-        found = self._parse_elements()
-        values = tuple(value for value in found if isinstance(value, Literal))
-        if len(values) < len(found):
-            raise UnknownSyntaxError
-        return values
-
     def _parse_elements(self) -> tuple[Expression, ...]:
         self._expect("(")
-        found = [self._parse_element()]
-        while self._take(","):
-            found.append(self._parse_element())
+        elements = self._parse_separated(",", self._parse_element)
         self._expect(")")
-        return tuple(found)
+        return elements
 
     def _parse_element(self) -> Expression:
         """Parse an element of a list; lists may be long, and most elements are single words."""
         return self._parse_primary() if self._peek(1).word in (",", ")") else self._parse_operand()
 
     def _parse_operand(self) -> Expression:
-        """Parse a value: first the operators with the lowest precedence."""
+        """Parse a value."""
         if self._depth > _MAX_DEPTH:
             raise UnknownSyntaxError
         self._depth += 1
-        found = self._parse_sum()
-        while self._take("&", "^", "|"):
-            found = make_opaque(found, self._parse_sum())
+        value = self._parse_operators(_OPERATORS)
         self._depth -= 1
-        return found
+        return value
 
-    def _parse_sum(self) -> Expression:
-        found = self._parse_product()
-        while (sign := self.next.word) in ("+", "-", "||"):
+    def _parse_operators(self, levels: tuple[tuple[str, ...], ...]) -> Expression:
+        """Parse a value with operators of the given levels."""
+        if not levels:
+            return self._parse_signed()
+        value = self._parse_operators(levels[1:])
+        while (sign := self.next.word) in levels[0]:
             self._at += 1
-            found = make_sum(found, sign, self._parse_product())
-        return found
-
-    def _parse_product(self) -> Expression:
-        found = self._parse_signed()
-        while self._take("*", "/", "%", "div"):
-            found = make_opaque(found, self._parse_signed())
-        return found
+            right = self._parse_operators(levels[1:])
+            value = (
+                make_sum(value, sign, right) if sign in ("+", "-") else make_opaque(value, right)
+            )
+        return value
 
     def _parse_signed(self) -> Expression:
         if self.next.word not in ("-", "+", "~"):
@@ -332,9 +327,8 @@ class _Parser:
     def _parse_call(self) -> Expression:
         self._at += 1
         name = self._peek(-1).word
-        return (
-            self._parse_cast() if name == "cast" else apply_function(name, self._parse_elements())
-        )
+        is_cast = name == "cast"
+        return self._parse_cast() if is_cast else apply_function(name, self._parse_elements())
 
     def _parse_cast(self) -> Expression:
         self._expect("(")
@@ -344,11 +338,9 @@ class _Parser:
         self._expect(")")
         if isinstance(operand, Literal):
             return _cast_literal(operand, kind)
-        return (
-            Cast(operand=operand, to=kind)
-            if isinstance(operand, Column | Cast)
-            else make_opaque(operand)
-        )
+        if isinstance(operand, Column | Cast):
+            return Cast(operand=operand, to=kind)
+        return make_opaque(operand)
 
     def _parse_type(self) -> str:
         found = self.next.word
@@ -357,9 +349,7 @@ class _Parser:
         self._at += 1
         if not self._take("("):
             return found
-        parts = [self._parse_digits()]
-        while self._take(","):
-            parts.append(self._parse_digits())
+        parts = self._parse_separated(",", self._parse_digits)
         self._expect(")")
         return f"{found}({','.join(parts)})"
 
@@ -386,10 +376,10 @@ def _cast_literal(literal: Literal, kind: str) -> Literal | Opaque:
             return Literal(kind=_TIMES[kind], value=value)
         case LiteralKind.STRING if kind in _FLOATING and str(value).lower() in _DOUBLES:
             return Literal(kind=_FLOATING[kind], value=float(_DOUBLES[str(value).lower()]))
-        case LiteralKind.INTEGER if kind in _WIDTHS and isinstance(value, int):
-            half = 1 << (_WIDTHS[kind] - 1)
-            if -half <= value < half:
-                return replace(literal, bits=_WIDTHS[kind])
+        case LiteralKind.INTEGER if kind in INTEGER_BITS and isinstance(value, int):
+            bits = INTEGER_BITS[kind]
+            if -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+                return replace(literal, bits=bits)
         case LiteralKind.INTEGER | LiteralKind.DECIMAL | LiteralKind.DOUBLE if kind == "double":
             if isinstance(value, (int, float, Decimal)):
                 return Literal(kind=LiteralKind.DOUBLE, value=float(value))

@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from typing import assert_never
+from typing import Final
+
+#: bits of Spark's types of whole numbers
+INTEGER_BITS: Final = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32,
+                       "integer": 32, "bigint": 64, "long": 64}  # fmt: skip
 
 
 class LiteralKind(Enum):
@@ -51,6 +55,9 @@ class Literal:
     value: bool | int | float | Decimal | str | bytes | None = None
     is_double_quoted: bool = False
     bits: int = field(default=0, compare=False, repr=False)
+
+
+NULL: Final = Literal(kind=LiteralKind.NULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,46 +147,24 @@ class Unknown:
     text: str
 
 
-#: a bare column or literal is a predicate by its boolean value
-Predicate = (
-    Compare
-    | In
-    | IsNull
-    | Like
-    | And
-    | Or
-    | Not
-    | Literal
-    | Column
-    | Cast
-    | ColumnSum
-    | Strict
-    | Unknown
-)
+#: a predicate about columns, without inner predicates; a bare column is one by its boolean value
+Leaf = Compare | In | IsNull | Like | Column | Cast | ColumnSum | Strict | Unknown
+Predicate = Leaf | And | Or | Not | Literal
 
 
 def find_columns(predicate: Predicate) -> Iterator[Column]:
     """Yield the columns of the known parts of a predicate, as they are spelled."""
     match predicate:
-        case And(parts=parts) | Or(parts=parts):
-            for part in parts:
-                yield from find_columns(part)
-        case (
-            Compare(left=operand)
-            | In(operand=operand)
-            | IsNull(operand=operand)
-            | Like(operand=operand)
-        ):
-            yield from find_columns(operand)
-        case Not(operand=operand):
-            yield from find_columns(operand)
-        case Cast(operand=operand) | ColumnSum(operand=operand):
-            yield from find_columns(operand)
         case Column():
             yield predicate
         case Strict(columns=columns):
             yield from columns
+        case And(parts=parts) | Or(parts=parts):
+            for part in parts:
+                yield from find_columns(part)
+        case Compare(left=operand):
+            yield from find_columns(operand)
         case Literal() | Unknown():
             return
         case _:
-            assert_never(predicate)
+            yield from find_columns(predicate.operand)
