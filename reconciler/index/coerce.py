@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -22,6 +21,8 @@ import numpy as np
 from reconciler.index.compared_types import (
     CALENDAR_CASTS,
     EXACT_DOUBLE,
+    FLOATS,
+    NUMBERS,
     ComparedType,
     TypeFamily,
     UnsureError,
@@ -54,14 +55,11 @@ _EXACT_FLOAT: Final = 1 << 24
 _LONG: Final = 1 << 63
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiteralPosition:
-    """The cuts just before and just after a literal; None for NaN, which is beyond all values."""
-
-    cuts: tuple[Cut, Cut] | None
+#: the cuts just before and just after a literal; None for NaN, which is beyond all values
+LiteralCuts = tuple[Cut, Cut] | None
 
 
-def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralPosition:
+def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralCuts:
     """Return the position of a literal other than null in a comparison; raises UnsureError."""
     value: Any
     if (column.stored, column.family) in CALENDAR_CASTS:
@@ -72,7 +70,7 @@ def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) ->
         case TypeFamily.TIMESTAMP:
             value = _literal_micros(literal, zone)
         case TypeFamily.LOCAL:
-            value = _literal_local_micros(literal)
+            value = _literal_micros(literal, None)
         case TypeFamily.TEXT:
             value = _require_kind(literal, LiteralKind.STRING).encode()
         case TypeFamily.BYTES:
@@ -86,7 +84,7 @@ def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) ->
 
 def locate_literals(
     column: ComparedType, literals: list[Literal], zone: SessionZone
-) -> tuple[list[LiteralPosition], bool]:
+) -> tuple[list[LiteralCuts], bool]:
     """Return the positions of a list's literals, and whether the list matches nothing else.
 
     No literal is null. A list has one type: one double turns all values into doubles, one text
@@ -98,14 +96,8 @@ def locate_literals(
         if kinds - {CALENDAR_CASTS[column.stored, column.family]}:
             raise UnsureError
         return [locate_literal(column, one, zone) for one in literals], True
-    is_number = column.stored in (
-        TypeFamily.INTEGER,
-        TypeFamily.DECIMAL,
-        TypeFamily.FLOAT,
-        TypeFamily.DOUBLE,
-    )
-    if is_number:
-        is_float = column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE)
+    if column.stored in NUMBERS:
+        is_float = column.family in FLOATS
         is_double = LiteralKind.DOUBLE in kinds
         if LiteralKind.FLOAT in kinds and not (is_float or is_double) and len(kinds) > 1:
             raise UnsureError
@@ -138,10 +130,10 @@ def _require_kind(literal: Literal, kind: LiteralKind) -> Any:
     return literal.value
 
 
-def _single_value(value: Any) -> LiteralPosition:
+def _single_value(value: Any) -> LiteralCuts:
     if value is None:
         raise UnsureError
-    return LiteralPosition(cuts=(cut_before(value), cut_after(value)))
+    return cut_before(value), cut_after(value)
 
 
 # numbers
@@ -154,24 +146,17 @@ def _literal_scale(literal: Literal) -> int:
 
 def _locate_number(
     column: ComparedType, literal: Literal, *, scale: int, in_double: bool
-) -> LiteralPosition:
+) -> LiteralCuts:
     """Locate a number; ``scale``: the greatest of all decimals in the comparison."""
     value = literal.value
     if literal.kind is LiteralKind.STRING and isinstance(value, str):
         value = _parse_number(column, value.strip(" "))
-    elif literal.kind not in (
-        LiteralKind.INTEGER,
-        LiteralKind.DECIMAL,
-        LiteralKind.FLOAT,
-        LiteralKind.DOUBLE,
-    ):
-        raise UnsureError
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise UnsureError
     number: float | Decimal = value
     if isinstance(number, float) and math.isnan(number):
-        return LiteralPosition(cuts=None)
-    if column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE):
+        return None
+    if column.family in FLOATS:
         number = _to_double(column, literal.kind, number, in_double=in_double)
     elif in_double:
         number = float(number)
@@ -180,7 +165,7 @@ def _locate_number(
             raise UnsureError  # compared as floats or as doubles
     elif not isinstance(number, float):
         _check_digits(column, number, scale)
-    return LiteralPosition(cuts=_number_cuts(column, number))
+    return _number_cuts(column, number)
 
 
 def _parse_number(column: ComparedType, text: str) -> int | float:
@@ -233,7 +218,7 @@ def _check_digits(column: ComparedType, value: int | Decimal, scale: int) -> Non
 
 def _number_cuts(column: ComparedType, value: float | Decimal) -> tuple[Cut, Cut]:
     """Return the cuts around a number among the stored numbers."""
-    if column.stored in (TypeFamily.FLOAT, TypeFamily.DOUBLE):
+    if column.stored in FLOATS:
         double = float(value)
         with np.errstate(over="ignore"):
             is_held = column.stored is TypeFamily.DOUBLE or float(np.float32(double)) == double
@@ -243,11 +228,7 @@ def _number_cuts(column: ComparedType, value: float | Decimal) -> tuple[Cut, Cut
         return _double_cuts(column, value, one)
     exact = Fraction(value) * one
     floor = math.floor(exact)
-    return (
-        (cut_before(floor), cut_after(floor))
-        if floor == exact
-        else (cut_after(floor), cut_after(floor))
-    )
+    return cut_before(floor) if floor == exact else cut_after(floor), cut_after(floor)
 
 
 def _double_cuts(column: ComparedType, value: float, one: int) -> tuple[Cut, Cut]:
@@ -267,68 +248,58 @@ def _integer_cut(first: int, most: int) -> Cut:
 # days and times
 
 
-def _locate_cast_time(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralPosition:
+def _locate_cast_time(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralCuts:
     """Locate a literal among days cast to times, or among times cast to days."""
+    is_local = TypeFamily.LOCAL in (column.stored, column.family)
     if column.family is not TypeFamily.DATE:
-        is_local = column.family is TypeFamily.LOCAL
-        micros = _literal_local_micros(literal) if is_local else _literal_micros(literal, zone)
-        around = None if micros is None else find_days_around(micros, "UTC" if is_local else zone)
-        if around is None:
-            raise UnsureError
-        return LiteralPosition(cuts=(cut_before(around[0]), cut_before(around[1])))
-    cuts = _locate_day(literal, zone).cuts
-    zone = "UTC" if column.stored is TypeFamily.LOCAL else zone
-    begins = [unambiguous_day_start(day + is_after, zone) for _, day, is_after in cuts or ()]
+        micros = _literal_micros(literal, None if is_local else zone)
+        return _days_around(micros, "UTC" if is_local else zone)
+    cuts = _locate_day(literal, zone) or ()
+    place = "UTC" if is_local else zone
+    begins = [unambiguous_day_start(day + is_after, place) for _, day, is_after in cuts]
     if None in begins:
         raise UnsureError
-    return LiteralPosition(cuts=(cut_before(begins[0]), cut_before(begins[1])))
+    return cut_before(begins[0]), cut_before(begins[1])
 
 
-def _locate_day(literal: Literal, zone: SessionZone) -> LiteralPosition:
-    text = str(literal.value)
+def _locate_day(literal: Literal, zone: SessionZone) -> LiteralCuts:
     match literal.kind:
         case LiteralKind.DATE | LiteralKind.STRING:
-            return _single_value(parse_days(text))
+            return _single_value(parse_days(str(literal.value)))
         case LiteralKind.TIMESTAMP_NTZ:
-            micros = parse_local_micros(text)
+            micros = _literal_micros(literal, None)
             if micros is None:
                 raise UnsureError
             day, rest = divmod(micros, MICROS_A_DAY)
-            return LiteralPosition(
-                cuts=(cut_after(day) if rest else cut_before(day), cut_after(day))
-            )
+            return cut_after(day) if rest else cut_before(day), cut_after(day)
         case LiteralKind.TIMESTAMP:
-            micros = parse_micros(text, zone)
-            around = None if micros is None else find_days_around(micros, zone)
-            if around is None:
-                raise UnsureError
-            return LiteralPosition(cuts=(cut_before(around[0]), cut_before(around[1])))
+            return _days_around(_literal_micros(literal, zone), zone)
         case _:
             raise UnsureError
 
 
-def _literal_micros(literal: Literal, zone: SessionZone) -> int | None:
+def _days_around(micros: int | None, zone: SessionZone) -> LiteralCuts:
+    """Return the position of an instant among the beginnings of days."""
+    days = None if micros is None else find_days_around(micros, zone)
+    if days is None:
+        raise UnsureError
+    return cut_before(days[0]), cut_before(days[1])
+
+
+def _literal_micros(literal: Literal, zone: SessionZone | None) -> int | None:
+    """Return a time in microseconds; ``zone`` None: a time without zone."""
     text = str(literal.value)
     match literal.kind:
-        case LiteralKind.TIMESTAMP | LiteralKind.STRING:
-            return parse_micros(text, zone)
         case LiteralKind.DATE:
             days = parse_days(text)
-            return None if days is None else day_start(days, zone)
+            return None if days is None else day_start(days, "UTC" if zone is None else zone)
         case LiteralKind.TIMESTAMP_NTZ:
+            local = parse_local_micros(text)
             # a time in a skipped or repeated hour of the zone is the same instant
-            return parse_micros(text, zone) if parse_local_micros(text) is not None else None
-        case _:
-            return None
-
-
-def _literal_local_micros(literal: Literal) -> int | None:
-    text = str(literal.value)
-    match literal.kind:
-        case LiteralKind.TIMESTAMP_NTZ | LiteralKind.STRING:
+            return local if zone is None or local is None else parse_micros(text, zone)
+        case LiteralKind.STRING if zone is None:
             return parse_local_micros(text)
-        case LiteralKind.DATE:
-            days = parse_days(text)
-            return None if days is None else days * MICROS_A_DAY
+        case LiteralKind.STRING | LiteralKind.TIMESTAMP if zone is not None:
+            return parse_micros(text, zone)
         case _:
             return None

@@ -35,6 +35,29 @@ class TypeFamily(Enum):
     BOOLEAN = "boolean"
 
 
+FLOATS: Final = frozenset({TypeFamily.FLOAT, TypeFamily.DOUBLE})
+NUMBERS: Final = FLOATS | {TypeFamily.INTEGER, TypeFamily.DECIMAL}
+_ARROW_FAMILIES: Final = {
+    pa.float32(): TypeFamily.FLOAT,
+    pa.float64(): TypeFamily.DOUBLE,
+    pa.string(): TypeFamily.TEXT,
+    pa.binary(): TypeFamily.BYTES,
+    pa.date32(): TypeFamily.DATE,
+    pa.bool_(): TypeFamily.BOOLEAN,
+}
+#: casts that keep a column of the same family as it is
+_FAMILIES: Final = {
+    "timestamp": TypeFamily.TIMESTAMP,
+    "string": TypeFamily.TEXT,
+    "binary": TypeFamily.BYTES,
+    "date": TypeFamily.DATE,
+    "timestamp_ntz": TypeFamily.LOCAL,
+    "timestamp_ltz": TypeFamily.TIMESTAMP,
+    "boolean": TypeFamily.BOOLEAN,
+    "float": TypeFamily.FLOAT,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedType:
     """The stored type of a column, and the type after a cast around it.
@@ -66,23 +89,13 @@ def read_type(kind: Any) -> ComparedType:
         bits = kind.bit_width
         return _stored_type(TypeFamily.INTEGER, bits=bits, digits=INTEGER_DIGITS[bits])
     if types.is_decimal128(kind):
-        scale = kind.scale
-        return _stored_type(
-            TypeFamily.DECIMAL, stored_scale=scale, digits=kind.precision, scale=scale
-        )
+        digits, scale = kind.precision, kind.scale
+        return _stored_type(TypeFamily.DECIMAL, stored_scale=scale, digits=digits, scale=scale)
     if types.is_timestamp(kind):
         return _stored_type(TypeFamily.TIMESTAMP if kind.tz else TypeFamily.LOCAL)
-    for is_kind, family in (
-        (types.is_float32, TypeFamily.FLOAT),
-        (types.is_float64, TypeFamily.DOUBLE),
-        (types.is_string, TypeFamily.TEXT),
-        (types.is_binary, TypeFamily.BYTES),
-        (types.is_date32, TypeFamily.DATE),
-        (types.is_boolean, TypeFamily.BOOLEAN),
-    ):
-        if is_kind(kind):
-            return _stored_type(family)
-    raise UnsureError
+    if kind not in _ARROW_FAMILIES:
+        raise UnsureError
+    return _stored_type(_ARROW_FAMILIES[kind])
 
 
 def _stored_type(family: TypeFamily, **more: int) -> ComparedType:
@@ -91,31 +104,18 @@ def _stored_type(family: TypeFamily, **more: int) -> ComparedType:
 
 def cast_type(column: ComparedType, to: str) -> ComparedType:
     """Return a column cast to a type that holds all its values exactly; else raises UnsureError."""
-    if (
-        to in INTEGER_BITS
-        and column.family is TypeFamily.INTEGER
-        and INTEGER_BITS[to] >= column.bits
-    ):
+    is_whole = column.family is TypeFamily.INTEGER
+    if is_whole and INTEGER_BITS.get(to, 0) >= column.bits:
         return widen_integer(column, INTEGER_BITS[to])
-    is_short = column.family is TypeFamily.INTEGER and 1 << column.bits <= EXACT_DOUBLE
-    if to == "double" and (is_short or column.family in (TypeFamily.FLOAT, TypeFamily.DOUBLE)):
+    is_short = is_whole and 1 << column.bits <= EXACT_DOUBLE
+    if to == "double" and (is_short or column.family in FLOATS):
         return replace(column, family=TypeFamily.DOUBLE)
     match = _DECIMAL.match(to)
     if match and column.family in (TypeFamily.INTEGER, TypeFamily.DECIMAL):
         digits, scale = int(match[1] or 10), int(match[2] or 0)
         if scale >= column.scale and digits - scale >= column.digits - column.scale:
             return replace(column, family=TypeFamily.DECIMAL, digits=digits, scale=scale)
-    same = {
-        "timestamp": TypeFamily.TIMESTAMP,
-        "string": TypeFamily.TEXT,
-        "binary": TypeFamily.BYTES,
-        "date": TypeFamily.DATE,
-        "timestamp_ntz": TypeFamily.LOCAL,
-        "timestamp_ltz": TypeFamily.TIMESTAMP,
-        "boolean": TypeFamily.BOOLEAN,
-        "float": TypeFamily.FLOAT,
-    }
-    family = same.get(to)
+    family = _FAMILIES.get(to)
     if family is column.family:
         return column
     if family is not None and (column.family, family) in CALENDAR_CASTS:

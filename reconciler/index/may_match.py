@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.index.coerce import LiteralPosition, locate_literal, locate_literals
+from reconciler.index.coerce import LiteralCuts, locate_literal, locate_literals
 from reconciler.index.column_bounds import ColumnBounds
 from reconciler.index.compared_types import (
+    FLOATS,
     ComparedType,
     TypeFamily,
     UnsureError,
@@ -39,6 +40,7 @@ from reconciler.index.predicates.syntax import (
     Compare,
     In,
     IsNull,
+    Leaf,
     Like,
     Literal,
     LiteralKind,
@@ -80,17 +82,14 @@ class _ColumnTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _All:
+class _JoinedTest:
+    """True for rows for which all parts are true, or any of them unless ``is_all``."""
+
     parts: tuple[_Test, ...]
+    is_all: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Any:
-    parts: tuple[_Test, ...]
-
-
-_Test = _ColumnTest | _All | _Any | bool
-_Plain = Compare | In | IsNull | Like | Column | Cast | ColumnSum | Strict | Unknown
+_Test = _ColumnTest | _JoinedTest | bool
 
 
 def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: SessionZone) -> Mask:
@@ -129,12 +128,9 @@ def _evaluate(test: _Test, index: FileIndex, bounds: dict[str, ColumnBounds]) ->
             if column not in bounds:
                 bounds[column] = ColumnBounds(index.columns[column])
             return bounds[column].may_hold(values)
-        case _All(parts=parts):
-            found = [_evaluate(part, index, bounds) for part in parts]
-            return np.asarray(np.logical_and.reduce(found))
-        case _Any(parts=parts):
-            found = [_evaluate(part, index, bounds) for part in parts]
-            return np.asarray(np.logical_or.reduce(found))
+        case _JoinedTest(parts=parts, is_all=is_all):
+            masks = [_evaluate(part, index, bounds) for part in parts]
+            return np.asarray((np.logical_and if is_all else np.logical_or).reduce(masks))
         case _:
             assert_never(test)
 
@@ -156,10 +152,10 @@ def _join_tests(parts: Sequence[_Test], *, is_all: bool) -> _Test:
         _ColumnTest(column=name, values=_fold_pairwise(join, sets))
         for name, sets in by_column.items()
     ]
-    found: tuple[_Test, ...] = (*leaves, *rest)
-    if len(found) <= 1:
-        return found[0] if found else is_all
-    return _All(parts=found) if is_all else _Any(parts=found)
+    tests: tuple[_Test, ...] = (*leaves, *rest)
+    if len(tests) <= 1:
+        return tests[0] if tests else is_all
+    return _JoinedTest(parts=tests, is_all=is_all)
 
 
 def _fold_pairwise(
@@ -223,7 +219,7 @@ class _Compiler:
         except UnsureError:
             return self._null_test(predicate)
 
-    def _null_test(self, predicate: _Plain) -> _Test:
+    def _null_test(self, predicate: Leaf) -> _Test:
         """Return the test that no column is null, if the predicate is null where a column is."""
         match predicate:
             case Strict():
@@ -242,7 +238,7 @@ class _Compiler:
                 )
         return _join_tests(leaves, is_all=True)
 
-    def _column_test(self, predicate: _Plain, *, wanted: bool) -> _ColumnTest:
+    def _column_test(self, predicate: Leaf, *, wanted: bool) -> _ColumnTest:
         """Return the set of values for which a leaf is ``wanted``; raises UnsureError."""
         match predicate:
             case Compare(left=left, sign=sign, right=right):
@@ -323,13 +319,13 @@ class _Compiler:
         if not wanted and len(known) < len(literals):
             return NO_VALUES
         found, is_all = locate_literals(kind, known, self.zone)
-        values = make_value_set(one.cuts for one in found if one.cuts is not None)
-        values = values.union(ValueSet(nan=any(one.cuts is None for one in found)))
+        values = make_value_set(cuts for cuts in found if cuts is not None)
+        values = values.union(ValueSet(nan=None in found))
         if wanted:
             return values
         if not is_all:
             return ANY_VALUE
-        if kind.stored in (TypeFamily.FLOAT, TypeFamily.DOUBLE) and len(literals) > 1:
+        if kind.stored in FLOATS and len(literals) > 1:
             # Spark distinguishes 0.0 from -0.0 in long lists
             return values.inverse.union(make_value_set([(cut_before(0.0), cut_after(0.0))]))
         return values.inverse
@@ -345,12 +341,10 @@ class _Compiler:
         if pattern.kind is not LiteralKind.STRING:
             raise UnsureError
         begin, rest = split_like_prefix(str(pattern.value), escape)
-        if not rest:
-            values = _values_for_sign(
-                Sign.EQUAL, locate_literal(kind, Literal(kind=LiteralKind.STRING, value=begin), "")
-            )
-        else:
+        if rest:
             values = make_prefix_values(begin.encode())
+        else:
+            values = make_value_set([(cut_before(begin.encode()), cut_after(begin.encode()))])
         if wanted:
             return values
         return values.inverse if not rest or set(rest) == {"%"} else ANY_VALUE
@@ -362,15 +356,15 @@ def _truth_values(kind: ComparedType, *, wanted: bool) -> ValueSet:
     return make_value_set([(cut_before(int(wanted)), cut_after(int(wanted)))])
 
 
-def _values_for_sign(sign: Sign, where: LiteralPosition) -> ValueSet:
+def _values_for_sign(sign: Sign, cuts: LiteralCuts) -> ValueSet:
     """Return the values for which a comparison is true; NaN equals NaN and is the greatest."""
-    if where.cuts is None:
+    if cuts is None:
         return {
             Sign.BELOW: ValueSet(spans=ANY_VALUE.spans),
             Sign.AT_MOST: ANY_VALUE,
             Sign.ABOVE: NO_VALUES,
         }.get(sign, ValueSet(nan=True))
-    begin, end = where.cuts
+    begin, end = cuts
     match sign:
         case Sign.BELOW:
             return make_value_set([(LOWEST, begin)])

@@ -278,9 +278,8 @@ class _Parser:
         while (sign := self.next.word) in levels[0]:
             self._at += 1
             right = self._parse_operators(levels[1:])
-            value = (
-                make_sum(value, sign, right) if sign in ("+", "-") else make_opaque(value, right)
-            )
+            is_sum = sign in ("+", "-")
+            value = make_sum(value, sign, right) if is_sum else make_opaque(value, right)
         return value
 
     def _parse_signed(self) -> Expression:
