@@ -161,7 +161,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a group is of nothing": (
         lambda d: _first(d).update(slices=[]),
-        "groups[0].slices must name at least one file slice",
+        "groups[0].slices must have at least 1 item",
     ),
     "a curve is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(curve="peano"),

@@ -1,4 +1,4 @@
-"""``schemas/plan.v1.json`` is the same format as the one that this package reads and writes."""
+"""jsonschema and the loader refuse the same plan documents by the published schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.laws.plans import plans
 from tests.selection import EVERY_CASE
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = json.loads((ROOT / "schemas/plan.v1.json").read_text())
+SCHEMA = json.loads(validation.TEXT)
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 ZERO = "sha256:" + 64 * "0"
 FILE = {"name": "a", "bytes": 1, "kind": "base", "rule": "retention", "because": "old"}
@@ -156,6 +156,10 @@ def document(*steps: dict[str, Any]) -> dict[str, Any]:
             }
         ],
     }
+
+
+def test_the_published_copy_is_the_same():
+    assert validation.TEXT == (ROOT / "schemas/plan.v1.json").read_text()
 
 
 def test_the_schema_is_a_schema():
