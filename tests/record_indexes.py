@@ -68,7 +68,6 @@ def add_record_index(path, now_ms, *, groups=2, by_partition=False):
         instant=name_build_instant(add_milliseconds(newest, 1), version),
         completion_time=add_milliseconds(newest, 2),
         schema=schema,
-        removed_paths=(),
     )
     for write in deltacommit.build_first_files(contents, {}):
         storage.create(write.path, write.data)

@@ -184,7 +184,6 @@ class _ColumnStatsBuild:
             instant=name_build_instant(time, properties.table_version),
             completion_time=self.session.publisher.choose_time(timeline, time),
             schema=schema,
-            removed_paths=(),
         )
         wrappings = {column: kept.wrapper for column, kept in keepings.items()}
         writes = build_first_writes(

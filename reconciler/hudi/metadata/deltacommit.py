@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
-from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.codecs.log_blocks import (
     BlockType,
     HeaderKey,
@@ -21,20 +21,16 @@ from reconciler.hudi.codecs.log_blocks import (
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.hudi.timeline.write_commit import COUNTS
+from reconciler.hudi.timeline.write_commit import COUNTS, NO_TIMES, encode_commit
 
 #: Hudi's write token names the stage, task and attempt of a Spark task; this program has none
 _WRITE_ID: Final = "0-0-0"
-_SCHEMA: Final = "HoodieCommitMetadata.avsc"
-_NULL_BY_DEFAULT: Final = (
-    "path",
-    "cdcStats",
-    "tempPath",
-    "partitionPath",
-    "minEventTime",
-    "maxEventTime",
-    "runtimeStats",
-)
+#: the values of a write statistic that has no others
+_EMPTY_STAT: Final = {
+    **dict.fromkeys(COUNTS, 0),
+    **dict.fromkeys(("path", "cdcStats", "tempPath", "partitionPath"), None),
+    **dict.fromkeys(("minEventTime", "maxEventTime", "runtimeStats"), None),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +84,7 @@ class Deltacommit:
     instant: str
     completion_time: str
     schema: str
-    removed_paths: Collection[str]
+    removed_paths: Collection[str] = ()
 
     def build_files(self, logs: Sequence[NewLogFile]) -> tuple[FileToCreate, ...]:
         """Return the requested and inflight file, one log file per content, the completed file."""
@@ -97,21 +93,13 @@ class Deltacommit:
         for log in logs:
             profile.setdefault(log.file_slice.partition, []).append(self._build_planned_stat(log))
             stats.setdefault(log.file_slice.partition, []).append(self._build_log_stat(log))
-        return (
-            self._build_timeline_file(State.REQUESTED, b""),
-            self._build_timeline_file(State.INFLIGHT, self._encode_metadata(profile, {})),
-            *(
-                FileToCreate(
-                    path=log.file_slice.file_path(self._name_log_file(log.file_slice)[0]),
-                    data=log.data,
-                )
-                for log in logs
-            ),
-            self._build_timeline_file(
-                State.COMPLETED,
-                self._encode_metadata(stats, {"schema": _strip_meta_fields(self.schema)}),
-            ),
-        )
+        files = [
+            FileToCreate(
+                path=log.file_slice.file_path(self._name_log_file(log.file_slice)[0]), data=log.data
+            )
+            for log in logs
+        ]
+        return self._add_timeline_files(files, profile, stats)
 
     def build_first_files(
         self, groups: Sequence[NewFileGroup], extra: Mapping[str, str]
@@ -123,31 +111,37 @@ class Deltacommit:
         already.
         """
         stats: dict[str, list[Any]] = {}
+        bases: list[FileToCreate] = []
         for group in groups:
             if group.data is not None:
-                stats.setdefault(group.partition, []).append(
-                    self._build_base_stat(group, group.data)
-                )
+                name = f"{group.group}_{_WRITE_ID}_{self.instant}.hfile"
+                stat = _build_base_stat(group, name, len(group.data))
+                stats.setdefault(group.partition, []).append(stat)
+                path = f"{ROOT}/{group.partition}/{name}"
+                bases.append(FileToCreate(path=path, data=group.data))
+        partitions = dict.fromkeys(group.partition for group in groups)
+        files = [*map(self._build_metafile, partitions), *map(self._build_first_log, groups)]
+        operation = "BULK_INSERT_PREPPED" if self.table.version >= VERSION_8 else "BULK_INSERT"
+        return self._add_timeline_files([*files, *bases], {}, stats, extra, operation)
+
+    def _add_timeline_files(
+        self,
+        files: Sequence[FileToCreate],
+        profile: Mapping[str, Sequence[Any]],
+        stats: Mapping[str, Sequence[Any]],
+        extra: Mapping[str, str] = MappingProxyType({}),
+        operation: str = "UPSERT_PREPPED",
+    ) -> tuple[FileToCreate, ...]:
+        """Return the requested and the inflight file, ``files``, and the completed file."""
+        version = self.table.version
+        planned = encode_commit(profile, operation, extra, version)
         schema = {"schema": _strip_meta_fields(self.schema)}
-        kind = "BULK_INSERT_PREPPED" if self.table.version >= VERSION_8 else "BULK_INSERT"
+        written = encode_commit(stats, operation, {**schema, **extra}, version)
         return (
             self._build_timeline_file(State.REQUESTED, b""),
-            self._build_timeline_file(State.INFLIGHT, self._encode_metadata({}, extra, kind)),
-            *(
-                self._build_metafile(partition)
-                for partition in dict.fromkeys(g.partition for g in groups)
-            ),
-            *(self._build_first_log(group) for group in groups),
-            *(
-                FileToCreate(
-                    path=f"{ROOT}/{group.partition}/{self._name_base_file(group)}", data=group.data
-                )
-                for group in groups
-                if group.data is not None
-            ),
-            self._build_timeline_file(
-                State.COMPLETED, self._encode_metadata(stats, {**schema, **extra}, kind)
-            ),
+            self._build_timeline_file(State.INFLIGHT, planned),
+            *files,
+            self._build_timeline_file(State.COMPLETED, written),
         )
 
     def _build_metafile(self, partition: str) -> FileToCreate:
@@ -158,46 +152,26 @@ class Deltacommit:
 
     def _build_first_log(self, group: NewFileGroup) -> FileToCreate:
         """Build a log file whose block deletes nothing, so that the file group exists."""
-        name = f".{group.group}_{self.instant}.log.1_{_WRITE_ID}"
+        name = self._name_first_log(group.group)
         header = [(HeaderKey.INSTANT_TIME, self.instant)]
         data = encode_block(BlockType.DELETE, header, encode_delete_content((), group.partition))
         return FileToCreate(path=f"{ROOT}/{group.partition}/{name}", data=data)
 
-    def _name_base_file(self, group: NewFileGroup) -> str:
-        return f"{group.group}_{_WRITE_ID}_{self.instant}.hfile"
-
-    def _build_base_stat(self, group: NewFileGroup, data: bytes) -> dict[str, Any]:
-        """Build the HoodieWriteStat of a written base file."""
-        return {
-            **dict.fromkeys(COUNTS, 0),
-            **dict.fromkeys(_NULL_BY_DEFAULT, None),
-            "fileId": group.group,
-            "path": f"{group.partition}/{self._name_base_file(group)}",
-            "partitionPath": group.partition,
-            "prevCommit": "null",
-            "numWrites": group.rows,
-            "numInserts": group.rows,
-            "totalWriteBytes": len(data),
-            "fileSizeInBytes": len(data),
-            "runtimeStats": {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0},
-        }
+    def _name_first_log(self, file_group: str) -> str:
+        return f".{file_group}_{self.instant}.log.1_{_WRITE_ID}"
 
     def _name_log_file(self, file_slice: MetadataSlice) -> tuple[str, int]:
         """Return name and version of the new log file."""
+        group, version = file_slice.file_group, file_slice.next_log_version
         if self.table.version >= VERSION_8:
-            return f".{file_slice.file_group}_{self.instant}.log.1_{_WRITE_ID}", 1
-        version = file_slice.next_log_version
-        return (
-            f".{file_slice.file_group}_{file_slice.newest_instant}.log.{version}_{_WRITE_ID}",
-            version,
-        )
+            return self._name_first_log(group), 1
+        return f".{group}_{file_slice.newest_instant}.log.{version}_{_WRITE_ID}", version
 
     def _build_planned_stat(self, log: NewLogFile) -> dict[str, Any]:
         """Build the HoodieWriteStat of a log file that will be written."""
         is_named_by_write = self.table.version >= VERSION_8
         return {
-            **dict.fromkeys(COUNTS, 0),
-            **dict.fromkeys(_NULL_BY_DEFAULT, None),
+            **_EMPTY_STAT,
             "fileId": log.file_slice.file_group,
             "prevCommit": self.instant if is_named_by_write else log.file_slice.newest_instant,
             "numUpdateWrites": log.write_count + log.delete_count,
@@ -214,7 +188,7 @@ class Deltacommit:
             "numDeletes": log.delete_count,
             "totalWriteBytes": len(log.data),
             "fileSizeInBytes": len(log.data),
-            "runtimeStats": {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0},
+            "runtimeStats": NO_TIMES,
             "logVersion": version,
             "logOffset": 0,
             **self._list_slice_files(log.file_slice, name),
@@ -238,22 +212,21 @@ class Deltacommit:
         has_base = base.endswith(f"_{file_slice.newest_instant}.hfile")
         return {"baseFile": base if has_base else "", "logFiles": [*reversed(log_names), name]}
 
-    def _encode_metadata(
-        self,
-        stats: Mapping[str, Sequence[Any]],
-        extra: Mapping[str, str],
-        operation: str = "UPSERT_PREPPED",
-    ) -> bytes:
-        """Encode HoodieCommitMetadata: JSON in version 6, an Avro container later."""
-        record = {
-            "partitionToWriteStats": dict(stats),
-            "compacted": False,
-            "extraMetadata": dict(extra),
-            "operationType": operation,
-        }
-        if self.table.version < VERSION_8:
-            return json.dumps(record, indent=2, separators=(",", " : ")).encode()
-        return encode_container(_SCHEMA, record | {"version": None})
+
+def _build_base_stat(group: NewFileGroup, name: str, size: int) -> dict[str, Any]:
+    """Build the HoodieWriteStat of a written base file of ``size`` bytes."""
+    return {
+        **_EMPTY_STAT,
+        "fileId": group.group,
+        "path": f"{group.partition}/{name}",
+        "partitionPath": group.partition,
+        "prevCommit": "null",
+        "numWrites": group.rows,
+        "numInserts": group.rows,
+        "totalWriteBytes": size,
+        "fileSizeInBytes": size,
+        "runtimeStats": NO_TIMES,
+    }
 
 
 def _strip_meta_fields(schema: str) -> str:

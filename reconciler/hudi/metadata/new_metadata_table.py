@@ -104,7 +104,6 @@ def build_first_listing(
         instant=_FIRST[version],
         completion_time=completion_time,
         schema=schema,
-        removed_paths=(),
     )
     content = hfile_writer.encode_hfile(
         encode_listing_cells(schema, changes), schema, is_base_file=True

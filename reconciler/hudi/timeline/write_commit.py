@@ -19,7 +19,7 @@ _REPLACE: Final = "HoodieReplaceCommitMetadata.avsc"
 _AVRO_FROM: Final = 8
 #: fields that JSON commits write even when they are null
 _NULLS: Final = ("cdcStats", "tempPath", "minEventTime", "maxEventTime")
-_NO_TIMES: Final = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
+NO_TIMES: Final = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
 #: counts that only Avro commits have
 _ZEROS_OF_AVRO: Final = ("totalLogReadTimeMs", "numUpdates")
 _ONLY_AVRO: Final = "prevBaseFile"
@@ -65,7 +65,7 @@ class WriteCommit:
             path: [to_stat(stat) for stat in partition_stats]
             for path, partition_stats in self.stats_by_partition.items()
         }
-        return _encode_commit(stats, self.operation, self.replaced, self.extra, version)
+        return encode_commit(stats, self.operation, self.extra, version, self.replaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,16 +90,17 @@ class WorkloadProfile:
                 stat = {"fileId": file_id, "prevCommit": instant, "numUpdateWrites": count}
                 planned.append(_planned_stat(stat, version))
             stats[path] = planned
-        return _encode_commit(stats, self.operation, None, {}, version)
+        return encode_commit(stats, self.operation, {}, version)
 
 
-def _encode_commit(
+def encode_commit(
     stats: Mapping[str, Sequence[WriteStat]],
     operation: str,
-    replaced: Mapping[str, Sequence[str]] | None,
     extra: Mapping[str, str],
     version: int,
+    replaced: Mapping[str, Sequence[str]] | None = None,
 ) -> bytes:
+    """Encode a commit of a table version: JSON before version 8, an Avro container from then on."""
     record: dict[str, Any] = {
         "partitionToWriteStats": dict(stats),
         "compacted": False,
@@ -117,11 +118,11 @@ def _encode_commit(
 
 def _to_json_stat(stat: WriteStat) -> dict[str, Any]:
     values = {name: value for name, value in stat.items() if name != _ONLY_AVRO}
-    return {**dict.fromkeys(_NULLS), **values, "runtimeStats": _NO_TIMES}
+    return {**dict.fromkeys(_NULLS), **values, "runtimeStats": NO_TIMES}
 
 
 def _to_avro_stat(stat: WriteStat) -> dict[str, Any]:
-    return {**dict.fromkeys(_ZEROS_OF_AVRO, 0), **stat, "runtimeStats": _NO_TIMES}
+    return {**dict.fromkeys(_ZEROS_OF_AVRO, 0), **stat, "runtimeStats": NO_TIMES}
 
 
 def _planned_stat(stat: WriteStat, version: int) -> dict[str, Any]:
