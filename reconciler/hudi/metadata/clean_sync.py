@@ -7,7 +7,7 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords and HoodieAppendHandle 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from reconciler.errors import StaleError
@@ -20,11 +20,7 @@ from reconciler.hudi.codecs.log_blocks import (
 from reconciler.hudi.metadata.deltacommit import Deltacommit, MetadataSync, NewLogFile
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
 from reconciler.hudi.metadata.index_definitions import read_defined_columns
-from reconciler.hudi.metadata.index_keys import (
-    build_bloom_filter_keys,
-    build_column_stats_keys,
-    split_by_file_group,
-)
+from reconciler.hudi.metadata.index_keys import build_bloom_filter_keys, build_column_stats_keys
 from reconciler.hudi.metadata.listing import (
     ALL_PARTITIONS,
     UNPARTITIONED,
@@ -34,12 +30,12 @@ from reconciler.hudi.metadata.listing import (
 )
 from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS, COLUMN_STATS
-from reconciler.hudi.metadata.table import FILES, MetadataSlice, MetadataTable
+from reconciler.hudi.metadata.table import FILES, MetadataSlice, MetadataTable, group_by_slice
 from reconciler.hudi.timeline.instant import Action
 
 _CLEANS: Final = frozenset({Action.CLEAN})
 #: deleting more keys than this costs more than the space it frees
-_MOST_KEYS: Final = 1_000_000
+_MAX_KEYS: Final = 1_000_000
 
 
 def plan_clean_sync(
@@ -84,9 +80,7 @@ def plan_clean_sync(
         second = {key: names for key, names in in_base.items() if names}
         log += encode_listing_block(instant, listing.schema, second)
     (newest,) = table.list_slices(FILES)
-    stale = _find_stale_entries(
-        table, {_partition_path(key): [*names] for key, names in _select_file_changes(changes)}
-    )
+    folders = {key: [*names] for key, names in changes.items() if key != ALL_PARTITIONS}
     deltacommit = Deltacommit(
         table=table,
         instant=instant,
@@ -96,17 +90,11 @@ def plan_clean_sync(
     )
     logs = [NewLogFile(file_slice=newest, data=log, write_count=len(changes))]
     logs += [
-        _build_delete_log(instant, listing.schema, file_slice, keys) for file_slice, keys in stale
+        _build_delete_log(instant, listing.schema, file_slice, keys)
+        for partition, stale_keys in _find_stale_entries(table, folders).items()
+        for file_slice, keys in group_by_slice(table, partition, stale_keys)
     ]
     return MetadataSync(cleanup=earlier.paths, writes=deltacommit.build_files(logs))
-
-
-def _select_file_changes(changes: Mapping[str, FileSizes]) -> Iterable[tuple[str, FileSizes]]:
-    return ((key, names) for key, names in changes.items() if key != ALL_PARTITIONS)
-
-
-def _partition_path(key: str) -> str:
-    return "" if key == UNPARTITIONED else key
 
 
 def _build_delete_log(
@@ -139,44 +127,33 @@ def _collect_changes(
 
 def _find_stale_entries(
     table: MetadataTable, removed_files: Mapping[str, Sequence[str]]
-) -> list[tuple[MetadataSlice, list[str]]]:
-    """Return the keys to delete from each file group of the live indexes, none empty.
+) -> dict[str, list[str]]:
+    """Return the keys to delete from each live index.
 
     Nobody looks up entries of removed files, because candidates come from the ``files`` partition;
     they only take space. From version 8 on, Hudi's own cleans delete them by key. Before, the keys
     need the names of all indexed columns, which only the entries show, so the entries stay.
 
-    ``removed_files``: partition path -> file names. Raises FormatError.
+    ``removed_files``: key of the listing -> file names. Raises FormatError.
     """
     if table.version < VERSION_8:
-        return []
-    stale: list[tuple[MetadataSlice, list[str]]] = []
+        return {}
+    stale: dict[str, list[str]] = {}
     columns = read_defined_columns(table.source) if COLUMN_STATS in table.live_partitions else ()
-    if 0 < len(columns) * sum(map(len, removed_files.values())) <= _MOST_KEYS:
-        keys = [
+    if 0 < len(columns) * sum(map(len, removed_files.values())) <= _MAX_KEYS:
+        stale[COLUMN_STATS] = [
             key
-            for path, names in removed_files.items()
-            for key in build_column_stats_keys(columns, path or UNPARTITIONED, names)
+            for folder, names in removed_files.items()
+            for key in build_column_stats_keys(columns, folder, names)
         ]
-        stale += _group_by_slice(table, COLUMN_STATS, keys)
     if BLOOM_FILTERS in table.live_partitions:
-        keys = [
+        stale[BLOOM_FILTERS] = [
             key
-            for path, names in removed_files.items()
-            for key in build_bloom_filter_keys(path or UNPARTITIONED, filter(_is_base, names))
+            for folder, names in removed_files.items()
+            for key in build_bloom_filter_keys(folder, filter(_is_base, names))
         ]
-        stale += _group_by_slice(table, BLOOM_FILTERS, keys)
     return stale
 
 
 def _is_base(name: str) -> bool:
     return not name.startswith(".")
-
-
-def _group_by_slice(
-    table: MetadataTable, partition: str, keys: Sequence[str]
-) -> Iterator[tuple[MetadataSlice, list[str]]]:
-    slices = table.list_slices(partition) if keys else ()
-    for file_slice, slice_keys in zip(slices, split_by_file_group(keys, len(slices)), strict=True):
-        if slice_keys:
-            yield file_slice, slice_keys

@@ -17,6 +17,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from reconciler.arrays import to_arrow
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
 
 #: Hudi's seed 0xdabadaba, a negative int that Java widens to a long
@@ -51,22 +52,16 @@ def build_bloom_filter_keys(partition: str, names: Iterable[str]) -> list[str]:
 
 
 def split_by_file_group(keys: Sequence[str], groups: int) -> list[list[str]]:
-    """Return the keys of each file group; all keys must be ASCII and of one length.
+    """Return the keys of each file group.
 
     A key's group is the absolute value of its Java ``hashCode`` modulo the number of groups.
 
     >>> split_by_file_group(["aa", "ab", "ac"], 2)
     [['aa', 'ac'], ['ab']]
     """
-    if not keys:
-        return [[] for _ in range(groups)]
-    letters = np.frombuffer("".join(keys).encode("ascii"), np.uint8).reshape(len(keys), -1)
-    hashes = np.zeros(len(keys), np.uint32)
-    for column in letters.T:
-        hashes = hashes * np.uint32(31) + column
-    group_numbers = np.abs(hashes.view(np.int32).astype(np.int64)) % groups
     by_group: list[list[str]] = [[] for _ in range(groups)]
-    for key, group in zip(keys, group_numbers.tolist(), strict=True):
+    numbers = find_record_groups(to_arrow(keys), groups).tolist()
+    for key, group in zip(keys, numbers, strict=True):
         by_group[group].append(key)
     return by_group
 

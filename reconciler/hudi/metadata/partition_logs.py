@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from reconciler.errors import BusyError, StaleError, UnsupportedError
@@ -20,9 +21,9 @@ from reconciler.hudi.codecs.log_blocks import (
     encode_block,
     encode_delete_content,
 )
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.deltacommit import Deltacommit, MetadataSync, NewLogFile
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
-from reconciler.hudi.metadata.index_keys import split_by_file_group
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
 from reconciler.hudi.metadata.listing import (
     ALL_PARTITIONS,
@@ -43,9 +44,10 @@ from reconciler.hudi.metadata.sync_decisions import (
     SyncDecision,
     decide_sync,
 )
-from reconciler.hudi.metadata.table import FILES, MetadataTable
+from reconciler.hudi.metadata.table import FILES, MetadataTable, group_by_slice
 from reconciler.hudi.timeline.instant import Action, Instant, State
 
+REWRITES: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 #: plans that may stay pending for long; whoever executes one reads the table's properties first
 _LONG_PENDING: Final = frozenset(
     {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.CLEAN, Action.ROLLBACK}
@@ -113,12 +115,32 @@ class NewFiles:
         )
 
 
+def plan_rewrite_sync(
+    table: MetadataTable,
+    listing: MetadataListing,
+    new_files: NewFiles,
+    *,
+    inflight: Collection[str] = (),
+) -> SyncPlan:
+    """Plan the update of every live metadata partition for files into which rows were moved.
+
+    It is one deltacommit of the data instant, as for a clean; readers see it only when the data
+    table's instant completes. Replaced files stay listed until a clean removes them. Partitions
+    that cannot be updated are dropped. ``new_files.read_keys`` returns all keys of a new file.
+
+    ``inflight``: partitions that are being built. An earlier attempt at the same instant is removed
+    and written again. Raises FormatError, UnsupportedError; StaleError when the data timeline does
+    not show the instant as pending; BusyError when a partition must be dropped while another write
+    is pending, which may rely on it.
+    """
+    action = require_pending_action(table, new_files.instant, REWRITES, "clustering")
+    rows = sum(file.rows for _path, file in new_files.files)
+    facts = NewFilesFacts(table_version=table.version, rows=rows)
+    return plan_sync(PartitionLogBuilder(table, listing, new_files), action, facts, inflight)
+
+
 def plan_sync(
-    builder: PartitionLogBuilder,
-    builders: Mapping[str, LogBuilder],
-    action: Action,
-    facts: NewFilesFacts,
-    inflight: Collection[str],
+    builder: PartitionLogBuilder, action: Action, facts: NewFilesFacts, inflight: Collection[str]
 ) -> SyncPlan:
     """Plan the update of every partition that can be updated; the others must be dropped.
 
@@ -135,7 +157,7 @@ def plan_sync(
     wanted = [
         name for name, decision in decide({}).items() if decision.decision is SyncDecision.SYNC
     ]
-    contents, obstacles = _build_logs(builders, wanted)
+    contents, obstacles = _build_logs(builder.builders(), wanted)
     dropped = {
         name: decision.because
         for name, decision in decide(obstacles).items()
@@ -192,26 +214,27 @@ def _relies_on_indexes(instant: Instant) -> bool:
     return not (instant.state is State.REQUESTED and instant.action in _LONG_PENDING)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartitionLogBuilder:
-    """Builds the log files of each metadata partition.
-
-    ``schema``: JSON of the newest schema of its records.
-    """
+    """Builds the log files of each metadata partition, for files into which rows were moved."""
 
     table: MetadataTable
-    schema: str
+    listing: MetadataListing
     new_files: NewFiles
 
-    @classmethod
-    def from_listing(
-        cls, table: MetadataTable, listing: MetadataListing, new_files: NewFiles
-    ) -> PartitionLogBuilder:
-        return cls(table, listing.schema, new_files)
+    @property
+    def schema(self) -> str:
+        """JSON of the newest schema of the table's records."""
+        return self.listing.schema
 
     @property
     def records(self) -> RecordEncoder:
         return RecordEncoder(schema=self.schema, path=ROOT)
+
+    @cached_property
+    def wrappers(self) -> Mapping[str, BoundWrapper]:
+        """How the bounds of each column are stored, learned from the index."""
+        return learn_wrappers(self.table, self.new_files.columns)
 
     def builders(self) -> dict[str, LogBuilder]:
         """Return the builder of each partition that any new file updates."""
@@ -236,22 +259,16 @@ class PartitionLogBuilder:
         data = encode_listing_block(self.new_files.instant, self.schema, changes)
         return [NewLogFile(file_slice=newest, data=data, write_count=len(changes))]
 
-    def build_column_stats(
-        self, known_wrappers: Mapping[str, BoundWrapper] | None = None
-    ) -> list[NewLogFile]:
-        """Build the ranges of every new file.
-
-        ``known_wrappers``: how bounds are stored per column; learned from the index when None.
-        """
+    def build_column_stats(self) -> list[NewLogFile]:
+        """Build the ranges of every new file."""
         columns = self.new_files.columns
         if not columns:
             raise UnsupportedError("the columns of the index are not recorded")
-        learned = learn_wrappers(self.table, columns) if known_wrappers is None else known_wrappers
         cells: list[Cell] = []
         for path, file in self.new_files.files:
             wanted = select_ranges(file, columns)
             cells += self.records.encode_column_stats(
-                metadata_partition_name(path), file.name, wanted, learned
+                metadata_partition_name(path), file.name, wanted, self.wrappers
             )
         return self.build_log_files(COLUMN_STATS, cells)
 
@@ -270,30 +287,31 @@ class PartitionLogBuilder:
             )
         return self.build_log_files(BLOOM_FILTERS, cells)
 
-    def build_record_index(
-        self, read_keys: KeyReader | None = None, deleted_keys: Iterable[Any] = ()
-    ) -> list[NewLogFile]:
-        """Build locations of the keys of new files, and deletions of ``deleted_keys``.
+    def build_record_index(self) -> list[NewLogFile]:
+        """Build locations of the keys of new files."""
+        return self.build_locations(self.new_files.read_keys)
 
-        ``read_keys``: replaces the new files' own.
-        """
+    def build_locations(
+        self, read_keys: KeyReader, deleted_keys: Iterable[Any] = ()
+    ) -> list[NewLogFile]:
+        """Build locations of the keys of new files, and deletions of ``deleted_keys``."""
         records = self.records
         locations = [
             (
-                f"{path}/{file.name}" if path else file.name,
+                make_file_path(path, file.name),
                 file.size,
                 records.encode_record_location(path, file.name, self.new_files.instant_ms),
             )
             for path, file in self.new_files.files
         ]
         logs = []
-        read_keys = read_keys or self.new_files.read_keys
         for group in build_location_blocks(
             self.table, locations, read_keys, self.schema, deleted_keys
         ):
             data = self._encode_data_block(group.content) if group.content is not None else b""
             if group.deleted_keys:
-                data += self._encode_delete_block(group.deleted_keys, RECORD_INDEX)
+                keys = encode_delete_content(group.deleted_keys, RECORD_INDEX)
+                data += encode_block(BlockType.DELETE, self._block_header, keys)
             logs.append(
                 NewLogFile(
                     file_slice=group.file_slice,
@@ -307,37 +325,19 @@ class PartitionLogBuilder:
     def build_log_files(self, partition: str, cells: Sequence[Cell]) -> list[NewLogFile]:
         """Return a log file for each file group that gets some of the cells."""
         values = {key.decode(): (key, value) for key, value in cells}
-        slices = self.table.list_slices(partition)
         logs = []
-        for file_slice, keys in zip(
-            slices, split_by_file_group([*values], len(slices)), strict=True
-        ):
-            if keys:
-                slice_cells = sorted(values[key] for key in keys)
-                content = hfile_writer.encode_hfile(slice_cells, self.schema)
-                logs.append(
-                    NewLogFile(
-                        file_slice=file_slice,
-                        data=self._encode_data_block(content),
-                        write_count=len(slice_cells),
-                    )
-                )
+        for file_slice, keys in group_by_slice(self.table, partition, [*values]):
+            content = hfile_writer.encode_hfile(sorted(values[key] for key in keys), self.schema)
+            data = self._encode_data_block(content)
+            logs.append(NewLogFile(file_slice=file_slice, data=data, write_count=len(keys)))
         return logs
 
     def _encode_data_block(self, content: bytes) -> bytes:
         return encode_block(BlockType.HFILE_DATA, self._block_header, content)
 
-    def _encode_delete_block(self, keys: Sequence[str], partition: str) -> bytes:
-        return encode_block(
-            BlockType.DELETE, self._block_header, encode_delete_content(keys, partition)
-        )
-
     @property
     def _block_header(self) -> list[tuple[HeaderKey, str]]:
-        return [
-            (HeaderKey.INSTANT_TIME, self.new_files.instant),
-            (HeaderKey.SCHEMA, self.schema),
-        ]
+        return [(HeaderKey.INSTANT_TIME, self.new_files.instant), (HeaderKey.SCHEMA, self.schema)]
 
 
 def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange]:

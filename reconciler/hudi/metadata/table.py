@@ -6,7 +6,7 @@ Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil.getPartitionLatestMer
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.byte_source import ByteSource, ListedEntry
 from reconciler.hudi.codecs.hfile_reader import HFile, open_hfile
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
+from reconciler.hudi.metadata.index_keys import split_by_file_group
 from reconciler.hudi.metadata.own_timeline import (
     ROOT,
     VERSION_8,
@@ -184,6 +185,16 @@ def open_live_metadata(
         data=timeline,
         live_partitions=properties.metadata_partitions,
     )
+
+
+def group_by_slice(
+    table: MetadataTable, partition: str, keys: Sequence[str]
+) -> Iterator[tuple[MetadataSlice, list[str]]]:
+    """Yield each slice that has some of the keys, with them."""
+    slices = table.list_slices(partition) if keys else ()
+    for file_slice, group in zip(slices, split_by_file_group(keys, len(slices)), strict=True):
+        if group:
+            yield file_slice, group
 
 
 def _build_slices(

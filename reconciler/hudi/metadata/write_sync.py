@@ -21,7 +21,6 @@ from reconciler.hudi.metadata.deltacommit import NewLogFile
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
 from reconciler.hudi.metadata.listing import MetadataListing
 from reconciler.hudi.metadata.partition_logs import (
-    KeyReader,
     LogBuilder,
     NewFiles,
     PartitionLogBuilder,
@@ -34,9 +33,7 @@ from reconciler.hudi.metadata.partition_logs import (
 from reconciler.hudi.metadata.partition_stats import merge_ranges, read_partition_ranges
 from reconciler.hudi.metadata.record_encoder import BoundWrapper, Cell, ColumnRange
 from reconciler.hudi.metadata.sync_decisions import (
-    COLUMN_STATS,
     PARTITION_STATS,
-    RECORD_INDEX,
     NewFilesFacts,
 )
 from reconciler.hudi.metadata.table import MetadataTable
@@ -80,25 +77,17 @@ def plan_write_sync(
     """
     action = require_pending_action(table, new_files.instant, COMMITS, "commit")
     facts = NewFilesFacts(table_version=table.version, rows=0, adds_values=True)
-    builder = PartitionLogBuilder.from_listing(table, listing, new_files)
-    sync = _WriteSync(builder, listing, new_files)
-    return plan_sync(builder, sync.builders(), action, facts, inflight)
+    return plan_sync(_WriteLogBuilder(table, listing, new_files), action, facts, inflight)
 
 
 @dataclass(frozen=True)
-class _WriteSync:
-    """Builds the log files that a write needs beyond those of any new file."""
+class _WriteLogBuilder(PartitionLogBuilder):
+    """Builds the log files of a write, which adds values and keys and deletes keys."""
 
-    builder: PartitionLogBuilder
-    listing: MetadataListing
     new_files: NewFilesOfWrite
 
     def builders(self) -> dict[str, LogBuilder]:
-        return self.builder.builders() | {
-            COLUMN_STATS: self.build_column_stats,
-            PARTITION_STATS: self.build_partition_stats,
-            RECORD_INDEX: self.build_record_index,
-        }
+        return super().builders() | {PARTITION_STATS: self.build_partition_stats}
 
     def build_column_stats(self) -> list[NewLogFile]:
         """Build the ranges of every new file.
@@ -113,7 +102,7 @@ class _WriteSync:
                 f"this write adds the column {min(self.new_files.new_columns)}, and readers would "
                 "take it for null in files without its range"
             )
-        return self.builder.build_column_stats(self._wrappers)
+        return super().build_column_stats()
 
     def build_partition_stats(self) -> list[NewLogFile]:
         """Build the bounds of every touched partition, widened by its new files.
@@ -122,9 +111,7 @@ class _WriteSync:
         Raises UnsupportedError for a partition with older rows that the index does not know.
         """
         paths, columns = self._partitions, self.new_files.columns
-        before = read_partition_ranges(
-            self.builder.table, columns, map(metadata_partition_name, paths)
-        )
+        before = read_partition_ranges(self.table, columns, map(metadata_partition_name, paths))
         older = {path for path, names, _sizes in self.listing.read_folders(paths) if names}
         older -= set(self.new_files.complete_partitions)
         cells: list[Cell] = []
@@ -139,16 +126,31 @@ class _WriteSync:
                         f"{path!r}"
                     )
                 ranges.append(new if old is None else merge_ranges(old, new, name))
-            cells += self.builder.records.encode_partition_stats(name, ranges, self._wrappers)
-        return self.builder.build_log_files(PARTITION_STATS, cells)
+            cells += self.records.encode_partition_stats(name, ranges, self.wrappers)
+        return self.build_log_files(PARTITION_STATS, cells)
 
     def build_record_index(self) -> list[NewLogFile]:
         """Build a record for every new key and a deletion for every other removed key.
 
         Both are limited to the number of rows that a rewrite may move.
         """
-        counted = _LimitedKeys(self.new_files.read_keys, self.new_files.read_deleted_keys)
-        return self.builder.build_record_index(counted.read_file_keys, counted.read_deleted())
+        count = 0
+
+        def limit(arrays: Iterable[Any]) -> Iterator[Any]:
+            nonlocal count
+            for keys in arrays:
+                count += len(keys)
+                if count > sync_decisions.MAX_RECORDS:
+                    raise UnsupportedError(
+                        f"more than {sync_decisions.MAX_RECORDS} keys are new or deleted, the most "
+                        "that are written"
+                    )
+                yield keys
+
+        new = self.new_files
+        return self.build_locations(
+            lambda path, size: limit(new.read_keys(path, size)), limit(new.read_deleted_keys())
+        )
 
     @property
     def _partitions(self) -> list[str]:
@@ -167,9 +169,9 @@ class _WriteSync:
         ]
 
     @cached_property
-    def _wrappers(self) -> Mapping[str, BoundWrapper]:
+    def wrappers(self) -> Mapping[str, BoundWrapper]:
         """How the bounds of every column are stored: as entries show, or else as Hudi would."""
-        table, columns = self.builder.table, self.new_files.columns
+        table, columns = self.table, self.new_files.columns
         learned = learn_wrappers(table, columns)
         for column in columns:
             kind = self.new_files.arrow_types.get(column)
@@ -178,26 +180,3 @@ class _WriteSync:
                 if encoding is not None:
                     learned[column] = encoding.wrapper
         return learned
-
-
-class _LimitedKeys:
-    """Passes keys on, up to the number that is written into a record index."""
-
-    def __init__(self, keys: KeyReader, deleted: Callable[[], Iterable[Any]]) -> None:
-        self._keys, self._deleted, self._count = keys, deleted, 0
-
-    def read_file_keys(self, path: str, size: int) -> Iterator[Any]:
-        return self._count_keys(self._keys(path, size))
-
-    def read_deleted(self) -> Iterator[Any]:
-        return self._count_keys(self._deleted())
-
-    def _count_keys(self, arrays: Iterable[Any]) -> Iterator[Any]:
-        for keys in arrays:
-            self._count += len(keys)
-            if self._count > sync_decisions.MAX_RECORDS:
-                raise UnsupportedError(
-                    f"more than {sync_decisions.MAX_RECORDS} keys are new or deleted, the most "
-                    "that are written"
-                )
-            yield keys

@@ -10,10 +10,10 @@ from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline, rea
 from reconciler.hudi.metadata import indexed_columns
 from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
 from reconciler.hudi.metadata.own_timeline import ROOT
-from reconciler.hudi.metadata.partition_logs import SyncPlan
-from reconciler.hudi.metadata.rewrite_sync import (
+from reconciler.hudi.metadata.partition_logs import (
     REWRITES,
-    NewFilesOfRewrite,
+    NewFiles,
+    SyncPlan,
     plan_rewrite_sync,
 )
 from reconciler.hudi.metadata.sync_decisions import DROPPABLE
@@ -87,7 +87,7 @@ def prepare_rewrite_sync(  # noqa: PLR0913
     if not properties.metadata_partitions:
         return SyncPlan()
     table, listing = _open_listing(storage, properties, timeline)
-    rewriting = NewFilesOfRewrite(
+    rewriting = NewFiles(
         instant=instant,
         completion_time=completed,
         instant_ms=instant_ms,
