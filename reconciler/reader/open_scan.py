@@ -13,7 +13,6 @@ from reconciler.arrays import to_arrow
 from reconciler.errors import NotFoundError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
-from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import find_newest_archived_time, load_archived_instants, load_properties
 from reconciler.reader.file_schemas import (
@@ -183,7 +182,7 @@ class _ScanOpening:
             return add_table_columns(pa.schema([]), self.properties)
         newest = rows[np.argmax(picked.files.instant[rows])]
         return add_table_columns(
-            read_file_schema(self.storage, *_get_file(picked, newest)), self.properties
+            read_file_schema(self.storage, *picked.files.locate_file(newest)), self.properties
         )
 
     def _check_not_renamed(self, picked: SliceSelection) -> None:
@@ -211,7 +210,7 @@ class _ScanOpening:
         code_of = {instant: code for code, instant in enumerate(instants)}
 
         def shape(instant: str) -> TypesByColumn:
-            path, size = _get_file(picked, base_file_rows[code_of[instant]])
+            path, size = picked.files.locate_file(base_file_rows[code_of[instant]])
             return spell_types(read_file_schema(self.storage, path, size))
 
         written = [
@@ -234,11 +233,3 @@ def _list_partitions(picked: SliceSelection) -> tuple[NDArray[np.int32], list[st
     number = np.cumsum(used) - 1
     paths = [picked.files.partitions[code] for code in np.flatnonzero(used).tolist()]
     return number[codes].astype(np.int32), paths
-
-
-def _get_file(picked: SliceSelection, row: int) -> tuple[str, int]:
-    """Return path and size of a file by its row."""
-    files = picked.files
-    folder = files.partitions[files.partition[row]]
-    name = files.name[int(row)].as_py()
-    return make_file_path(folder, name), int(files.size[row])

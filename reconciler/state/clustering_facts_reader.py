@@ -14,19 +14,16 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
-from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
-from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.timeline.declared_schema import list_top_columns
 from reconciler.layout.sizing.record_size import FooterSizes, can_fit_size, estimate_record_size
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder
 from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning
-from reconciler.state.current_files import group_by_partition
 from reconciler.state.footers import Footer, choose_by_size, read_footers, sum_footers
+from reconciler.state.hudi_column_stats import read_file_bounds
 from reconciler.state.write_history import WriteHistory, read_write_history
 
 if TYPE_CHECKING:
@@ -165,11 +162,11 @@ class _FactsReader:
         self, candidates: NDArray[np.int64], found: list[BoundsBuilder], is_told: NDArray[np.bool_]
     ) -> None:
         """Add what the metadata table knows of the candidates."""
-        table = open_live_metadata(self.storage, self.properties, self.state.timeline)
-        for stats in read_column_stats(
-            table, self.clustering.columns, group_by_partition(self.state.files, candidates)
+        columns = self.clustering.columns
+        for stats, places in read_file_bounds(
+            self.storage, self.properties, self.state, columns, candidates
         ):
-            rows = candidates[np.array(stats.file, np.int64)]
+            rows = candidates[places]
             found[stats.column].add(rows, stats.least, stats.greatest)
             is_told[stats.column, rows] = True
             self.rows[rows] = np.maximum(self.rows[rows], np.array(stats.values, np.int64))
@@ -193,11 +190,8 @@ class _FactsReader:
 
     def _read_footers(self, rows: NDArray[np.int64], columns: tuple[str, ...]) -> None:
         files = self.state.files
-        names = files.name.take(to_arrow(rows)).to_pylist()
-        folders = [files.partitions[code] for code in files.partition[rows].tolist()]
-        paths = map(make_file_path, folders, names)
-        sizes = files.size[rows].tolist()
-        read = read_footers(self.storage, list(zip(paths, sizes, strict=True)), columns)
+        wanted = list(map(files.locate_file, rows.tolist()))
+        read = read_footers(self.storage, wanted, columns)
         for row, footer in zip(rows.tolist(), read, strict=True):
             self.footers[row] = footer
             if footer.problem is None:

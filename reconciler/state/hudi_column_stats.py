@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.metadata.bound_encoding import MAX_ENTRIES
-from reconciler.hudi.metadata.column_stats import count_files_without_stats
+from reconciler.hudi.metadata.column_stats import (
+    IndexedColumnStats,
+    count_files_without_stats,
+    read_column_stats,
+)
 from reconciler.hudi.metadata.index_build import read_built_columns
 from reconciler.hudi.metadata.index_definitions import read_defined_columns
 from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
 from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import MetadataTable, open_live_metadata
+from reconciler.state.current_files import find_newest_bases, group_by_partition
 
 if TYPE_CHECKING:
-    from reconciler.hudi.table.properties import TableProperties
-    from reconciler.hudi.timeline.active import Timeline
-    from reconciler.index.merge import FileKeys
-    from reconciler.storage.api import Storage
+    from numpy.typing import NDArray
 
-#: a partition's path and the names of some of its files
-Folder = tuple[str, Sequence[str]]
+    from reconciler.hudi.table.properties import TableProperties
+    from reconciler.state.model import TableState
+    from reconciler.storage.api import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,63 +45,66 @@ class HudiColumnStats:
 def read_hudi_column_stats(
     storage: Storage,
     properties: TableProperties,
-    timeline: Timeline,
+    state: TableState,
     wanted: Sequence[str],
     names: Collection[str],
-    folders: Sequence[Folder],
 ) -> HudiColumnStats:
     """Return the state of column_stats from the metadata table.
 
-    ``timeline``: the listed one of the data table; ``wanted``: the declared columns; ``names``: of
-    all columns of the table; ``folders``: the current base files, whose entries are looked up by
-    key, unless the index is too large to be built. Raises StorageError, and NotFoundError if the
-    table has changed since it was listed.
+    ``wanted``: the declared columns; ``names``: of all columns of the table. Entries of the current
+    base files are looked up by key, unless the index is too large to be built. Raises StorageError,
+    and NotFoundError if the table has changed since it was listed.
     """
     if not properties.metadata_partitions:
         return HudiColumnStats()
     defined: tuple[str, ...] = ()
+    files = find_newest_bases(state.view)
     try:
         if properties.table_version >= VERSION_8:
             defined = read_defined_columns(storage)
         if COLUMN_STATS not in properties.metadata_partitions:
             return HudiColumnStats(defined=defined)
-        table = open_live_metadata(storage, properties, timeline)
+        table = open_live_metadata(storage, properties, state.timeline)
         if table.is_empty(COLUMN_STATS):
-            files = sum(len(names) for _path, names in folders)
-            return HudiColumnStats(columns=defined, defined=defined, files_without_entries=files)
+            return HudiColumnStats(
+                columns=defined, defined=defined, files_without_entries=len(files)
+            )
         columns = read_indexed_columns(table)
+        known = [column for column in columns if column in names]
+        missing = [column for column in wanted if column not in columns]
         return HudiColumnStats(
             columns=columns,
             defined=defined,
-            files_without_entries=_count_gaps(
-                table, [column for column in columns if column in names], folders
-            ),
-            removed_by_writers=_find_removed_columns(
-                table, [column for column in wanted if column not in columns]
-            ),
+            files_without_entries=_count_gaps(table, known, state, files),
+            removed_by_writers=_find_removed_columns(table, missing),
         )
     except (FormatError, UnsupportedError) as problem:
         return HudiColumnStats(problem=str(problem))
 
 
-def group_by_folder(files: FileKeys) -> tuple[Folder, ...]:
-    """Return file names by partition."""
-    code = to_numpy(files.partition.indices)
-    order = np.argsort(code, kind="stable")
-    starts = np.flatnonzero(np.diff(code[order], prepend=-1)).tolist()
-    names = files.name.take(to_arrow(order))
-    paths = files.partition.dictionary
-    return tuple(
-        (paths[int(code[order[start]])].as_py(), names[start:end].to_pylist())
-        for start, end in pairwise([*starts, len(order)])
-    )
+def read_file_bounds(
+    storage: Storage,
+    properties: TableProperties,
+    state: TableState,
+    columns: Sequence[str],
+    rows: NDArray[np.int64],
+) -> Iterator[tuple[IndexedColumnStats, NDArray[np.int64]]]:
+    """Yield what column_stats knows of base files: of a column, with positions in ``rows``.
+
+    ``rows``: of the state's files, sorted by partition. Raises FormatError, UnsupportedError, and
+    StorageError.
+    """
+    table = open_live_metadata(storage, properties, state.timeline)
+    for found in read_column_stats(table, columns, group_by_partition(state.files, rows)):
+        yield found, np.array(found.file, np.int64)
 
 
-def _count_gaps(table: MetadataTable, columns: Sequence[str], folders: Sequence[Folder]) -> int:
-    count = sum(len(names) for _path, names in folders) * len(columns)
-    if not 0 < count <= MAX_ENTRIES:
+def _count_gaps(
+    table: MetadataTable, columns: Sequence[str], state: TableState, files: NDArray[np.int64]
+) -> int:
+    if not 0 < len(files) * len(columns) <= MAX_ENTRIES:
         return 0
-    return count_files_without_stats(table, columns, folders)
+    return count_files_without_stats(table, columns, group_by_partition(state.files, files))
 
 
 def _find_removed_columns(table: MetadataTable, missing: Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, UnsupportedError, did_you_mean
-from reconciler.hudi.files.names import make_file_path
 from reconciler.index.codec import NewerFormatError, Provenance, decode_index
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
@@ -24,21 +23,17 @@ from reconciler.index.model import FileIndex
 from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion, IndexVersions
 from reconciler.state.current_files import find_newest_bases
-from reconciler.state.hudi_column_stats import (
-    HudiColumnStats,
-    group_by_folder,
-    read_hudi_column_stats,
-)
+from reconciler.state.hudi_column_stats import HudiColumnStats, read_hudi_column_stats
 from reconciler.state.incomplete_files import is_being_written
 from reconciler.state.index_state import IndexState
 from reconciler.state.schema import (
     add_table_columns,
     build_table_schema,
-    load_schema_versions,
+    find_renamed_in_files,
     read_declared_schema,
     read_file_schema,
 )
-from reconciler.state.schema_versions import LATEST_SCHEMA_KEY, find_renamed_columns
+from reconciler.state.schema_versions import LATEST_SCHEMA_KEY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,10 +79,7 @@ def read_index_state(
     hudi = HudiColumnStats()
     if spec.index.hudi == "build":
         names = _list_names(columns.schema)
-        folders = group_by_folder(keys)
-        hudi = read_hudi_column_stats(
-            storage, properties, state.timeline, tuple(wanted), names, folders
-        )
+        hudi = read_hudi_column_stats(storage, properties, state, tuple(wanted), names)
     return IndexState(
         versions=versions,
         version=found.version,
@@ -98,9 +90,7 @@ def read_index_state(
         schema=columns.schema,
         wanted=wanted,
         problems=problems,
-        supplied=columns.find_supplied(
-            wanted, is_bootstrapped=properties.bootstrap_base is not None
-        ),
+        supplied=columns.find_supplied(wanted, properties),
         files=files,
         missing=files[lacking],
         unindexed=files[lacking[row < 0]],
@@ -191,7 +181,8 @@ class _TableColumns:
         try:
             found = read_declared_schema(storage, properties, state)
             schema = _read_schema(storage, properties, state, files, found)
-            renamed = _find_renamed(storage, state, files, found)
+            is_evolved = found is not None and bool(found.extra.get(LATEST_SCHEMA_KEY))
+            renamed = find_renamed_in_files(storage, state, files) if is_evolved else {}
         except (FormatError, UnsupportedError) as problem:
             if isinstance(problem, FormatError) and is_being_written(
                 storage, problem.path, state.observed_ms
@@ -241,9 +232,11 @@ class _TableColumns:
         close = did_you_mean(column, names)
         return f"; did you mean {close}?" if close else ""
 
-    def find_supplied(self, wanted: Mapping[str, Any], *, is_bootstrapped: bool) -> frozenset[str]:
+    def find_supplied(
+        self, wanted: Mapping[str, Any], properties: TableProperties
+    ) -> frozenset[str]:
         """Return the wanted columns that readers supply; bootstrapped files may lack all."""
-        if is_bootstrapped:
+        if properties.bootstrap_base is not None:
             return frozenset(wanted)
         names = {*self.partition, *self.renamed}
         return frozenset(
@@ -266,23 +259,8 @@ def _read_schema(
     if not len(files):
         return _EMPTY_SCHEMA
     row = files[np.argmax(state.files.instant[files])]
-    folder = state.files.partitions[state.files.partition[row]]
-    name = state.files.name[int(row)].as_py()
-    path = make_file_path(folder, name)
-    return add_table_columns(
-        read_file_schema(storage, path, int(state.files.size[row])), properties
-    )
-
-
-def _find_renamed(
-    storage: Storage, state: TableState, files: NDArray[np.int64], found: DeclaredSchema | None
-) -> Mapping[str, str]:
-    if found is None or not found.extra.get(LATEST_SCHEMA_KEY) or not len(files):
-        return {}
-    versions = load_schema_versions(storage)
-    oldest = state.files.instants[int(state.files.instant[files].min())]
-    newest = max((i.requested for i in state.timeline.commits), default=oldest)
-    return find_renamed_columns(versions, oldest=oldest, as_of=newest)
+    schema = read_file_schema(storage, *state.files.locate_file(row))
+    return add_table_columns(schema, properties)
 
 
 def _list_names(schema: Any) -> list[str]:

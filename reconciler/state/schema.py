@@ -18,9 +18,17 @@ from reconciler.hudi.load import PROPERTIES, read_archived_commits, read_instant
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.declared_schema import SCHEMA, find_declared_schema
 from reconciler.hudi.timeline.instant import COMMITS, Instant
-from reconciler.state.schema_versions import SCHEMA_FOLDER, SchemaVersion, parse_schema_versions
+from reconciler.state.schema_versions import (
+    SCHEMA_FOLDER,
+    SchemaVersion,
+    find_renamed_columns,
+    parse_schema_versions,
+)
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
@@ -106,6 +114,21 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
         return ()
     path = f"{SCHEMA_FOLDER}/{max(found)[1]}"
     return parse_schema_versions(storage.read(path), path)
+
+
+def find_renamed_in_files(
+    storage: Storage, state: TableState, rows: NDArray[np.int64]
+) -> Mapping[str, str]:
+    """Return the columns that some files may have under another name, with that name.
+
+    ``rows``: of the state's files. Raises as ``load_schema_versions`` does.
+    """
+    versions = load_schema_versions(storage) if len(rows) else ()
+    if not versions:
+        return {}
+    oldest = state.files.instants[int(state.files.instant[rows].min())]
+    newest = max((i.requested for i in state.timeline.commits), default=oldest)
+    return find_renamed_columns(versions, oldest=oldest, as_of=newest)
 
 
 def read_file_schema(storage: Storage, path: str, size: int) -> pa.Schema:

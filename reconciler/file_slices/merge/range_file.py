@@ -24,6 +24,14 @@ def open_range_file(source: RangeSource, path: str, size: int) -> Any:
     return pa.PythonFile(_RangeFile(source, path, size), mode="r")
 
 
+def open_parquet(source: RangeSource, path: str, size: int, **options: Any) -> Any:
+    """Open a Parquet file with Arrow; INT96 times are read in microseconds."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    file = open_range_file(source, path, size)
+    return pq.ParquetFile(file, coerce_int96_timestamp_unit="us", **options)
+
+
 @contextmanager
 def reading_parquet(path: str) -> Iterator[None]:
     """Turn errors of Arrow inside the block into a FormatError naming ``path``."""

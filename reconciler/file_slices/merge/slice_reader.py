@@ -28,7 +28,7 @@ from reconciler.file_slices.merge.log_records import (
     read_ordering_values,
 )
 from reconciler.file_slices.merge.ordering import compare_rows, to_comparable
-from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.file_slices.merge.record_keys import read_record_keys
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
@@ -200,14 +200,8 @@ class _BaseFileMerge:
         footer: _FooterHandling,
     ) -> Iterator[Any]:
         """Yield the rows of the base file that remain."""
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
         with reading_parquet(path):
-            file = pq.ParquetFile(
-                open_range_file(source, path, size),
-                pre_buffer=True,
-                coerce_int96_timestamp_unit="us",
-            )
+            file = open_parquet(source, path, size, pre_buffer=True)
             for group in footer.select_groups(file.metadata):
                 yield from self._read_group(file, group, path)
 

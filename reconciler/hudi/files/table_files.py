@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import encode_distinct, encode_sorted_distinct, to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
+from reconciler.hudi.files.names import make_file_path
 
 _MOST_BYTES = np.iinfo(np.int32).max
 # the patterns of ``names`` with named groups
@@ -77,6 +78,11 @@ class TableFiles:
 
     def __len__(self) -> int:
         return len(self.size)
+
+    def locate_file(self, row: int) -> tuple[str, int]:
+        """Return the path of a file, relative to the table's root, and its size."""
+        folder, name = self.partitions[self.partition[row]], self.name[int(row)].as_py()
+        return make_file_path(folder, name), int(self.size[row])
 
 
 def build_files(

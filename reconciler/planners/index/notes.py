@@ -38,11 +38,7 @@ def warn_of_index(state: TableState, known: IndexState) -> Iterator[Note]:
 def _describe_unreadable(state: TableState, known: IndexState) -> str:
     files, count = state.files, len(known.unreadable)
     rows = known.unreadable[:_NAMED].tolist()
-    folders = (files.partitions[files.partition[row]] for row in rows)
-    paths = [
-        f"{folder}/{files.name[row].as_py()}" if folder else files.name[row].as_py()
-        for folder, row in zip(folders, rows, strict=True)
-    ]
+    paths = [files.locate_file(row)[0] for row in rows]
     footers, them, copies = "footers", "them", "them from copies"
     if count == 1:
         footers, them, copies = "footer", "it", "it from a copy"

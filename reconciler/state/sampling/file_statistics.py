@@ -17,17 +17,14 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, UnsupportedError
-from reconciler.hudi.files.names import make_file_path
-from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
-from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.index.build import BuiltIndex, IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.state.clustering_facts import ReadWarning
 from reconciler.state.clustering_facts_reader import MAX_FOOTERS
-from reconciler.state.current_files import group_by_partition
+from reconciler.state.hudi_column_stats import read_file_bounds
 from reconciler.state.index_state_reader import build_file_keys
 
 if TYPE_CHECKING:
@@ -128,9 +125,8 @@ class FileStatisticsReader:
 
     def _warn_of_unread(self, built: BuiltIndex, unread: NDArray[np.int64]) -> None:
         """Warn of files without readable footers, which every query reads."""
-        files = self.state.files
         for row in self.files[unread].tolist():
-            path = make_file_path(files.partitions[files.partition[row]], files.name[row].as_py())
+            path, _ = self.state.files.locate_file(row)
             why = next((said for said in built.problems if said.startswith(f"{path}: ")), None)
             self._damaged[row] = why or f"{path}: its footer cannot be read"
         some = "; ".join(built.problems)
@@ -185,15 +181,14 @@ class FileStatisticsReader:
     def _read_entries(
         self, known: Mapping[str, ColumnStats], missing: NDArray[np.int64]
     ) -> Iterator[tuple[int, NDArray[np.int64], ColumnStats]]:
-        table = open_live_metadata(self.storage, self.properties, self.state.timeline)
-        files = self.state.files
-        order = missing[np.argsort(files.partition[self.files[missing]], kind="stable")]
-        for found in read_column_stats(
-            table, tuple(known), group_by_partition(self.state.files, self.files[order])
+        partition = self.state.files.partition[self.files[missing]]
+        order = missing[np.argsort(partition, kind="stable")]
+        for found, places in read_file_bounds(
+            self.storage, self.properties, self.state, tuple(known), self.files[order]
         ):
             kind = known[tuple(known)[found.column]].type
             stats = _build_stats(found.least, found.greatest, found.values, kind)
-            yield found.column, order[np.array(found.file, np.int64)], stats
+            yield found.column, order[places], stats
 
 
 def _fill_stats(

@@ -28,8 +28,7 @@ from reconciler.state.sampling.file_statistics import (
 from reconciler.state.sampling.model import ForecastInput, SampleRequest
 from reconciler.state.sampling.row_sample import SampleLimits, read_sample
 from reconciler.state.sampling.whole_rows import MAX_ROWS as WHOLE_ROWS
-from reconciler.state.schema import build_table_schema, load_schema_versions, read_declared_schema
-from reconciler.state.schema_versions import find_renamed_columns
+from reconciler.state.schema import build_table_schema, find_renamed_in_files, read_declared_schema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,20 +72,9 @@ def add_forecast_input(
     except (ReconcilerError, pa.ArrowException, OSError) as problem:
         because = f"there are no predictions for the declared queries: {problem}"
         warning = ReadWarning(rule=WARNING_RULE, because=because)
-        return state.with_facts(forecast_input=_empty_input(warning))
-
-
-def _empty_input(warning: ReadWarning) -> ForecastInput:
-    return ForecastInput(
-        index=None,
-        rows=np.zeros(0, np.int64),
-        schema=_NOTHING,
-        zone="UTC",
-        partition_values={},
-        columns=(),
-        source="",
-        warnings=(warning,),
-    )
+        none = np.zeros(0, np.int64)
+        empty = ForecastInput(index=None, rows=none, schema=_NOTHING, warnings=(warning,))
+        return state.with_facts(forecast_input=empty)
 
 
 def _read_input(
@@ -182,11 +170,6 @@ def _partition_values(
 def _find_renamed(storage: Storage, state: TableState, files: NDArray[np.int64]) -> tuple[str, ...]:
     """Return the columns that files may have under another name."""
     try:
-        versions = load_schema_versions(storage)
+        return tuple(find_renamed_in_files(storage, state, files))
     except FormatError:
         return ()
-    if not versions or not len(files):
-        return ()
-    oldest = state.files.instants[int(state.files.instant[files].min())]
-    newest = max((i.requested for i in state.timeline.commits), default=oldest)
-    return tuple(find_renamed_columns(versions, oldest=oldest, as_of=newest))

@@ -94,10 +94,10 @@ class ForecastInput:
     index: FileIndex | None
     rows: NDArray[np.int64]
     schema: Any
-    zone: str
-    partition_values: Mapping[str, Any]
-    columns: tuple[str, ...]
-    source: str
+    zone: str = "UTC"
+    partition_values: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    source: str = ""
     sample: RowSample | None = None
     warnings: tuple[ReadWarning, ...] = ()
     damaged: Mapping[int, str] = field(default_factory=dict)

@@ -14,9 +14,8 @@ from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.ordering import find_column
-from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
-from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.index.footer_tails import FooterTails, damaged_file_error
 from reconciler.index.footer_validation import is_valid_footer
@@ -105,21 +104,12 @@ class SampleReader:
         return pa.schema([self.schema.field(name) for name in names])
 
     def open_file(self, wanted: ChosenFile) -> OpenedFile | None:
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
         row = wanted.row
-        folder = self.files.partitions[int(self.files.partition[row])]
-        name = self.files.name[row].as_py()
-        path = make_file_path(folder, name)
-        size = int(self.files.size[row])
+        path, size = self.files.locate_file(row)
         try:
             with reading_parquet(path):
-                file = pq.ParquetFile(
-                    open_range_file(self.storage, path, size),
-                    metadata=self._read_footer(path, size),
-                    pre_buffer=True,
-                    coerce_int96_timestamp_unit="us",
-                )
+                footer = self._read_footer(path, size)
+                file = open_parquet(self.storage, path, size, metadata=footer, pre_buffer=True)
         except FormatError as damage:
             self.damaged[row] = str(damage)
             return None

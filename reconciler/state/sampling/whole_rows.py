@@ -12,7 +12,7 @@ from reconciler.errors import FormatError, StorageError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import FILE_NAME
 from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.state.sampling.model import WholeRows
 from reconciler.state.sampling.row_groups import OpenedFile, SampleReader, spread_evenly
 from reconciler.storage import parallel
@@ -79,8 +79,6 @@ def _read_group(
     reading: SampleReader, one: OpenedFile, group: int, share: float
 ) -> tuple[OpenedFile, Any, Any, float] | None:
     """Return rows of a row group in all columns, in those of the sample, and bytes per row."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     found = one.file.metadata.row_group(group)
     rows = min(found.num_rows, max(1, round(found.num_rows * share)))
     names = [name for name in one.file.schema_arrow.names if name != FILE_NAME]
@@ -89,12 +87,8 @@ def _read_group(
     size = int(reading.files.size[one.row])
     try:
         with reading_parquet(one.path):
-            file = pq.ParquetFile(
-                open_range_file(reading.storage, one.path, size),
-                metadata=one.file.metadata,
-                buffer_size=_TOGETHER,
-                coerce_int96_timestamp_unit="us",
-            )
+            options = {"metadata": one.file.metadata, "buffer_size": _TOGETHER}
+            file = open_parquet(reading.storage, one.path, size, **options)
             batch = next(file.iter_batches(rows, row_groups=[group], columns=names), None)
             if batch is None:
                 return None
