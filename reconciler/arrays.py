@@ -34,6 +34,19 @@ def to_arrow(values: Sequence[str] | NDArray[Any]) -> Any:
     return pa.Array.from_buffers(kind, len(values), [None, buffer])
 
 
+def to_nullable(values: NDArray[Any], is_known: NDArray[np.bool_], kind: Any = None) -> Any:
+    """Return an Arrow array of numbers or booleans, with null for those that are not known.
+
+    ``kind``: the type of the array, by default that of the numbers; days and times are numbers too.
+
+    >>> to_nullable(np.array([3, 1]), np.array([True, False])).to_pylist()
+    [3, None]
+    """
+    column = to_arrow(values)
+    buffers = [to_arrow(is_known).buffers()[1], column.buffers()[1]]
+    return pa.Array.from_buffers(column.type if kind is None else kind, len(values), buffers)
+
+
 def _encode_strings(values: Sequence[str]) -> Any:
     text = "".join(values)
     data = text.encode()

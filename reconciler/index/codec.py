@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler import canonical_json
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import to_arrow, to_nullable, to_numpy
 from reconciler.errors import FormatError
 from reconciler.index.file_keys import fill_unknown, is_in_order, sort_partitions
 from reconciler.index.model import PARTITION, ColumnStats, FileIndex, indexed_type
@@ -38,6 +38,7 @@ _FILE: Final = (
     pa.field("size", pa.int64(), nullable=False),
     pa.field("rows", pa.int64()),
 )
+_FLAGS: Final = ("is_exact_least", "is_exact_greatest", "is_nan_free")
 _REMEDY: Final = "delete it; the next apply builds it again"
 
 
@@ -69,18 +70,18 @@ def encode_index(index: FileIndex, provenance: Provenance) -> Any:
     """Return the bytes of the file as a pyarrow buffer; equal indexes give equal bytes."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    table = pa.Table.from_arrays(
-        [
-            index.partition.cast(PARTITION),
-            index.name,
-            to_arrow(index.size),
-            _encode_counts(index.rows),
-            *map(_encode_stats, index.columns.values()),
-        ],
-        schema=pa.schema(
-            [*_FILE, *(_stats_field(name, stats.type) for name, stats in index.columns.items())]
-        ),
-    )
+    columns = [
+        index.partition.cast(PARTITION),
+        index.name,
+        to_arrow(index.size),
+        _encode_counts(index.rows),
+        *map(_encode_stats, index.columns.values()),
+    ]
+    stats_fields = [
+        pa.field(STATS + name, _stats_type(stats.type), nullable=False)
+        for name, stats in index.columns.items()
+    ]
+    table = pa.Table.from_arrays(columns, schema=pa.schema([*_FILE, *stats_fields]))
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -172,10 +173,6 @@ def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
     return Provenance(**document)
 
 
-def _stats_field(name: str, kind: Any) -> pa.Field:
-    return pa.field(STATS + name, _stats_type(kind), nullable=False)
-
-
 def _stats_type(kind: Any) -> Any:
     return pa.struct(
         [
@@ -183,9 +180,7 @@ def _stats_type(kind: Any) -> Any:
             pa.field("greatest", kind),
             pa.field("nulls", pa.int64()),
             pa.field("values", pa.int64()),
-            pa.field("is_exact_least", pa.bool_(), nullable=False),
-            pa.field("is_exact_greatest", pa.bool_(), nullable=False),
-            pa.field("is_nan_free", pa.bool_(), nullable=False),
+            *(pa.field(flag, pa.bool_(), nullable=False) for flag in _FLAGS),
         ]
     )
 
@@ -196,18 +191,14 @@ def _encode_stats(stats: ColumnStats) -> Any:
         stats.greatest,
         _encode_counts(stats.nulls),
         _encode_counts(stats.values),
-        to_arrow(stats.is_exact_least),
-        to_arrow(stats.is_exact_greatest),
-        to_arrow(stats.is_nan_free),
+        *(to_arrow(getattr(stats, flag)) for flag in _FLAGS),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(_stats_type(stats.type)))
 
 
 def _encode_counts(values: NDArray[np.int64]) -> Any:
     """Return counts as an Arrow array, null where unknown."""
-    bits = to_arrow(values >= 0).buffers()[1]
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.int64(), len(values), [bits, data])
+    return to_nullable(values, values >= 0)
 
 
 def _read_types(schema: pa.Schema, provenance: Provenance, path: str) -> dict[str, Any]:
@@ -252,17 +243,15 @@ def _decode_table(
 def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
     if struct.null_count:
         raise _damaged_error(path, f"its statistics of {column} are null")
-    least, greatest, nulls, values, is_low, is_high, is_free = struct.flatten()
-    if is_low.null_count or is_high.null_count or is_free.null_count:
+    least, greatest, nulls, values, *flags = struct.flatten()
+    if any(flag.null_count for flag in flags):
         raise _damaged_error(path, f"its statistics of {column} have nulls where none are allowed")
     stats = ColumnStats(
         least=least,
         greatest=greatest,
         nulls=_decode_counts(nulls, path),
         values=_decode_counts(values, path),
-        is_exact_least=to_numpy(is_low),
-        is_exact_greatest=to_numpy(is_high),
-        is_nan_free=to_numpy(is_free),
+        **{name: to_numpy(flag) for name, flag in zip(_FLAGS, flags, strict=True)},
     )
     is_wrong = (stats.values >= 0) & (stats.nulls > stats.values)
     if is_wrong.any() or pc.any(pc.greater(least, greatest)).as_py():

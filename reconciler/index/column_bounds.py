@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -57,19 +56,7 @@ class ColumnBounds:
         return found
 
 
-class _Side(ABC):
-    """The least values, or the greatest values, of all files."""
-
-    @abstractmethod
-    def is_beyond(self, cut: Cut) -> Mask:
-        """Return a mask of the values that lie after a cut."""
-
-    @abstractmethod
-    def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
-        """Return, for each value, the number of sorted cuts that it lies after."""
-
-
-def _make_side(column: Any, *, is_least: bool) -> _Side:
+def _make_side(column: Any, *, is_least: bool) -> _NumberSide | _ArrowSide:
     """Prepare one side of the bounds; an unknown bound becomes the outermost value of the type."""
     kind, types = column.type, pa.types
     if types.is_floating(kind):
@@ -106,11 +93,14 @@ def _whole_numbers(column: Any) -> NDArray[np.int64]:
     return view_values(column.cast(pa.int64()), np.int64)
 
 
-class _NumberSide(_Side):
+class _NumberSide:
+    """The least values, or the greatest values, of all files as numbers of 64 bits."""
+
     def __init__(self, values: NDArray[Any]) -> None:
         self._values = values
 
     def is_beyond(self, cut: Cut) -> Mask:
+        """Return a mask of the values that lie after a cut."""
         cut = self._clip_cut(cut)
         if cut in (LOWEST, HIGHEST):
             return np.full(len(self._values), cut == LOWEST)
@@ -118,6 +108,7 @@ class _NumberSide(_Side):
         return np.asarray(self._values > value if is_after else self._values >= value)
 
     def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+        """Return, for each value, the number of sorted cuts that it lies after."""
         plain = [self._clip_cut(cut) for cut in cuts]
         kind = self._values.dtype
         ats = np.array([cut[1] for cut in plain if cut[0] == 0 and not cut[2]], kind)
@@ -133,8 +124,11 @@ class _NumberSide(_Side):
         return LOWEST if cut[1] < 0 else HIGHEST
 
 
-class _ArrowSide(_Side):
-    """Bytes, and decimals that exceed 64 bits; ``is_open``: the bounds that are unlimited."""
+class _ArrowSide:
+    """A side of bytes, or of decimals that exceed 64 bits.
+
+    ``is_open``: the bounds that are unlimited.
+    """
 
     def __init__(self, column: Any, is_open: Any | None) -> None:
         self._is_open = None if is_open is None else to_numpy(is_open)

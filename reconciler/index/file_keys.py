@@ -87,9 +87,9 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
     is_same = found >= 0
     at = found[is_same]
     is_same[is_same] = index.size[at] == size[is_same]
-    is_same[is_same] = (
-        _map_partition_codes(partition, index)[is_same] == _partition_codes(index)[found[is_same]]
-    )
+    paths = _find_first(index.partition.dictionary, partition.dictionary)
+    codes = paths[to_numpy(partition.indices)[is_same]]
+    is_same[is_same] = codes == to_numpy(index.partition.indices)[found[is_same]]
     other = np.flatnonzero((found >= 0) & ~is_same)  # found by name, but in another partition
     if len(other):
         names = name.take(to_arrow(other))
@@ -110,18 +110,6 @@ def _find_first(among: Any, values: Any) -> NDArray[np.int64]:
 def fill_unknown(counts: Any) -> NDArray[np.int64]:
     """Return an integer array with -1 for null; pyarrow's ``fill_null`` would import pandas."""
     return np.where(to_numpy(counts.is_valid()), to_numpy(counts), UNKNOWN).astype(np.int64)
-
-
-def _partition_codes(index: FileIndex) -> NDArray[np.int32]:
-    found: NDArray[np.int32] = to_numpy(index.partition.indices)
-    return found
-
-
-def _map_partition_codes(partition: Any, index: FileIndex) -> NDArray[np.int64]:
-    """Return the index's code of each file's partition, -1 if the index lacks the partition."""
-    place = _find_first(index.partition.dictionary, partition.dictionary)
-    found: NDArray[np.int64] = place[to_numpy(partition.indices)]
-    return found
 
 
 def _key_texts(partition: Any, name: Any, size: NDArray[np.int64]) -> Any:

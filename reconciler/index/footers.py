@@ -158,9 +158,7 @@ class _FooterReader:
         cut = self._slimmer.slim(footer) if isinstance(footer, bytes) else footer
         if isinstance(cut, SlimFooter):
             self.rows.append(cut.rows)
-            file = FooterFile(
-                number=number, name=name, rows=cut.rows, groups=cut.group_count, pairs=cut.pairs
-            )
+            file = FooterFile(number, name, cut.rows, cut.group_count, cut.pairs)
             self._by_form.setdefault(cut.form, []).append((file, cut))
             self._waiting_bytes += len(cut.groups)
             if self._waiting_bytes > _MAX_WAITING_BYTES:
@@ -169,15 +167,9 @@ class _FooterReader:
         self.rows.append(UNKNOWN)
         found = _parse_footer(footer)
         if found is not None:
-            groups = range(found.num_row_groups)
-            file = FooterFile(
-                number=number,
-                name=name,
-                rows=found.num_rows,
-                groups=len(groups),
-                pairs=found.metadata or {},
-            )
-            if self._read(found, [file], groups, _find_chunks(footer)):
+            count, pairs = found.num_row_groups, found.metadata or {}
+            file = FooterFile(number, name, found.num_rows, count, pairs)
+            if self._read(found, [file], range(count), _find_chunks(footer)):
                 self.rows[number] = file.rows
 
     def add_row_groups(self, name: str, footer: Any) -> None:
@@ -188,13 +180,7 @@ class _FooterReader:
         pairs = found.metadata or {}
         groups = range(found.num_row_groups)
         files = [
-            FooterFile(
-                number=number,
-                name=name,
-                rows=found.row_group(number).num_rows,
-                groups=1,
-                pairs=pairs,
-            )
+            FooterFile(number, name, found.row_group(number).num_rows, 1, pairs)
             for number in groups
         ]
         is_read = self._read(found, files, groups, _find_chunks(footer))
@@ -235,11 +221,11 @@ class _FooterReader:
             rows = [group.num_rows for group in groups]
         except (pa.ArrowException, OSError, ValueError):  # names that are not valid text
             return False
-        if any(group.num_columns != len(form.schema) for group in groups):
-            return False
-        if not _has_matching_rows(files, rows):
-            return False
-        if chunks is not None and not form.has_valid_chunks(chunks, len(groups)):
+        if (
+            any(group.num_columns != len(form.schema) for group in groups)
+            or not _has_matching_rows(files, rows)
+            or (chunks is not None and not form.has_valid_chunks(chunks, len(groups)))
+        ):
             return False
         for column, place in zip(self.wanted, form.places, strict=True):
             self._chunks.setdefault(column, ColumnChunks()).add_files(

@@ -9,13 +9,13 @@ Source: the rules of Spark's Catalyst for three-valued logic; Iceberg's Inclusiv
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from reconciler.index.coerce import LiteralCuts, locate_literal, locate_literals
@@ -29,8 +29,8 @@ from reconciler.index.compared_types import (
     read_type,
     widen_integer,
 )
-from reconciler.index.like_prefix import make_prefix_values, split_like_prefix
 from reconciler.index.model import FileIndex, indexed_type
+from reconciler.index.predicate_columns import resolve_name
 from reconciler.index.predicates.arithmetic import fits_long
 from reconciler.index.predicates.syntax import (
     And,
@@ -71,6 +71,8 @@ Mask = NDArray[np.bool_]
 
 #: bits in which Spark keeps a day
 _DAY_BITS: Final = 32
+_LAST_BYTE: Final = 0xFF
+_REPLACEMENT: Final = "�"  # Java decodes invalid bytes to this character
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,19 +271,16 @@ class _Compiler:
         if isinstance(operand, Cast):
             inner = self._resolve_operand(operand.operand)
             return replace(inner, kind=cast_type(inner.kind, operand.to))
-        names, fields = [], list(self.schema)
-        type_: Any = None
-        for part in operand.parts:
-            found = [field for field in fields if field.name.lower() == part.lower()]
-            if len(found) != 1 or "." in found[0].name:
-                raise UnsureError
-            names.append(found[0].name)
-            type_ = found[0].type
-            fields = list(type_) if pa.types.is_struct(type_) else []
-        column = ".".join(names)
+        resolved = resolve_name(operand.parts, self.schema)
+        if resolved is None:
+            raise UnsureError
+        column, kind = resolved
         stats = self.index.columns.get(column)
-        is_twice = len(names) > 1 and column in self.schema.names
-        if stats is None or is_twice or stats.type != indexed_type(type_):
+        # a name with a dot may be that of a column, or of a field of a struct
+        is_unclear = column.count(".") >= len(operand.parts) or (
+            len(operand.parts) > 1 and column in self.schema.names
+        )
+        if stats is None or is_unclear or stats.type != indexed_type(kind):
             raise UnsureError
         return _ComparedColumn(column=column, kind=read_type(stats.type))
 
@@ -340,9 +339,9 @@ class _Compiler:
             return NO_VALUES
         if pattern.kind is not LiteralKind.STRING:
             raise UnsureError
-        begin, rest = split_like_prefix(str(pattern.value), escape)
+        begin, rest = _split_like_prefix(str(pattern.value), escape)
         if rest:
-            values = make_prefix_values(begin.encode())
+            values = _prefix_values(begin.encode())
         else:
             values = make_value_set([(cut_before(begin.encode()), cut_after(begin.encode()))])
         if wanted:
@@ -378,3 +377,22 @@ def _values_for_sign(sign: Sign, cuts: LiteralCuts) -> ValueSet:
             return make_value_set([(end, HIGHEST)]).union(ValueSet(nan=True))
         case _:
             assert_never(sign)
+
+
+def _split_like_prefix(pattern: str, escape: str) -> tuple[str, str]:
+    """Split a pattern at its first wildcard; raises UnsureError for an invalid escape."""
+    special = f"{re.escape(escape)}[%_{re.escape(escape)}]" if escape not in "%_" else "(?!)"
+    match = re.match(rf"(?:[^%_{re.escape(escape)}]|{special})*", pattern, re.DOTALL)
+    begin = match[0] if match else ""
+    rest = pattern[len(begin) :]
+    if rest.startswith(escape) or _REPLACEMENT in pattern or escape in "%_":
+        raise UnsureError
+    return re.sub(f"{re.escape(escape)}(.)", r"\1", begin, flags=re.DOTALL), rest
+
+
+def _prefix_values(prefix: bytes) -> ValueSet:
+    """Return the set of all texts with a prefix."""
+    kept = prefix.rstrip(bytes([_LAST_BYTE]))
+    if not kept:
+        return ValueSet(spans=ANY_VALUE.spans)
+    return make_value_set([(cut_before(prefix), cut_before(kept[:-1] + bytes([kept[-1] + 1])))])

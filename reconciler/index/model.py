@@ -7,7 +7,7 @@ A missing bound never means "no value": only counts prove that a column is all n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 UNKNOWN: Final = -1
 #: the type of the partition column
 PARTITION: Final = pa.dictionary(pa.int32(), pa.string())
+#: the fields of ColumnStats that are numpy arrays
+_NUMPY_FIELDS: Final = ("nulls", "values", "is_exact_least", "is_exact_greatest", "is_nan_free")
 
 
 def indexed_type(kind: Any) -> Any:
@@ -126,11 +128,7 @@ class ColumnStats:
         return type(self)(
             least=self.least.take(at),
             greatest=self.greatest.take(at),
-            nulls=self.nulls[rows],
-            values=self.values[rows],
-            is_exact_least=self.is_exact_least[rows],
-            is_exact_greatest=self.is_exact_greatest[rows],
-            is_nan_free=self.is_nan_free[rows],
+            **{name: getattr(self, name)[rows] for name in _NUMPY_FIELDS},
         )
 
     @classmethod
@@ -141,8 +139,7 @@ class ColumnStats:
             greatest=pa.concat_arrays([part.greatest for part in parts]),
             **{
                 name: np.concatenate([getattr(part, name) for part in parts])
-                for name in (field.name for field in fields(cls))
-                if name not in {"least", "greatest"}
+                for name in _NUMPY_FIELDS
             },
         )
 

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy, view_values
-from reconciler.index.arrow_values import is_true, make_array
+from reconciler.arrays import to_arrow, to_nullable, to_numpy, view_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,6 +106,10 @@ class ChunkBounds:
     is_exact_greatest: NDArray[np.bool_]
 
 
+#: the least or the greatest value of each chunk, and a mask of those that are exact
+_Side = tuple[Any, "NDArray[np.bool_]"]
+
+
 def convert_bounds(kind: ParquetKind, wanted: Any, low: Any, high: Any) -> ChunkBounds:
     """Convert bounds of chunks of one kind to the column's type ``wanted`` (``indexed_type``).
 
@@ -115,17 +118,11 @@ def convert_bounds(kind: ParquetKind, wanted: Any, low: Any, high: Any) -> Chunk
     least = _convert_side(kind, wanted, low, is_least=True)
     greatest = _convert_side(kind, wanted, high, is_least=False)
     if least is None or greatest is None:
-        unknown = pa.nulls(len(low), wanted)
-        never = np.zeros(len(low), np.bool_)
-        return ChunkBounds(
-            least=unknown, greatest=unknown, is_exact_least=never, is_exact_greatest=never
-        )
+        least = greatest = pa.nulls(len(low), wanted), np.zeros(len(low), np.bool_)
     return _drop_inconsistent(least, greatest)
 
 
-def _drop_inconsistent(
-    least: tuple[Any, NDArray[np.bool_]], greatest: tuple[Any, NDArray[np.bool_]]
-) -> ChunkBounds:
+def _drop_inconsistent(least: _Side, greatest: _Side) -> ChunkBounds:
     """Drop bounds in the wrong order, which are damaged; equal bounds are exact."""
     (low, is_low), (high, is_high) = least, greatest
     is_wrong = is_true(pc.greater(low, high))
@@ -144,29 +141,29 @@ def _drop_inconsistent(
 
 def _convert_side(
     kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
-) -> tuple[Any, NDArray[np.bool_]] | None:
+) -> _Side | None:
     """Convert one side of the bounds, and tell which are exact; None if not comparable."""
     types = pa.types
     found: Any = None
     is_exact = np.ones(len(values), np.bool_)
     if kind.physical == "BOOLEAN" and types.is_boolean(wanted):
-        found = make_array(values, pa.bool_())
+        found = _make_array(values, pa.bool_())
     elif kind.is_float and types.is_floating(wanted):
         return _convert_floats(kind, wanted, values, is_least=is_least)
     elif kind.logical == "DECIMAL":
         found = _convert_decimals(kind, wanted, values) if types.is_decimal(wanted) else None
     elif kind.is_bytes and kind.logical in _TEXT:
         is_text = types.is_string(wanted) or types.is_binary(wanted)
-        found = _cast(make_array(values, pa.binary()), wanted) if is_text else None
+        found = _cast(_make_array(values, pa.binary()), wanted) if is_text else None
     elif kind.logical == "DATE":
-        found = make_array(values, pa.int32()).cast(wanted) if types.is_date32(wanted) else None
+        found = _make_array(values, pa.int32()).cast(wanted) if types.is_date32(wanted) else None
     elif kind.logical == "TIMESTAMP":
         return _convert_times(kind, wanted, values, is_least=is_least)
     elif kind.physical in _WHOLE and kind.logical in {"NONE", "INT"}:
         if types.is_floating(wanted):
             return _round_integers(wanted, values, is_least=is_least)
         is_whole = types.is_signed_integer(wanted)
-        found = _cast(make_array(values, pa.int64()), wanted) if is_whole else None
+        found = _cast(_make_array(values, pa.int64()), wanted) if is_whole else None
     return None if found is None else (found, is_exact)
 
 
@@ -187,7 +184,7 @@ def _cast_one(value: Any, wanted: Any) -> Any:
 
 def _convert_floats(
     kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
-) -> tuple[Any, NDArray[np.bool_]] | None:
+) -> _Side | None:
     """Convert floats: NaN becomes unknown, zeros get the outer sign.
 
     A float as a double is widened by one step: Hudi converts a float's shortest text to a double,
@@ -196,7 +193,7 @@ def _convert_floats(
     if kind.physical == "DOUBLE" and pa.types.is_float32(wanted):
         return None
     is_wider = kind.physical == "FLOAT" and pa.types.is_float64(wanted)
-    column = make_array(values, pa.float32() if kind.physical == "FLOAT" else pa.float64())
+    column = _make_array(values, pa.float32() if kind.physical == "FLOAT" else pa.float64())
     plain = _fill_nulls(column, np.nan)
     is_known = ~np.isnan(plain)
     zero = plain.dtype.type(-0.0 if is_least else 0.0)
@@ -206,14 +203,12 @@ def _convert_floats(
         outwards = np.float32(-np.inf if is_least else np.inf)
         plain = np.nextafter(plain, outwards).astype(np.float64)
         is_exact[:] = False
-    return _make_array(plain, is_known, wanted), is_exact
+    return to_nullable(plain, is_known, wanted), is_exact
 
 
-def _round_integers(
-    wanted: Any, values: Sequence[Any], *, is_least: bool
-) -> tuple[Any, NDArray[np.bool_]]:
+def _round_integers(wanted: Any, values: Sequence[Any], *, is_least: bool) -> _Side:
     """Convert whole numbers to floats; inexact ones are rounded outwards."""
-    column = make_array(values, pa.int64())
+    column = _make_array(values, pa.int64())
     whole = _fill_nulls(column, 0)
     kind = np.dtype(np.float32 if pa.types.is_float32(wanted) else np.float64)
     plain = whole.astype(kind)
@@ -221,40 +216,31 @@ def _round_integers(
     away = np.nextafter(plain, kind.type(-np.inf if is_least else np.inf))
     plain = np.where(is_exact, plain, away)
     plain = np.where(plain == 0, kind.type(-0.0 if is_least else 0.0), plain)
-    return _make_array(plain, to_numpy(column.is_valid()), wanted), is_exact
+    return to_nullable(plain, to_numpy(column.is_valid()), wanted), is_exact
 
 
 def _convert_decimals(kind: ParquetKind, wanted: Any, values: Sequence[Any]) -> Any:
     """Convert whole numbers or big-endian two's complement bytes, at the file's scale."""
     if kind.scale > wanted.scale:
         return None
-    is_known = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    if kind.physical in _WHOLE:
-        raw = [b"" if v is None else v.to_bytes(_WIDE, "little", signed=True) for v in values]
-    else:
-        try:
-            raw = [
-                b""
-                if v is None
-                else int.from_bytes(v, "big", signed=True).to_bytes(_WIDE, "little", signed=True)
-                for v in values
-            ]
-        except OverflowError:
-            return None
-    data = b"".join(value or bytes(_WIDE) for value in raw)
-    bits = to_arrow(is_known).buffers()[1]
-    stored = pa.decimal128(38, kind.scale)
-    column = pa.Array.from_buffers(stored, len(values), [bits, pa.py_buffer(data)])
+    is_whole = kind.physical in _WHOLE
+    whole = [v if is_whole or v is None else int.from_bytes(v, "big", signed=True) for v in values]
+    try:
+        data = b"".join((v or 0).to_bytes(_WIDE, "little", signed=True) for v in whole)
+    except OverflowError:
+        return None
+    buffers = [to_arrow(_find_known(values)).buffers()[1], pa.py_buffer(data)]
+    column = pa.Array.from_buffers(pa.decimal128(38, kind.scale), len(values), buffers)
     return _cast(column, wanted)
 
 
 def _convert_times(
     kind: ParquetKind, wanted: Any, values: Sequence[Any], *, is_least: bool
-) -> tuple[Any, NDArray[np.bool_]] | None:
+) -> _Side | None:
     """Convert to microseconds, rounded outwards; values beyond 64 bits are unknown."""
     if not (pa.types.is_timestamp(wanted) and kind.unit and kind.is_utc == bool(wanted.tz)):
         return None
-    column = make_array(values, pa.int64())
+    column = _make_array(values, pa.int64())
     is_known = to_numpy(column.is_valid())
     plain = _fill_nulls(column, 0)
     is_exact = is_known
@@ -267,7 +253,7 @@ def _convert_times(
         by = kind.unit // _MICROS
         is_exact = is_known & (plain % by == 0)
         plain = plain // by if is_least else -(-plain // by)
-    return _make_array(plain, is_known, wanted), is_exact
+    return to_nullable(plain, is_known, wanted), is_exact
 
 
 def _fill_nulls(column: Any, value: float) -> NDArray[Any]:
@@ -276,6 +262,34 @@ def _fill_nulls(column: Any, value: float) -> NDArray[Any]:
     return np.where(to_numpy(column.is_valid()), view_values(column, kind), kind.type(value))
 
 
-def _make_array(values: NDArray[Any], is_known: NDArray[np.bool_], wanted: Any) -> Any:
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(wanted, len(values), [to_arrow(is_known).buffers()[1], data])
+def _make_array(values: Any, kind: Any) -> Any:
+    """Return values, some of them None, as an array of booleans, numbers or bytes.
+
+    An Arrow array is cast. Raises OverflowError for a number that does not fit the type. pyarrow's
+    own conversion would import pandas, which takes half a second.
+
+    >>> _make_array([3, None], pa.int32()).to_pylist()
+    [3, None]
+    """
+    if isinstance(values, pa.Array):
+        return values.cast(kind)
+    is_known = _find_known(values)
+    if not pa.types.is_binary(kind):
+        filled = [0 if value is None else value for value in values]
+        return to_nullable(np.array(filled, kind.to_pandas_dtype()), is_known, kind)
+    whole = [value or b"" for value in values]
+    ends = np.zeros(len(whole) + 1, np.int32)
+    np.cumsum(list(map(len, whole)), out=ends[1:])
+    bits = None if is_known.all() else to_arrow(is_known).buffers()[1]
+    data = [bits, pa.py_buffer(ends), pa.py_buffer(b"".join(whole))]
+    return pa.Array.from_buffers(kind, len(whole), data)
+
+
+def _find_known(values: Sequence[Any]) -> NDArray[np.bool_]:
+    return np.fromiter((value is not None for value in values), np.bool_, len(values))
+
+
+def is_true(column: Any) -> NDArray[np.bool_]:
+    """Return a mask of the elements of a boolean array that are true and not null."""
+    mask: NDArray[np.bool_] = to_numpy(column) & to_numpy(column.is_valid())
+    return mask

@@ -31,12 +31,9 @@ def find_predicate_columns(predicate: Predicate, schema: Any) -> tuple[str, ...]
     ...     [("id", pa.int64()), ("s", pa.struct([("a", pa.int8())])), ("t", pa.string())]))
     ('id', 's.a')
     """
-    found: dict[str, None] = {}
-    for column in find_columns(predicate):
-        name = _resolve_name(column.parts, list(schema))
-        if name is not None:
-            found[name] = None
-    return tuple(found)
+    fields = [resolve_name(column.parts, schema) for column in find_columns(predicate)]
+    names = (field[0] for field in fields if field and indexed_type(field[1]) is not None)
+    return tuple(dict.fromkeys(names))
 
 
 def find_query_columns(wheres: Sequence[str], schema: Any) -> tuple[str, ...]:
@@ -112,10 +109,14 @@ def _describe_unknown(name: str, path: str, part: str, names: Sequence[str]) -> 
     return UnknownName(name, near and path + near, f"{what} are {', '.join(known)}")
 
 
-def _resolve_name(parts: Sequence[str], fields: Sequence[Any]) -> str | None:
-    """Return the name of the matching column; None if it is missing, ambiguous or unindexable."""
+def resolve_name(parts: Sequence[str], schema: Any) -> tuple[str, Any] | None:
+    """Return the name and the type of the column or field with a name given by its parts.
+
+    None if it is missing or ambiguous. Case is ignored.
+    """
     names: list[str] = []
     kind: Any = None
+    fields = list(schema)
     for part in parts:
         found = [field for field in fields if field.name.lower() == part.lower()]
         if len(found) != 1:
@@ -123,4 +124,4 @@ def _resolve_name(parts: Sequence[str], fields: Sequence[Any]) -> str | None:
         names.append(found[0].name)
         kind = found[0].type
         fields = list(kind) if pa.types.is_struct(kind) else []
-    return ".".join(names) if indexed_type(kind) is not None else None
+    return ".".join(names), kind

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import to_nullable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,8 +66,7 @@ class BoundsBuilder:
         stored = _TYPES[kinds[0]] if len(kinds) == 1 else pa.float64()
         chunks = [chunk for kind in kinds for chunk in self._chunks[kind]]
         place = self._find_places(chunks)
-        is_known = to_arrow(place >= 0).buffers()[1]
-        at = pa.Array.from_buffers(pa.int64(), len(place), [is_known, to_arrow(place).buffers()[1]])
+        at = to_nullable(place, place >= 0)
         empty = pa.array([], stored)
         low = pa.concat_arrays([empty, *(_cast_column(low, stored) for _, low, _ in chunks)])
         high = pa.concat_arrays([empty, *(_cast_column(high, stored) for _, _, high in chunks)])

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import sum_by_code, to_arrow
+from reconciler.arrays import sum_by_code, to_arrow, to_nullable
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
@@ -119,7 +118,7 @@ def newest_base_names(view: FileView) -> Any:
     rows = np.flatnonzero((files.kind == FileKind.BASE) & is_read[view.row_slice])
     at[view.group[view.row_slice[rows]]] = rows
     at = at[_listing_order(view)]
-    return files.name.take(pa.array(at, mask=at < 0))
+    return files.name.take(to_nullable(at, at >= 0))
 
 
 def _visible_slices(view: FileView) -> NDArray[np.int64]:
