@@ -12,6 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
 
 def to_arrow(values: Sequence[str] | NDArray[Any]) -> Any:
     """Return an Arrow array of a numpy array of integers or booleans, or of Python strings.
@@ -44,7 +48,7 @@ def to_nullable(values: NDArray[Any], is_known: NDArray[np.bool_], kind: Any = N
     """
     column = to_arrow(values)
     buffers = [to_arrow(is_known).buffers()[1], column.buffers()[1]]
-    return pa.Array.from_buffers(column.type if kind is None else kind, len(values), buffers)
+    return pa.Array.from_buffers(kind or column.type, len(values), buffers)
 
 
 def _encode_strings(values: Sequence[str]) -> Any:

@@ -12,20 +12,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler import canonical_json
-from reconciler.arrays import to_arrow, to_nullable, to_numpy
+from reconciler.arrays import Integers, to_arrow, to_nullable, to_numpy
 from reconciler.errors import FormatError
 from reconciler.index.file_keys import fill_unknown, is_in_order, sort_partitions
 from reconciler.index.model import PARTITION, ColumnStats, FileIndex, indexed_type
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FORMAT: Final = 1
 #: the key of the footer's key-value pair, and the prefix of the columns with statistics
@@ -196,7 +192,7 @@ def _encode_stats(stats: ColumnStats) -> Any:
     return pa.StructArray.from_arrays(columns, fields=list(_stats_type(stats.type)))
 
 
-def _encode_counts(values: NDArray[np.int64]) -> Any:
+def _encode_counts(values: Integers) -> Any:
     """Return counts as an Arrow array, null where unknown."""
     return to_nullable(values, values >= 0)
 
@@ -259,9 +255,9 @@ def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
     return stats
 
 
-def _decode_counts(counts: Any, path: str) -> NDArray[np.int64]:
+def _decode_counts(counts: Any, path: str) -> Integers:
     """Return counts with -1 where unknown; raises FormatError for a negative count."""
-    found: NDArray[np.int64] = fill_unknown(counts)
+    found: Integers = fill_unknown(counts)
     if (found < 0).sum() != counts.null_count:
         raise _damaged_error(path, "it has a negative count")
     return found

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy, view_values
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy, view_values
 from reconciler.index.model import ColumnStats
 from reconciler.index.value_sets import HIGHEST, LOWEST, Cut, ValueSet
-
-Mask = NDArray[np.bool_]
 
 #: up to this many spans are compared one by one; more are found by binary search
 _MAX_COMPARED_SPANS: Final = 4
@@ -81,7 +79,7 @@ def _is_short(column: Any) -> bool:
     return not column.null_count and bool(np.all(words[:, 1] == words[:, 0] >> 63))
 
 
-def _whole_numbers(column: Any) -> NDArray[np.int64]:
+def _whole_numbers(column: Any) -> Integers:
     """Return booleans, numbers, short decimals, days and times as their stored integers."""
     kind, types = column.type, pa.types
     if types.is_decimal(kind):
@@ -107,7 +105,7 @@ class _NumberSide:
         _, value, is_after = cut
         return np.asarray(self._values > value if is_after else self._values >= value)
 
-    def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+    def count_passed(self, cuts: Sequence[Cut]) -> Integers:
         """Return, for each value, the number of sorted cuts that it lies after."""
         plain = [self._clip_cut(cut) for cut in cuts]
         kind = self._values.dtype
@@ -142,7 +140,7 @@ class _ArrowSide:
         found = to_numpy(compare(self._column, scalar).fill_null(False))
         return found if self._is_open is None else found | self._is_open
 
-    def count_passed(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+    def count_passed(self, cuts: Sequence[Cut]) -> Integers:
         ats = self._cut_values([cut for cut in cuts if cut[0] == 0 and not cut[2]])
         pasts = self._cut_values([cut for cut in cuts if cut[0] == 0 and cut[2]])
         found = self._count_points(ats, pc.less_equal) + self._count_points(pasts, pc.less)
@@ -157,7 +155,7 @@ class _ArrowSide:
             [_make_decimal(cut[1], kind.scale) for cut in cuts], pa.decimal256(76, kind.scale)
         )
 
-    def _count_points(self, points: Any, compare: Any) -> NDArray[np.int64]:
+    def _count_points(self, points: Any, compare: Any) -> Integers:
         """Count, by binary search, the sorted points that compare true with each value.
 
         A null compares true with no point.

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import sum_by_code, to_arrow, to_nullable, to_numpy
+from reconciler.arrays import Integers, Mask, sum_by_code, to_arrow, to_nullable, to_numpy
 from reconciler.index.file_forms import ABSENT, ColumnPlace
 from reconciler.index.model import UNKNOWN, ColumnStats
 from reconciler.index.nan_free import NAN_FREE, read_nan_free_columns
 from reconciler.index.parquet_kinds import ParquetKind, convert_bounds, is_true
 from reconciler.index.parquet_writers import FooterWriter
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"
@@ -158,15 +155,15 @@ class ColumnChunks:
         self,
         wanted: Any,
         kinds: Sequence[tuple[ParquetKind, FooterWriter]],
-        is_free: NDArray[np.bool_],
-        order: NDArray[np.int64],
+        is_free: Mask,
+        order: Integers,
     ) -> ColumnStats:
         """Return the statistics of the chunks in the column's type, in the given order."""
         code = np.array(self.kind, np.int64)
         low: list[Any] = [pa.nulls(0, wanted)]
         high: list[Any] = [pa.nulls(0, wanted)]
-        exact: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
-        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        exact: list[tuple[Mask, Mask]] = []
+        rows: list[Integers] = [np.zeros(0, np.int64)]
         for found in sorted({*self.kind}):
             at = np.flatnonzero(code == found)
             rows.append(at)
@@ -249,11 +246,11 @@ def _set_none(values: Sequence[Any], is_out: Sequence[bool]) -> list[Any]:
     return [None if out else value for value, out in zip(values, is_out, strict=True)]
 
 
-def _select_values(values: list[Any], at: NDArray[np.int64]) -> list[Any]:
+def _select_values(values: list[Any], at: Integers) -> list[Any]:
     return values if len(at) == len(values) else [values[row] for row in at.tolist()]
 
 
-def _reduce_to_files(chunks: ColumnStats, file: NDArray[np.int64], files: int) -> ColumnStats:
+def _reduce_to_files(chunks: ColumnStats, file: Integers, files: int) -> ColumnStats:
     """Return the statistics of ``files`` files; ``file``: the file of each chunk, ascending.
 
     A file without chunks is unknown. A bound is known if each chunk has it or holds only nulls.
@@ -276,9 +273,7 @@ def _reduce_to_files(chunks: ColumnStats, file: NDArray[np.int64], files: int) -
     )
 
 
-def _sum_counts(
-    values: NDArray[np.int64], file: NDArray[np.int64], count: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _sum_counts(values: Integers, file: Integers, count: Integers) -> Integers:
     """Sum counts per file; unknown if any chunk's count is unknown or the file has no chunk."""
     sums = sum_by_code(file, values, len(count))
     is_known = np.bincount(file, values >= 0, len(count)) == count
@@ -286,8 +281,8 @@ def _sum_counts(
 
 
 def _outermost_bounds(
-    chunks: ColumnStats, file: NDArray[np.int64], files: int, *, is_least: bool
-) -> tuple[Any, NDArray[np.bool_]]:
+    chunks: ColumnStats, file: Integers, files: int, *, is_least: bool
+) -> tuple[Any, Mask]:
     """Return the outermost bound of each file's chunks, and whether it is a value of the file."""
     values = chunks.least if is_least else chunks.greatest
     exact = chunks.is_exact_least if is_least else chunks.is_exact_greatest

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ def sort_index(
     *,
     partition: Any,
     name: Any,
-    size: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    size: Integers,
+    rows: Integers,
     columns: Mapping[str, ColumnStats],
 ) -> FileIndex:
     """Return an index of files given in any order; ``partition`` is a dictionary array.
@@ -61,7 +61,7 @@ def join_indexes(parts: Sequence[FileIndex]) -> FileIndex:
     )
 
 
-def take_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
+def take_files(index: FileIndex, rows: Integers) -> FileIndex:
     """Return some files of an index; ``rows`` must ascend, or the result is not sorted."""
     at = to_arrow(rows)
     return FileIndex(
@@ -73,7 +73,7 @@ def take_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
     )
 
 
-def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int64]) -> NDArray[Any]:
+def find_rows(index: FileIndex, partition: Any, name: Any, size: Integers) -> NDArray[Any]:
     """Return the row of each given file in an index, -1 if it is missing (int64).
 
     ``partition``: a dictionary array of paths. ``name``: a string array. Fast if the files are
@@ -83,7 +83,7 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
         wanted, kept = sort_partitions(partition), index.partition
         if wanted.dictionary.equals(kept.dictionary) and wanted.indices.equals(kept.indices):
             return np.arange(len(size))
-    found: NDArray[np.int64] = _find_first(index.name, name)
+    found: Integers = _find_first(index.name, name)
     is_same = found >= 0
     at = found[is_same]
     is_same[is_same] = index.size[at] == size[is_same]
@@ -102,17 +102,17 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: NDArray[np.int6
     return found
 
 
-def _find_first(among: Any, values: Any) -> NDArray[np.int64]:
+def _find_first(among: Any, values: Any) -> Integers:
     """Return the first position of each value, -1 if it is missing."""
     return fill_unknown(pc.index_in(values, value_set=among))
 
 
-def fill_unknown(counts: Any) -> NDArray[np.int64]:
+def fill_unknown(counts: Any) -> Integers:
     """Return an integer array with -1 for null; pyarrow's ``fill_null`` would import pandas."""
     return np.where(to_numpy(counts.is_valid()), to_numpy(counts), UNKNOWN).astype(np.int64)
 
 
-def _key_texts(partition: Any, name: Any, size: NDArray[np.int64]) -> Any:
+def _key_texts(partition: Any, name: Any, size: Integers) -> Any:
     """Return one unique text per key; names contain no slash, and sizes are digits."""
     digits = to_arrow(np.ascontiguousarray(size)).cast(pa.string())
     paths = partition.dictionary.take(partition.indices)
@@ -152,7 +152,7 @@ def is_in_order(index: FileIndex) -> bool:
     return bool((is_same_name & (size[alike] < size[alike + 1])).all())
 
 
-def _sort_keys(codes: NDArray[np.int32], name: Any, size: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sort_keys(codes: NDArray[np.int32], name: Any, size: Integers) -> Integers:
     """Return the rows sorted by (partition, name, size); equal rows keep their order."""
     rows = {
         "partition": to_arrow(codes),
@@ -164,10 +164,6 @@ def _sort_keys(codes: NDArray[np.int32], name: Any, size: NDArray[np.int64]) -> 
     return to_numpy(pc.sort_indices(pa.table(rows), sort_keys=keys)).astype(np.int64)
 
 
-def _names_differ(
-    name: Any, before: NDArray[np.int64], after: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = to_numpy(
-        pc.not_equal(name.take(to_arrow(before)), name.take(to_arrow(after)))
-    )
+def _names_differ(name: Any, before: Integers, after: Integers) -> Mask:
+    found: Mask = to_numpy(pc.not_equal(name.take(to_arrow(before)), name.take(to_arrow(after))))
     return found

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.index.coerce import LiteralCuts, locate_literal, locate_literals
 from reconciler.index.column_bounds import ColumnBounds
 from reconciler.index.compared_types import (
@@ -66,8 +66,6 @@ from reconciler.index.value_sets import (
     make_value_set,
     undo_sum,
 )
-
-Mask = NDArray[np.bool_]
 
 #: bits in which Spark keeps a day
 _DAY_BITS: Final = 32

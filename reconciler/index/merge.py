@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.index.file_keys import find_rows, sort_index
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.index.parquet_kinds import INT64, ParquetKind, convert_bounds
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _FLOAT: Final = ParquetKind(physical="FLOAT", logical="NONE")
 
@@ -30,15 +27,13 @@ class FileKeys:
 
     partition: Any
     name: Any
-    size: NDArray[np.int64]
+    size: Integers
 
     def __len__(self) -> int:
         return len(self.size)
 
 
-def find_missing(
-    index: FileIndex | None, files: FileKeys, wanted: Mapping[str, Any]
-) -> NDArray[np.int64]:
+def find_missing(index: FileIndex | None, files: FileKeys, wanted: Mapping[str, Any]) -> Integers:
     """Return the positions of the files whose footers must be read for the wanted columns.
 
     ``wanted``: the type of each column (``find_index_types``). ``index``: the last valid version. A
@@ -83,9 +78,7 @@ def merge_versions(
     )
 
 
-def _choose_rows(
-    parts: Sequence[FileIndex], rows: Sequence[NDArray[np.int64]]
-) -> NDArray[np.int64]:
+def _choose_rows(parts: Sequence[FileIndex], rows: Sequence[Integers]) -> Integers:
     found = np.full(len(rows[0]), UNKNOWN, np.int64)
     for part, row in zip(parts, rows, strict=True):
         known = np.append(part.rows, UNKNOWN)[row]
@@ -104,7 +97,7 @@ def _part_statistics(parts: Sequence[FileIndex], column: str, kind: Any) -> list
 
 
 def _choose_statistics(
-    stats: Sequence[ColumnStats], rows: Sequence[NDArray[np.int64]], kind: Any
+    stats: Sequence[ColumnStats], rows: Sequence[Integers], kind: Any
 ) -> ColumnStats:
     """Choose, for each file, the statistics of the last part that knows it."""
     start, place = 0, np.full(len(rows[0]), sum(map(len, stats)), np.int64)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_arrow
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from reconciler.arrays import Integers, Mask, to_arrow
 
 #: an unknown count
 UNKNOWN: Final = -1
@@ -89,11 +86,11 @@ class ColumnStats:
 
     least: Any
     greatest: Any
-    nulls: NDArray[np.int64]
-    values: NDArray[np.int64]
-    is_exact_least: NDArray[np.bool_]
-    is_exact_greatest: NDArray[np.bool_]
-    is_nan_free: NDArray[np.bool_]
+    nulls: Integers
+    values: Integers
+    is_exact_least: Mask
+    is_exact_greatest: Mask
+    is_nan_free: Mask
 
     def __len__(self) -> int:
         return len(self.nulls)
@@ -103,9 +100,9 @@ class ColumnStats:
         return self.least.type
 
     @property
-    def is_all_null(self) -> NDArray[np.bool_]:
+    def is_all_null(self) -> Mask:
         """A mask of the files that are proven to hold only nulls."""
-        found: NDArray[np.bool_] = (self.nulls >= 0) & (self.nulls == self.values)
+        found: Mask = (self.nulls >= 0) & (self.nulls == self.values)
         return found
 
     @classmethod
@@ -122,7 +119,7 @@ class ColumnStats:
             is_nan_free=np.full(files, free, np.bool_),
         )
 
-    def take(self, rows: NDArray[np.int64]) -> Self:
+    def take(self, rows: Integers) -> Self:
         """Return the statistics of some files, in the order of ``rows``."""
         at = to_arrow(rows)
         return type(self)(
@@ -156,8 +153,8 @@ class FileIndex:
 
     partition: Any
     name: Any
-    size: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    size: Integers
+    rows: Integers
     columns: Mapping[str, ColumnStats]
 
     def __len__(self) -> int:

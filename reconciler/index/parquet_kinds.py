@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_nullable, to_numpy, view_values
+from reconciler.arrays import Mask, to_arrow, to_nullable, to_numpy, view_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,12 +102,12 @@ class ChunkBounds:
 
     least: Any
     greatest: Any
-    is_exact_least: NDArray[np.bool_]
-    is_exact_greatest: NDArray[np.bool_]
+    is_exact_least: Mask
+    is_exact_greatest: Mask
 
 
 #: the least or the greatest value of each chunk, and a mask of those that are exact
-_Side = tuple[Any, "NDArray[np.bool_]"]
+_Side = tuple[Any, Mask]
 
 
 def convert_bounds(kind: ParquetKind, wanted: Any, low: Any, high: Any) -> ChunkBounds:
@@ -285,11 +285,11 @@ def _make_array(values: Any, kind: Any) -> Any:
     return pa.Array.from_buffers(kind, len(whole), data)
 
 
-def _find_known(values: Sequence[Any]) -> NDArray[np.bool_]:
+def _find_known(values: Sequence[Any]) -> Mask:
     return np.fromiter((value is not None for value in values), np.bool_, len(values))
 
 
-def is_true(column: Any) -> NDArray[np.bool_]:
+def is_true(column: Any) -> Mask:
     """Return a mask of the elements of a boolean array that are true and not null."""
-    mask: NDArray[np.bool_] = to_numpy(column) & to_numpy(column.is_valid())
+    mask: Mask = to_numpy(column) & to_numpy(column.is_valid())
     return mask

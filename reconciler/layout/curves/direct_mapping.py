@@ -16,14 +16,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import view_values
+from reconciler.arrays import Floats, Integers, Mask, view_values
 from reconciler.errors import UnsupportedError
 from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
 from reconciler.layout.curves.lanes import (
     SIGN,
-    Flags,
     Lane,
     double_values,
     is_null,
@@ -107,30 +105,30 @@ def _hilbert_word(column: Any, name: str, zone: str) -> Lane:
     return _long_values(column, name, zone, nulls).view(np.uint64)
 
 
-def _double_bits(values: NDArray[np.float64]) -> Lane:
+def _double_bits(values: Floats) -> Lane:
     """Return the bits of doubles like Double.doubleToLongBits, with a single NaN."""
     return np.where(np.isnan(values), _NAN, values.astype(np.float64).view(np.uint64))
 
 
-def _int_words(values: NDArray[np.int64]) -> Lane:
+def _int_words(values: Integers) -> Lane:
     """Return the low four bytes of ints; the high ones are zero."""
     return (values.view(np.uint64) & np.uint64(0xFFFF_FFFF)) ^ _INT_SIGN
 
 
-def _whole_numbers(column: Any, nulls: Flags, null: int) -> NDArray[np.int64]:
+def _whole_numbers(column: Any, nulls: Mask, null: int) -> Integers:
     values = column.cast(pa.int8() if pa.types.is_boolean(column.type) else pa.int64())
     stored = view_values(values, f"<i{values.type.bit_width // 8}")
     return np.where(nulls, np.int64(null), stored.astype(np.int64))
 
 
-def _padded_text(column: Any, nulls: Flags, null: int) -> Lane:
+def _padded_text(column: Any, nulls: Mask, null: int) -> Lane:
     """Return the first eight bytes of text; shorter text is aligned right."""
     values = text_bytes(column)
     missing = np.uint64(8) - np.minimum(values.lengths(), np.uint64(8))
     return np.where(nulls, np.uint64(null), values.lane(0) >> (missing * np.uint64(8)))
 
 
-def _long_values(column: Any, name: str, zone: str, nulls: Flags) -> NDArray[np.int64]:
+def _long_values(column: Any, name: str, zone: str, nulls: Mask) -> Integers:
     kind = column.type
     if pa.types.is_date(kind):
         days = _whole_numbers(column.cast(pa.date32()).view(pa.int32()), nulls, 0)
@@ -149,7 +147,7 @@ def _long_values(column: Any, name: str, zone: str, nulls: Flags) -> NDArray[np.
     return np.where(nulls, np.int64(_LONG_MAX), values)
 
 
-def _to_java_calendar(days: NDArray[np.int64]) -> NDArray[np.int64]:
+def _to_java_calendar(days: Integers) -> Integers:
     """Return the days with the same dates in Java's calendar, Julian before 1582-10-15."""
     if not (days < _GREGORIAN).any():
         return days
@@ -164,7 +162,7 @@ def _to_java_calendar(days: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(days < _GREGORIAN, julian, days)
 
 
-def _midnight_millis(days: NDArray[np.int64], zone: str) -> NDArray[np.int64]:
+def _midnight_millis(days: Integers, zone: str) -> Integers:
     """Return the milliseconds of each day's midnight in a zone."""
     different, which = np.unique(days, return_inverse=True)
     begins = np.array([_midnight_of_day(int(day), zone) for day in different], np.int64)

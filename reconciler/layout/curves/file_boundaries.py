@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.mark_search import (
     MarkSearch,
@@ -32,7 +33,7 @@ class FileBoundaries:
 
 
 def find_boundaries(
-    keys: Lane, files: int, *, ties: Lane | None = None, sizes: NDArray[np.float64] | None = None
+    keys: Lane, files: int, *, ties: Lane | None = None, sizes: Floats | None = None
 ) -> FileBoundaries:
     """Divide a sample's keys (lanes by rows) into ranges with the same bytes each.
 
@@ -70,9 +71,7 @@ def make_leaf_boundaries(leaves: int, shift: int) -> FileBoundaries:
     )
 
 
-def _nearest_key_starts(
-    before: NDArray[np.float64], begins: NDArray[np.int64], wanted: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _nearest_key_starts(before: Floats, begins: Integers, wanted: Floats) -> Integers:
     """Return the start of a key that is nearest to each wanted sum of sizes."""
     fills = before[begins]
     after = np.clip(np.searchsorted(fills, wanted), 1, max(len(begins) - 1, 1))

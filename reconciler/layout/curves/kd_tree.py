@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers
 from reconciler.layout.curves.lanes import Lane, row_blocks
 from reconciler.layout.curves.rank_scale import Ranks, RankScale, rank_values
 
@@ -65,7 +66,7 @@ def find_leaves(tree: KdTree, columns: Sequence[Any], ties: Lane | None) -> NDAr
     return _walk_tree(tree, codes, ties)
 
 
-def _cell_numbers(tree: KdTree, codes: Sequence[Ranks]) -> NDArray[np.int64]:
+def _cell_numbers(tree: KdTree, codes: Sequence[Ranks]) -> Integers:
     cell = np.zeros(len(codes[0]), np.int64)
     for scale, code in zip(tree.scales, codes, strict=True):
         cell *= len(scale.ranks)
@@ -100,12 +101,12 @@ class LeafParts:
     Rows whose rank of ``column`` is at least ``cut`` go to the second child.
     """
 
-    column: NDArray[np.int64]
+    column: Integers
     cut: Ranks
 
 
 def split_leaves(
-    leaf: NDArray[np.uint16], ranks: Sequence[Ranks], leaves: int, weights: NDArray[np.float64]
+    leaf: NDArray[np.uint16], ranks: Sequence[Ranks], leaves: int, weights: Floats
 ) -> LeafParts:
     """Return the parts fitted to a sample's leaves and ranks; ``weights``: of each column.
 

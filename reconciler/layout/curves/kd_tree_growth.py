@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers
 from reconciler.layout.curves.kd_tree import TIE_BITS, KdTree, add_leaf_grid
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.query_workload import QueryBoxes
@@ -32,8 +32,7 @@ _MAX_NODE_ROWS: Final = (
 _ROWS_PER_LEAF: Final = 80
 _MAX_CUTS: Final = 64  # cuts to compare per column
 
-Rows = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Rows = Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy, view_values
+from reconciler.arrays import Floats, Integers, Mask, to_numpy, view_values
 from reconciler.errors import UnsupportedError
 
 Lane = NDArray[np.uint64]
-Flags = NDArray[np.bool_]
 
 SIGN: Final = np.uint64(1 << 63)
 #: the lane of every NaN; only doubles have it
@@ -45,13 +44,13 @@ class TextBytes:
     """
 
     words: Lane
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    starts: Integers
+    ends: Integers
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def lane(self, depth: int, rows: NDArray[np.int64] | None = None) -> Lane:
+    def lane(self, depth: int, rows: Integers | None = None) -> Lane:
         """Return the eight bytes from ``8 * depth`` on, big-endian, with zeros past the end."""
         starts, ends = (self.starts, self.ends) if rows is None else _row_ends(self, rows)
         begins = np.minimum(starts + _WORD * depth, ends)
@@ -59,15 +58,13 @@ class TextBytes:
         shift = (missing * 8).astype(np.uint64)
         return (self.words[begins].byteswap() >> shift) << shift
 
-    def lengths(self, rows: NDArray[np.int64] | None = None) -> Lane:
+    def lengths(self, rows: Integers | None = None) -> Lane:
         """Return the number of bytes of each row."""
         starts, ends = (self.starts, self.ends) if rows is None else _row_ends(self, rows)
         return (ends - starts).astype(np.uint64)
 
 
-def _row_ends(
-    text: TextBytes, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _row_ends(text: TextBytes, rows: Integers) -> tuple[Integers, Integers]:
     return text.starts[rows], text.ends[rows]
 
 
@@ -91,7 +88,7 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(views or long or fixed or types.is_string(kind) or types.is_binary(kind))
 
 
-def is_null(column: Any) -> Flags:
+def is_null(column: Any) -> Mask:
     """Return a mask of the rows that are null."""
     if pa.types.is_null(column.type):
         return np.ones(len(column), np.bool_)
@@ -153,7 +150,7 @@ def _signed_lane(column: Any, name: str) -> Lane:
     return values.astype(np.int64).view(np.uint64) ^ SIGN
 
 
-def double_values(column: Any) -> NDArray[np.float64]:
+def double_values(column: Any) -> Floats:
     """Return the values of a column of numbers as doubles."""
     return view_values(column.cast(pa.float64()), "<f8")
 
@@ -178,7 +175,7 @@ def _decimal_lanes(column: Any) -> Sequence[Lane]:
     return (words[:, -1] ^ SIGN, *(words[:, i].copy() for i in range(count - 2, -1, -1)))
 
 
-def truncate_decimals(column: Any) -> NDArray[np.int64]:
+def truncate_decimals(column: Any) -> Integers:
     """Convert decimals like Java's BigDecimal.longValue: the lowest 64 bits, without fraction."""
     whole = column.cast(pa.decimal256(76, 0), safe=False)
     return view_values(whole, "<u8", 4)[:, 0].view(np.int64)

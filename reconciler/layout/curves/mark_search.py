@@ -14,10 +14,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers, Mask
 from reconciler.layout.curves.lanes import Lane, row_blocks
 
 #: returns the lane at a depth, of all rows or of the given ones
-LaneReader = Callable[[int, NDArray[np.int64] | None], Lane]
+LaneReader = Callable[[int, Integers | None], Lane]
 
 _CELL_BITS: Final = 12  # bits
 _TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -62,7 +63,7 @@ def build_search(marks: Lane) -> MarkSearch:
     )
 
 
-def count_marks(search: MarkSearch, values: Lane) -> NDArray[np.int64]:
+def count_marks(search: MarkSearch, values: Lane) -> Integers:
     """Return, for each value, the number of marks that are not above it.
 
     >>> search = build_search(np.array([3, 5, 5, 9], np.uint64))
@@ -75,7 +76,7 @@ def count_marks(search: MarkSearch, values: Lane) -> NDArray[np.int64]:
     return found
 
 
-def _count_block(search: MarkSearch, values: Lane) -> NDArray[np.int64]:
+def _count_block(search: MarkSearch, values: Lane) -> Integers:
     cell = (np.clip(values, search.low, search.high) - search.low) >> np.uint64(search.shift)
     at = search.before[cell.view(np.int64)].astype(np.int64)
     for step in range(search.steps - 1, -1, -1):
@@ -94,8 +95,8 @@ class TrieLevel:
     """
 
     values: MarkSearch
-    codes: NDArray[np.int64]
-    groups: NDArray[np.int64]
+    codes: Integers
+    groups: Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,9 +124,7 @@ def build_marks(marks: Lane) -> MarkSearch | MarkTrie:
     return build_search(marks[0]) if is_plain else build_trie(marks)
 
 
-def count_lane_marks(
-    marks: MarkSearch | MarkTrie, count: int, read_lane: LaneReader
-) -> NDArray[np.int64]:
+def count_lane_marks(marks: MarkSearch | MarkTrie, count: int, read_lane: LaneReader) -> Integers:
     """Return, for each row, the number of marks that are not above it.
 
     A lane is read only for the rows for which it decides.
@@ -138,7 +137,7 @@ def count_lane_marks(
     if isinstance(marks, MarkSearch):
         return count_marks(marks, read_lane(0, None))
     found = np.zeros(count, np.int64)
-    rows: NDArray[np.int64] | None = None
+    rows: Integers | None = None
     group = np.zeros(count, np.int64)
     for level, depth in enumerate(marks.levels):
         at, goes_on = _descend(depth, read_lane(level, rows), group)
@@ -153,9 +152,7 @@ def count_lane_marks(
     return found
 
 
-def _descend(
-    depth: TrieLevel, lane: Lane, group: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _descend(depth: TrieLevel, lane: Lane, group: Integers) -> tuple[Integers, Mask]:
     """Return the marks not above each row by this lane, and the rows that need the next lane."""
     values = depth.values
     nth = count_marks(values, lane)

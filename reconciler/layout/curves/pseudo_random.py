@@ -6,9 +6,8 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Floats, Integers, to_arrow
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.tie_breakers import make_tie_breakers
 
@@ -16,10 +15,10 @@ from reconciler.layout.curves.tie_breakers import make_tie_breakers
 MIN_SAMPLE_ROWS: Final = 100
 
 
-def pick_spread_rows(rows: int, count: int, seed: int) -> NDArray[np.int64]:
+def pick_spread_rows(rows: int, count: int, seed: int) -> Integers:
     """Return ``count`` positions among ``rows``, one in each stretch of equal length."""
     at = (np.arange(count) + _uniform_shares(count, seed)) * (rows / count)
-    found: NDArray[np.int64] = np.minimum(at.astype(np.int64), rows - 1)
+    found: Integers = np.minimum(at.astype(np.int64), rows - 1)
     return found
 
 
@@ -33,5 +32,5 @@ def pseudo_random_bits(count: int, seed: int) -> Lane:
     return make_tie_breakers(to_arrow(np.arange(count) + (seed << 40)), "")
 
 
-def _uniform_shares(count: int, seed: int) -> NDArray[np.float64]:
+def _uniform_shares(count: int, seed: int) -> Floats:
     return pseudo_random_bits(count, seed) / 2.0**64

@@ -15,16 +15,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers, Mask
 from reconciler.layout.curves.lanes import is_text
 from reconciler.layout.curves.query_boxes import BoundValue, Box, ValueRange, find_boxes
 from reconciler.layout.curves.sorted_sample import SampledColumn
 
 _MAX_SIMILAR_BOXES: Final = 4000  # boxes of similar queries, for all queries together
 _GOLDEN: Final = 0.6180339887498949
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +48,7 @@ class QueryBoxes:
         """Return the weight of the boxes that meet each given box, columns by boxes."""
         return self._find_meeting(low, high) @ self.weights
 
-    def _find_meeting(self, low: Floats, high: Floats) -> NDArray[np.bool_]:
+    def _find_meeting(self, low: Floats, high: Floats) -> Mask:
         found = np.ones((low.shape[1], len(self.weights)), np.bool_)
         for column in range(len(low)):
             found &= self.low[column] < high[column][:, np.newaxis]
@@ -161,16 +159,16 @@ def _exact_box(span: _BoxShares, columns: int) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _pick_spread_rows(samples: Sequence[SampledColumn], count: int, each: int) -> NDArray[np.int64]:
+def _pick_spread_rows(samples: Sequence[SampledColumn], count: int, each: int) -> Integers:
     """Pick ``count`` times ``each`` rows spread over the sample, whatever its order."""
     order = np.lexsort([column.run for column in reversed(samples)])
     shares = np.arange(1, count * each + 1) * _GOLDEN % 1
-    found: NDArray[np.int64] = order[(shares * len(order)).astype(np.int64)]
+    found: Integers = order[(shares * len(order)).astype(np.int64)]
     return found.reshape(count, each)
 
 
 def _similar_boxes(
-    span: _BoxShares, samples: Sequence[SampledColumn], rows: NDArray[np.int64]
+    span: _BoxShares, samples: Sequence[SampledColumn], rows: Integers
 ) -> tuple[Floats, Floats]:
     """Return boxes with the same side lengths around some rows of the sample."""
     low, high = np.full((len(samples), len(rows)), -1.0), np.full((len(samples), len(rows)), 2.0)

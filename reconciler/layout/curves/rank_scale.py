@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.layout.curves.lanes import (
     NAN,
     Lane,
@@ -67,15 +68,13 @@ def make_quantile_scale(sample: SampledColumn, bits: int) -> RankScale:
     )
 
 
-def make_step_scale(sample: SampledColumn, runs: NDArray[np.int64]) -> RankScale:
+def make_step_scale(sample: SampledColumn, runs: Integers) -> RankScale:
     """Return a scale that counts the given runs that a value has reached; null reaches one more."""
     runs = runs[runs < len(sample.first)]
     return _make_scale(sample, read_marks(sample, runs), np.arange(len(runs) + 2))
 
 
-def _make_scale(
-    sample: SampledColumn, marks: Lane, *at: Sequence[int] | NDArray[np.int64]
-) -> RankScale:
+def _make_scale(sample: SampledColumn, marks: Lane, *at: Sequence[int] | Integers) -> RankScale:
     return RankScale(
         name=sample.name,
         kind=sample.column.type,
@@ -92,7 +91,7 @@ def _count_numbers(sample: SampledColumn) -> int:
     return int(sample.starts[len(sample.first) - 1]) if is_nan else sample.valid
 
 
-def _quantile_runs(sample: SampledColumn, most: int) -> NDArray[np.int64]:
+def _quantile_runs(sample: SampledColumn, most: int) -> Integers:
     """Return the runs at which quantiles begin, and the run after each frequent value.
 
     All runs if they are few.

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers
 from reconciler.errors import UnsupportedError
 from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
 from reconciler.layout.curves.direct_mapping import column_order, direct_keys
@@ -139,7 +140,7 @@ class FitSample:
 
     rows: pa.Table
     ties: Lane | None = None
-    sizes: NDArray[np.float64] | None = None
+    sizes: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,19 +292,19 @@ def assign_files(layout: RowLayout, key: Lane, *, ties: Lane | None = None) -> N
     return find_files(layout.boundaries, key, ties)
 
 
-def sort_by_key(key: Lane) -> NDArray[np.int64]:
+def sort_by_key(key: Lane) -> Integers:
     """Return the row numbers sorted by key; rows with equal keys keep their order."""
     return sort_rows(list(key))
 
 
-def row_group_starts(layout: RowLayout, key: Lane, count: int) -> NDArray[np.int64]:
+def row_group_starts(layout: RowLayout, key: Lane, count: int) -> Integers:
     """Return where each of ``count`` row groups begins in a file's sorted rows, and the end.
 
     Row groups have the same number of rows. A start moves by up to an eighth of a row group to the
     start of a leaf's part, so that the row group's statistics cover few parts.
     """
     rows = key.shape[1]
-    starts: NDArray[np.int64] = np.arange(count + 1) * rows // max(count, 1)
+    starts: Integers = np.arange(count + 1) * rows // max(count, 1)
     if not isinstance(layout.path, TreePath) or not rows:
         return starts
     part = key[0] >> np.uint64(_PART_SHIFT)

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Floats, Integers, Mask, to_arrow
 from reconciler.layout.curves.lanes import (
     Lane,
     fixed_lanes,
@@ -38,9 +37,9 @@ class SampledColumn:
 
     name: str
     column: Any
-    run: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    first: NDArray[np.int64]
+    run: Integers
+    starts: Integers
+    first: Integers
     valid: int
 
     @property
@@ -51,15 +50,15 @@ class SampledColumn:
     def runs(self) -> int:
         return len(self.starts) - 1
 
-    def shares_below(self) -> NDArray[np.float64]:
+    def shares_below(self) -> Floats:
         """Return, for each row, the share of rows below its value; infinity for null."""
         return self._share(self.starts[:-1], np.inf)
 
-    def shares_up_to(self) -> NDArray[np.float64]:
+    def shares_up_to(self) -> Floats:
         """Return, for each row, the share of rows up to its value; minus infinity for null."""
         return self._share(self.starts[1:], -np.inf)
 
-    def _share(self, places: NDArray[np.int64], null: float) -> NDArray[np.float64]:
+    def _share(self, places: Integers, null: float) -> Floats:
         shares = places / max(self.rows, 1)
         shares[len(self.first) :] = null
         return shares[self.run]
@@ -86,7 +85,7 @@ def sort_sample(column: Any, name: str) -> SampledColumn:
     )
 
 
-def _sort_fixed_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _sort_fixed_values(column: Any, name: str) -> tuple[Integers, Mask]:
     """Return the sorted rows with values, and a mask of those that begin another value."""
     rows = np.flatnonzero(~is_null(column))
     lanes = [lane[rows] for lane in fixed_lanes(column, name)]
@@ -98,7 +97,7 @@ def _sort_fixed_values(column: Any, name: str) -> tuple[NDArray[np.int64], NDArr
     return rows[order], is_new
 
 
-def _sort_text_values(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _sort_text_values(column: Any) -> tuple[Integers, Mask]:
     column = column.cast(pa.large_binary())
     order = np.frombuffer(sort_text(column).buffers()[1] or b"", np.uint64).astype(np.int64)
     order = order[: len(column) - column.null_count]
@@ -115,7 +114,7 @@ def _sort_text_values(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]
     return order, is_new
 
 
-def read_marks(sample: SampledColumn, runs: NDArray[np.int64]) -> Lane:
+def read_marks(sample: SampledColumn, runs: Integers) -> Lane:
     """Return the values of some runs as marks: lanes by values, ascending.
 
     Text is truncated eight bytes after it differs from the mark before. Its last lane is its
@@ -143,19 +142,19 @@ def make_lane_reader(column: Any, name: str, depths: int) -> Any:
         return stored_lanes(fixed_lanes(column, name))
     values = text_bytes(column)
 
-    def lane(depth: int, rows: NDArray[np.int64] | None) -> Lane:
+    def lane(depth: int, rows: Integers | None) -> Lane:
         return values.lengths(rows) if depth == depths - 1 else values.lane(depth, rows)
 
     return lane
 
 
-def sort_rows(lanes: Sequence[Lane]) -> NDArray[np.int64]:
+def sort_rows(lanes: Sequence[Lane]) -> Integers:
     """Return the row numbers sorted by their lanes; equal rows keep their order.
 
     ``lanes``: the most significant one first.
     """
     if len(lanes) > 1:
-        rows: NDArray[np.int64] = np.lexsort(lanes[::-1])
+        rows: Integers = np.lexsort(lanes[::-1])
         return rows
     lane = lanes[0]
     if not len(lane):
@@ -167,5 +166,5 @@ def sort_rows(lanes: Sequence[Lane]) -> NDArray[np.int64]:
     packed = (lane - low) << np.uint64(bits) | np.arange(len(lane), dtype=np.uint64)
     packed.sort()  # five times as fast as argsort
     packed &= np.uint64((1 << bits) - 1)
-    places: NDArray[np.int64] = packed.view(np.int64)
+    places: Integers = packed.view(np.int64)
     return places

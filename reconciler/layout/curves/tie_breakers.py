@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.layout.curves.lanes import (
     Lane,
     fixed_lanes,
@@ -41,7 +41,7 @@ def hash_text(column: Any, *, byteswaps: bool = False) -> Lane:
     values = text_bytes(column)
     lengths = values.lengths()
     found = mix_bits(lengths)
-    rows: NDArray[np.int64] = np.flatnonzero(lengths)
+    rows: Integers = np.flatnonzero(lengths)
     depth = 0
     while len(rows):
         lane = values.lane(depth, rows)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.layout.sizing.record_size import RecordSize
 
 MIB: Final = 1024 * 1024
@@ -80,7 +81,7 @@ class RewriteCap:
     max_ratio: float = 32.0
     free_bytes: int = 8 * MIB
 
-    def allows(self, rewritten: NDArray[Any], inserted: NDArray[Any]) -> NDArray[np.bool_]:
+    def allows(self, rewritten: NDArray[Any], inserted: NDArray[Any]) -> Mask:
         """Return a mask of the files for which to rewrite so many bytes for so many new ones."""
         return rewritten <= np.maximum(self.max_ratio * inserted, self.free_bytes)
 

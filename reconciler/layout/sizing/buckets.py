@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers, Mask
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
@@ -19,10 +21,10 @@ class Workload:
     """
 
     partitions: tuple[str, ...]
-    inserts: NDArray[np.int64]
-    group: NDArray[np.int64]
-    updates: NDArray[np.int64]
-    growth: NDArray[np.int64]
+    inserts: Integers
+    group: Integers
+    updates: Integers
+    growth: Integers
 
 
 def make_insert_workload(rows: dict[str, int]) -> Workload:
@@ -55,17 +57,17 @@ class BucketAssignment:
 
     partitions: tuple[str, ...]
     partition: NDArray[np.int32]
-    group: NDArray[np.int64]
-    inserts: NDArray[np.int64]
-    updates: NDArray[np.int64]
-    size: NDArray[np.int64]
-    expected_size: NDArray[np.int64]
+    group: Integers
+    inserts: Integers
+    updates: Integers
+    size: Integers
+    expected_size: Integers
 
     def __len__(self) -> int:
         return len(self.group)
 
     @property
-    def is_new(self) -> NDArray[np.bool_]:
+    def is_new(self) -> Mask:
         """A mask of the buckets with a new file group."""
         return self.group < 0
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any, Final, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
@@ -25,7 +24,7 @@ from reconciler.layout.sizing.assignment_rules import (
 )
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 
-Rows = NDArray[np.int64]
+Rows = Integers
 
 #: the least capacity of a HashMap; it grows when more than 3/4 of its slots are taken
 _MIN_CAPACITY: Final = 16
@@ -86,10 +85,10 @@ def _find_steadily(
 
 def _takes_rows(
     groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return a mask of the small groups that may take rows; pending clusterings are ignored."""
     base = groups.base[place]
-    is_open: NDArray[np.bool_] = groups.is_live[place] & ~groups.is_compacting[place]
+    is_open: Mask = groups.is_live[place] & ~groups.is_compacting[place]
     match kind:
         case CopyOnWrite():
             is_open &= (base >= 0) & (base < sizes.small)
@@ -102,7 +101,7 @@ def _takes_rows(
     return is_open
 
 
-def sort_as_hash_set(ids: Any, is_log_only: NDArray[np.bool_]) -> NDArray[np.int64]:
+def sort_as_hash_set(ids: Any, is_log_only: Mask) -> Integers:
     """Return the file groups of one partition, as indexes, in the order of Hudi's view.
 
     ``ids``: file ids of every group with files, replaced ones too, in the order of Hudi's listing;
@@ -118,7 +117,7 @@ def sort_as_hash_set(ids: Any, is_log_only: NDArray[np.bool_]) -> NDArray[np.int
     capacity = _hash_set_capacity(count - int(is_log_only.sum()), count)
     hashes = compute_java_hashes(ids).view(np.uint32)
     slots = (hashes ^ (hashes >> np.uint32(16))) & np.uint32(capacity - 1)
-    found: NDArray[np.int64] = np.lexsort((-np.arange(count), is_log_only, slots))
+    found: Integers = np.lexsort((-np.arange(count), is_log_only, slots))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import sum_by_code, to_arrow, to_nullable
+from reconciler.arrays import Integers, Mask, sum_by_code, to_arrow, to_nullable
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
@@ -33,23 +33,23 @@ class FileGroupSizes:
     partitions: tuple[str, ...]
     partition: NDArray[np.int32]
     file_id: Any
-    base: NDArray[np.int64]
-    logs: NDArray[np.int64]
-    log_files: NDArray[np.int64]
+    base: Integers
+    logs: Integers
+    log_files: Integers
     slice_start: NDArray[np.int32]
     instants: tuple[str, ...]
-    is_live: NDArray[np.bool_]
-    is_compacting: NDArray[np.bool_]
-    is_clustering: NDArray[np.bool_]
+    is_live: Mask
+    is_compacting: Mask
+    is_clustering: Mask
 
     def __len__(self) -> int:
         return len(self.base)
 
     @cached_property
-    def size(self) -> NDArray[np.int64]:
+    def size(self) -> Integers:
         """Bytes of each group's newest slice, log files converted to bytes of a base file."""
         logs = np.floor(LOG_RATIO * self.logs).astype(np.int64)
-        found: NDArray[np.int64] = np.maximum(self.base, 0) + logs
+        found: Integers = np.maximum(self.base, 0) + logs
         return found
 
     @cached_property
@@ -121,7 +121,7 @@ def newest_base_names(view: FileView) -> Any:
     return files.name.take(to_nullable(at, at >= 0))
 
 
-def _visible_slices(view: FileView) -> NDArray[np.int64]:
+def _visible_slices(view: FileView) -> Integers:
     """Return the slices that readers see now, ascending: the newest one of every live group.
 
     If the newest slice belongs to a pending compaction, the slice before is included.
@@ -130,18 +130,18 @@ def _visible_slices(view: FileView) -> NDArray[np.int64]:
     newest = np.flatnonzero(np.append(np.diff(view.group[rows]) != 0, True)[: len(rows)])
     waiting = newest[view.is_phantom[rows[newest]] & (newest > 0)]
     waiting = waiting[view.group[rows[waiting - 1]] == view.group[rows[waiting]]]
-    found: NDArray[np.int64] = rows[np.sort(np.concatenate([newest, waiting - 1]))]
+    found: Integers = rows[np.sort(np.concatenate([newest, waiting - 1]))]
     return found
 
 
-def _listing_order(view: FileView) -> NDArray[np.int64]:
+def _listing_order(view: FileView) -> Integers:
     """Return the groups of each partition sorted by their first file name, as stores list them."""
     groups, first = np.unique(view.files.group, return_index=True)
-    found: NDArray[np.int64] = groups[np.argsort(first, kind="stable")].astype(np.int64)
+    found: Integers = groups[np.argsort(first, kind="stable")].astype(np.int64)
     return found
 
 
-def _mark_groups(view: FileView, pairs: Iterable[tuple[str, str]], count: int) -> NDArray[np.bool_]:
+def _mark_groups(view: FileView, pairs: Iterable[tuple[str, str]], count: int) -> Mask:
     found = np.zeros(count, np.bool_)
     codes = find_group_codes(view.files, pairs)
     found[codes[codes >= 0]] = True

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.layout.sizing.assignment_rules import HudiRule, SteadyRule
 
-Counts = NDArray[np.int64]
+Counts = Integers
 #: a file may exceed the target by this factor to avoid two small files
 MAX_OVERFILL: Final = 1.15
 #: the rows of a full file take at least this share of the target, however many fixed bytes it has

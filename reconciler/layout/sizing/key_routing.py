@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.layout.curves.lanes import to_plain_array
 from reconciler.layout.curves.tie_breakers import hash_text
 
@@ -27,7 +28,7 @@ _BINS_PER_BUCKET: Final = 256
 _MIN_BITS: Final = 12
 
 
-def route_by_md5(keys: Any, inserts: NDArray[np.int64]) -> NDArray[np.int32]:
+def route_by_md5(keys: Any, inserts: Integers) -> NDArray[np.int32]:
     """Return the bucket of each record key by Hudi's rule, numbered among those that take rows.
 
     ``keys``: string array without nulls. ``inserts``: planned rows of the partition's buckets in
@@ -64,10 +65,10 @@ def histogram_bits(buckets: int) -> int:
     return max(_MIN_BITS, (buckets * _BINS_PER_BUCKET - 1).bit_length())
 
 
-def count_hashes(hashes: Hashes, bits: int) -> NDArray[np.int64]:
+def count_hashes(hashes: Hashes, bits: int) -> Integers:
     """Count the rows in each bin of the range of hashes; counts of several tasks can be added."""
     places = (hashes >> np.uint64(_BITS - bits)).astype(np.int64)
-    found: NDArray[np.int64] = np.bincount(places, minlength=1 << bits).astype(np.int64)
+    found: Integers = np.bincount(places, minlength=1 << bits).astype(np.int64)
     return found
 
 
@@ -82,7 +83,7 @@ class RouteBoundaries:
         return np.searchsorted(self.starts, hashes, "right").astype(np.int32)
 
 
-def find_route_boundaries(counts: NDArray[np.int64], inserts: NDArray[np.int64]) -> RouteBoundaries:
+def find_route_boundaries(counts: Integers, inserts: Integers) -> RouteBoundaries:
     """Return boundaries at the starts of bins, from a histogram of a partition's new rows.
 
     ``inserts``: planned rows of the partition's buckets in order. Each bucket gets its planned rows

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers, Mask
 from reconciler.hudi.timeline.instant import COMMITS, Action
 
 #: bytes of base file per byte of log file (hoodie.logfile.to.parquet.compression.ratio)
@@ -41,9 +41,9 @@ class PastWrite:
 
     instant: str
     action: Action
-    rows: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    is_base: NDArray[np.bool_]
+    rows: Integers
+    bytes: Integers
+    is_base: Mask
     operation: str | None = None
     is_ours: bool = False
     inserts: Mapping[str, int] = field(default_factory=dict)
@@ -57,9 +57,9 @@ class FooterSizes:
     of the file: bloom filter, schema, column statistics.
     """
 
-    rows: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    data: NDArray[np.int64]
+    rows: Integers
+    bytes: Integers
+    data: Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,25 +75,23 @@ class RecordSize:
     because: str
     rows: int = 0
 
-    def data_bytes(
-        self, bases: NDArray[np.int64], logs: NDArray[np.int64] | int = 0
-    ) -> NDArray[np.int64]:
+    def data_bytes(self, bases: Integers, logs: Integers | int = 0) -> Integers:
         """Return the bytes that the rows of slices take in new files.
 
         ``bases``, ``logs``: int64, bytes of the slices' base files and log files.
         """
         of_logs = np.floor(LOG_RATIO * np.asarray(logs)).astype(np.int64)
-        data: NDArray[np.int64] = np.maximum(bases - self.fixed, 0) + of_logs
+        data: Integers = np.maximum(bases - self.fixed, 0) + of_logs
         return data
 
-    def count_files(self, data: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+    def count_files(self, data: Integers, target: int) -> Integers:
         """Return the number of files, at least one, that hold ``data`` bytes of rows.
 
         Each file has at most ``target`` bytes with its fixed bytes. If the fixed bytes take nearly
         the whole target, files exceed it by 15 %.
         """
         room = max(target - self.fixed, int(_MIN_DATA_SHARE * target), 1)
-        files: NDArray[np.int64] = np.maximum(-(-data // room), 1)
+        files: Integers = np.maximum(-(-data // room), 1)
         return files
 
 
@@ -147,14 +145,14 @@ def _fit_history(history: Sequence[PastWrite], actions: Collection[Action]) -> R
 
 def _select_base_files(
     history: Sequence[PastWrite], actions: Collection[Action]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     rows, sizes = _collect_base_files(history, actions)
     return (rows, sizes) if len(rows) else _collect_base_files(history, COMMITS)
 
 
 def _collect_base_files(
     history: Sequence[PastWrite], actions: Collection[Action]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Return the rows and the bytes of the non-empty base files of the newest such instants."""
     nothing = np.zeros(0, np.int64)
     found = []
@@ -168,7 +166,7 @@ def _collect_base_files(
     return rows, np.concatenate([nothing, *(b for _, b in found)])
 
 
-def _fit_line(rows: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, float] | None:
+def _fit_line(rows: Floats, sizes: Floats) -> tuple[float, float] | None:
     """Return intercept and slope, weighted by rows and not negative; None without a rising line."""
     weight = rows / rows.sum()
     mean_rows, mean_size = float(weight @ rows), float(weight @ sizes)

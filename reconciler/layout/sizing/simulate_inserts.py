@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.layout.sizing.assign import assign_rows
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, MergeOnRead, TableKind
 from reconciler.layout.sizing.buckets import BucketAssignment, make_insert_workload
@@ -145,5 +145,5 @@ def _forecast_partition(
     )
 
 
-def _size_range(sizes: NDArray[np.int64]) -> SizeRange | None:
+def _size_range(sizes: Integers) -> SizeRange | None:
     return SizeRange(least=int(sizes.min()), most=int(sizes.max())) if len(sizes) else None

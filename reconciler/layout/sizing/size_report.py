@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import sum_by_code
+from reconciler.arrays import Integers, Mask, sum_by_code
 from reconciler.layout.sizing.assignment_rules import FileSizeLimits
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.filling import MAX_OVERFILL
@@ -94,7 +93,7 @@ def measure_file_sizes(
     )
 
 
-def _build_histogram(size: NDArray[np.int64], sizes: FileSizeLimits) -> tuple[HistogramBar, ...]:
+def _build_histogram(size: Integers, sizes: FileSizeLimits) -> tuple[HistogramBar, ...]:
     ends = sorted(
         {round(share * sizes.target) for share in _BAR_ENDS}
         | ({sizes.small} if sizes.small > 0 else set())
@@ -109,7 +108,7 @@ def _build_histogram(size: NDArray[np.int64], sizes: FileSizeLimits) -> tuple[Hi
 
 
 def _count_by_partition(
-    groups: FileGroupSizes, is_base: NDArray[np.bool_], is_small: NDArray[np.bool_]
+    groups: FileGroupSizes, is_base: Mask, is_small: Mask
 ) -> tuple[PartitionSmallFiles, ...]:
     count = len(groups.partitions)
     partition = groups.partition[is_base]
@@ -133,8 +132,8 @@ def _count_by_partition(
 
 def _count_by_operation(
     groups: FileGroupSizes,
-    is_base: NDArray[np.bool_],
-    is_small: NDArray[np.bool_],
+    is_base: Mask,
+    is_small: Mask,
     operations: Mapping[str, str],
 ) -> tuple[OperationFiles, ...]:
     of_instant = [operations.get(instant, UNKNOWN) for instant in groups.instants]
