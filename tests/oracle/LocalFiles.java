@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
@@ -15,8 +16,15 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 public class LocalFiles extends LocalFileSystem {
+    static final int MAX_BUFFER = 4096;
+
     public LocalFiles() {
         super(new RawLocalFiles());
+    }
+
+    // Hudi puts a buffer of its own around what is directly an FSInputStream
+    public FSDataInputStream open(Path path, int bufferSize) throws IOException {
+        return new FSDataInputStream(super.open(path, Math.min(bufferSize, MAX_BUFFER)));
     }
 
     public static class RawLocalFiles extends RawLocalFileSystem {

@@ -27,6 +27,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 _NAMES = ("id", "p", "ts", "x", "n")
 _COLUMNS = "id string, p string, ts bigint, x string, n double"
+#: of Hadoop's Configuration: its settings, and where each comes from
+_FIELDS = ("properties", "updatingResource")
 #: of all columns of all rows
 SUM = ("count(1)", "sum(cast(xxhash64(*) as decimal(38, 0)))")
 _AVRO = {
@@ -82,6 +84,8 @@ def session(jar: str, heap: str) -> SparkSession:
         use_local_files(gateway.jvm)
     spark = SparkSession(SparkContext(gateway=gateway, conf=settings))
     spark.sparkContext.setLogLevel("ERROR")
+    if not is_benchmark:
+        shorten_settings(gateway.jvm, spark.sparkContext._jsc.hadoopConfiguration())
     return spark
 
 
@@ -94,11 +98,31 @@ def use_local_files(jvm: Any) -> None:
     hadoop.getFileSystemClass(
         "file", jvm.org.apache.hadoop.conf.Configuration()
     )  # reads the others
-    known = jvm.java.lang.Class.forName("org.apache.hadoop.fs.FileSystem").getDeclaredField(
-        "SERVICE_FILE_SYSTEMS"
-    )
-    known.setAccessible(True)
-    known.get(None).put("file", files)
+    base = jvm.java.lang.Class.forName("org.apache.hadoop.fs.FileSystem")
+    _open_field(base, "SERVICE_FILE_SYSTEMS").get(None).put("file", files)
+
+
+def shorten_settings(jvm: Any, conf: Any) -> None:
+    """Make Hadoop's settings short: Hudi sends all of them to every task, again and again.
+
+    Those of YARN are half of them, and nothing here runs there. Of the others the JVM forgets which
+    file each comes from, because Hadoop compresses each one's source by itself.
+    """
+    load, hadoop = jvm.java.lang.Class.forName, jvm.org.apache.hadoop.conf
+    load("org.apache.hadoop.mapred.JobConf")  # adds files; the settings are read again after that
+    of_yarn = hadoop.Configuration(False)
+    of_yarn.addResource("yarn-default.xml")
+    settings, sources = (_open_field(load(conf.getClass().getName()), n) for n in _FIELDS)
+    for read_first in (conf, of_yarn):
+        read_first.size()
+    settings.get(conf).keySet().removeAll(settings.get(of_yarn).keySet())
+    sources.get(conf).clear()
+
+
+def _open_field(java_class: Any, name: str) -> Any:
+    field = java_class.getDeclaredField(name)
+    field.setAccessible(True)
+    return field
 
 
 def _passes(gate: str) -> bool:
