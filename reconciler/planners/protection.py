@@ -42,13 +42,12 @@ class Protection:
 
     @property
     def is_protected(self) -> NDArray[np.bool_]:
-        protected: NDArray[np.bool_] = (
+        return (
             (self.savepoint >= 0)
             | (self.compaction >= 0)
             | (self.clustering >= 0)
             | self.by_readers.is_read
         )
-        return protected
 
 
 def find_protection(state: TableState, window: ReaderWindow | None = None) -> Protection:

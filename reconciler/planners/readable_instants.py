@@ -203,5 +203,4 @@ def _count_coverage(
     covered = np.zeros(len(at) + 1, np.int64)
     np.add.at(covered, first, 1)
     np.add.at(covered, last, -1)
-    count: NDArray[np.int64] = np.cumsum(covered)[: len(at)]
-    return count
+    return np.cumsum(covered)[: len(at)]

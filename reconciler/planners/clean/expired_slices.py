@@ -110,10 +110,7 @@ def _find_expired(
     if earliest is None or len(state.commits_timeline) <= fewest:
         return np.zeros(len(view), np.bool_)
     scope = _is_in_partitions(view, find_partitions_to_scan(retention, state, earliest))
-    expired: NDArray[np.bool_] = (
-        scope & view.is_visible & (_expiry_times(view) < view.time_code(earliest))
-    )
-    return expired
+    return scope & view.is_visible & (_expiry_times(view) < view.time_code(earliest))
 
 
 def _find_first_expiry(
@@ -139,8 +136,7 @@ def _find_first_expiry(
 
 def _expiry_times(view: FileView) -> NDArray[np.int32]:
     """Return per slice the time when it was superseded or its group was replaced."""
-    expiry: NDArray[np.int32] = np.where(view.is_live, view.newer, view.replaced[view.group])
-    return expiry
+    return np.where(view.is_live, view.newer, view.replaced[view.group])
 
 
 def _is_in_partitions(view: FileView, scanned: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -148,5 +144,4 @@ def _is_in_partitions(view: FileView, scanned: tuple[str, ...]) -> NDArray[np.bo
         return np.ones(len(view), np.bool_)
     wanted = set(scanned)
     is_scanned = np.array([path in wanted for path in view.files.partitions], np.bool_)
-    per_slice: NDArray[np.bool_] = is_scanned[view.files.group_partition[view.group]]
-    return per_slice
+    return is_scanned[view.files.group_partition[view.group]]

@@ -114,10 +114,7 @@ def _is_read_by_later_slice(view: FileView, expired: ExpiredSlices) -> NDArray[n
     """Return per file whether it is a removable log of version 6 that Hudi 1.x still reads."""
     if view.row_slice_1x is None:
         return np.zeros(0, np.bool_)
-    waits: NDArray[np.bool_] = (
-        expired.is_removed[view.row_slice] & ~expired.by_policy[view.row_slice_1x]
-    )
-    return waits
+    return expired.is_removed[view.row_slice] & ~expired.by_policy[view.row_slice_1x]
 
 
 def _removed_files(

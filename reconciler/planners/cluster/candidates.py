@@ -44,8 +44,7 @@ class CandidateSlices:
 
     @property
     def has_base(self) -> NDArray[np.bool_]:
-        has: NDArray[np.bool_] = self.base_row >= 0
-        return has
+        return self.base_row >= 0
 
     @property
     def bytes(self) -> NDArray[np.int64]:
@@ -121,8 +120,7 @@ def _sum_by_slice(
     """Return the sum of the values of each slice; ``which`` is ascending."""
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
     found = np.searchsorted(which, np.arange(count + 1))
-    sums: NDArray[np.int64] = np.diff(ends[found])
-    return sums
+    return np.diff(ends[found])
 
 
 def _is_committed(state: TableState, view: FileView) -> NDArray[np.bool_]:

@@ -37,11 +37,9 @@ def is_clustered(
     is_done = np.array([instant in done for instant in files.instants], np.bool_)
     if not len(files):
         return np.zeros(len(candidates), np.bool_)
-    clustered: NDArray[np.bool_] = is_done[files.instant[candidates.base_row]] & candidates.has_base
-    return clustered
+    return is_done[files.instant[candidates.base_row]] & candidates.has_base
 
 
 def has_few_logs(candidates: CandidateSlices) -> NDArray[np.bool_]:
     """Return which slices have few log bytes compared with their base file."""
-    light: NDArray[np.bool_] = candidates.logs * LOG_RATIO <= candidates.base * _MAX_LOG_SHARE
-    return light
+    return candidates.logs * LOG_RATIO <= candidates.base * _MAX_LOG_SHARE

@@ -81,8 +81,7 @@ def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int6
     """Return the numbers of the groups, those with the smallest slices first."""
     mean = groups.sum_values(need.candidates.bytes) / np.maximum(groups.sizes, 1)
     first = np.argsort(groups.first_members, kind="stable")
-    found: NDArray[np.int64] = first[np.argsort(mean[first], kind="stable")]
-    return found
+    return first[np.argsort(mean[first], kind="stable")]
 
 
 def _group_new_slices(

@@ -36,8 +36,7 @@ class SliceGroups:
     def sum_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sum of a value per slice for each group."""
         ends = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values[self.members])])
-        found: NDArray[np.int64] = np.diff(ends[self.starts])
-        return found
+        return np.diff(ends[self.starts])
 
     def take(self, numbers: NDArray[np.int64]) -> SliceGroups:
         """Return the groups with these numbers, in this order."""
@@ -81,8 +80,7 @@ def find_first_in_partition(
     """Return which groups are among the first ``limit`` of their partition."""
     of = partition[groups.first_members]
     place = np.arange(len(groups)) - np.searchsorted(of, of)
-    among: NDArray[np.bool_] = place < limit
-    return among
+    return place < limit
 
 
 def form_groups(

@@ -128,8 +128,7 @@ def size_classes(files: FileSizes) -> NDArray[np.int64]:
     [6, 24, 96, 120, 240]
     """
     ends = [files.small // 16, files.small // 4, files.small, files.target, 2 * files.target]
-    found: NDArray[np.int64] = sort_unique(np.array([end for end in ends if end > 0], np.int64))
-    return found
+    return sort_unique(np.array([end for end in ends if end > 0], np.int64))
 
 
 def measure_layout(

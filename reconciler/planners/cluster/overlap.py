@@ -76,8 +76,7 @@ class FileBoxes:
         which = np.minimum(at - each * files, files - 1)
         within = (0.5 + np.arange(1, points + 1) * _additive_steps(len(self.lower))[:, None]) % 1.0
         lower, upper = self.lower[:, each, which], self.upper[:, each, which]
-        found: NDArray[np.float64] = lower + within[:, None, :] * (upper - lower)
-        return found
+        return lower + within[:, None, :] * (upper - lower)
 
     def covers(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which point is in which file of its partition: (partitions, points, files)."""

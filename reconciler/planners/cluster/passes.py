@@ -51,8 +51,7 @@ class PassCounts:
 
     def needs_pass(self, groups: SliceGroups) -> NDArray[np.bool_]:
         """Return per group whether one of its slices may make another pass."""
-        found: NDArray[np.bool_] = groups.sum_values((~self.is_done).astype(np.int64)) > 0
-        return found
+        return groups.sum_values((~self.is_done).astype(np.int64)) > 0
 
 
 def count_passes(
@@ -161,5 +160,4 @@ def _count_enough(found: CandidateSlices, clustering: Clustering) -> NDArray[np.
     size = np.bincount(of, weights=found.base[found.has_base], minlength=count)
     together = np.maximum(max_group_bytes(clustering) * files / np.maximum(size, 1), 2)
     rounds = np.ceil(np.log(files) / np.log(together))
-    enough: NDArray[np.int64] = _BASE_PASSES + rounds.astype(np.int64)
-    return enough
+    return _BASE_PASSES + rounds.astype(np.int64)

@@ -230,8 +230,7 @@ def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
 def _hudi_weight(table: _ClusteringRun) -> NDArray[np.int64]:
     """Return slice sizes as Hudi counts them: base files only; the target for a log-only slice."""
     found = table.candidates
-    weight: NDArray[np.int64] = np.where(found.has_base, found.base, table.files.target)
-    return weight
+    return np.where(found.has_base, found.base, table.files.target)
 
 
 def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
@@ -298,10 +297,9 @@ def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> NDArray[n
     is_taken[taken] = True
     _exclude_over_budget(table, groups.take(np.flatnonzero(~is_taken)))
     chosen = np.array(taken, np.int64)
-    found: NDArray[np.int64] = chosen[
+    return chosen[
         np.argsort(table.candidates.partition[groups.first_members[chosen]], kind="stable")
     ]
-    return found
 
 
 def _exclude_over_budget(table: _ClusteringRun, groups: SliceGroups) -> None:

@@ -42,8 +42,7 @@ class Triggers:
 
         ``partition``: of each slice.
         """
-        found: NDArray[np.bool_] = self.fires[partition] & (self.is_small | self.is_wide)
-        return found
+        return self.fires[partition] & (self.is_small | self.is_wide)
 
     def explain(self, partition: int, query: str = "") -> str:
         """Explain which thresholds a partition exceeds, or that it exceeds none.

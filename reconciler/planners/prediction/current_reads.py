@@ -42,10 +42,7 @@ class CurrentReads:
     def exceeding(self) -> NDArray[np.int64]:
         """Return the positions of the queries that read more than their ``maxScan``."""
         limits = [np.inf if q.max_scan is None else q.max_scan for q in self.queries]
-        found: NDArray[np.int64] = np.flatnonzero(
-            self.reads.bytes > np.array(limits) * max(self.table_bytes, 1)
-        )
-        return found
+        return np.flatnonzero(self.reads.bytes > np.array(limits) * max(self.table_bytes, 1))
 
     def share(self, query: int) -> float:
         """Return the share of the table's bytes that a query reads."""

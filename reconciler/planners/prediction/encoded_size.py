@@ -163,5 +163,4 @@ def _split_pieces(file: NDArray[np.int64], each: int) -> NDArray[np.int64]:
         return np.arange(len(file)) // each
     counts = np.bincount(file)
     middle = np.cumsum(counts) - counts / 2
-    found: NDArray[np.int64] = (middle // each).astype(np.int64)[file]
-    return found
+    return (middle // each).astype(np.int64)[file]

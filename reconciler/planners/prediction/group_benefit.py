@@ -177,8 +177,7 @@ class GroupBenefit:
         """
         now, sizes = self.context.current, self.candidates.bytes[slices]
         kept = np.where(is_laid[slices], now.kept_by_base[:, slices], now.reads.kept[:, slices])
-        found: Floats = (kept @ sizes) / max(int(sizes.sum()), 1)
-        return found
+        return (kept @ sizes) / max(int(sizes.sum()), 1)
 
 
 def find_past_result(context: ForecastContext, layout: ClusteringLayout) -> PastResult:
@@ -190,7 +189,4 @@ def find_past_result(context: ForecastContext, layout: ClusteringLayout) -> Past
 
 def find_helped(now: Floats, after: Floats, limits: Floats) -> NDArray[np.bool_]:
     """Return which queries a rewrite helps: below their limit or 10 % less; shares of bytes."""
-    found: NDArray[np.bool_] = (after < now) & (
-        (after <= limits) | (after <= (1 - LEAST_GAIN) * now)
-    )
-    return found
+    return (after < now) & ((after <= limits) | (after <= (1 - LEAST_GAIN) * now))

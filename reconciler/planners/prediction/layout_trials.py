@@ -100,8 +100,7 @@ class WholeTable:
         has_base = self.groups.sum_values(self.candidates.has_base.astype(np.int64)) > 0
         read = np.where(has_base, self.measure_reads()[1].sum(axis=0), -1)
         most = np.argsort(-read, kind="stable")[:MAX_GROUPS]
-        found: NDArray[np.int64] = np.sort(most[has_base[most]])
-        return found
+        return np.sort(most[has_base[most]])
 
     def build_group(self, number: int) -> SimulatedGroup:
         """Return a group as the simulation needs it."""
@@ -175,8 +174,7 @@ def _change_factor(
     """Return per query the ratio of future to current reads; overall if it reads nothing."""
     before = now[:, groups].sum(axis=1).astype(np.float64)
     every = then.sum() / before.sum() if before.sum() else 1.0
-    found: NDArray[np.float64] = np.where(before > 0, then / np.maximum(before, 1.0), every)
-    return found
+    return np.where(before > 0, then / np.maximum(before, 1.0), every)
 
 
 def _sum_others(now: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:

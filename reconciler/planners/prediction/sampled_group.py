@@ -134,5 +134,4 @@ def _share_bytes(sizes: Floats, is_there: NDArray[np.bool_]) -> Floats:
     middle = np.cumsum(sizes) - sizes / 2
     ends = (middle[there][1:] + middle[there][:-1]) / 2
     nearest = there[np.searchsorted(ends, middle)]
-    found: Floats = np.bincount(nearest, sizes, len(sizes)).astype(np.float64)
-    return found
+    return np.bincount(nearest, sizes, len(sizes)).astype(np.float64)

@@ -156,8 +156,7 @@ def relative_error(
     )
     spread_ = _DEVIATIONS * np.sqrt(expected.bytes_variance) + size_error * expected.bytes
     bytes_ = spread_ / np.maximum(expected.bytes + kept_bytes, 1.0)
-    found: Floats = np.maximum(files_, bytes_)
-    return found
+    return np.maximum(files_, bytes_)
 
 
 def _growth_rate(counts: Sequence[Floats]) -> float:
