@@ -173,7 +173,7 @@ def update_sizes(files: RemovedFiles, present: TableFiles) -> RemovedFiles:
     return replace(files, bytes=sizes)
 
 
-def make_keys(files: RemovedFiles | KeptFiles | NamedFiles | FileReasons) -> Any:
+def make_keys(files: NamedFiles | FileReasons) -> Any:
     """Return ``partition/name`` of each row: names may repeat across partitions, keys do not."""
     return pc.binary_join_element_wise(
         files.partition.dictionary.take(files.partition.indices), files.name, "/"

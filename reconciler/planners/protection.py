@@ -7,8 +7,9 @@ savepoints protect slices too, which is a deliberate deviation.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -18,6 +19,7 @@ from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
+from reconciler.planners.reasons import Sentence
 from reconciler.state.model import PendingClusteringSlice, TableState
 
 _NONE = -1
@@ -48,6 +50,33 @@ class Protection:
             | (self.clustering >= 0)
             | self.by_readers.is_read
         )
+
+    @property
+    def reasons(self) -> Mapping[str, tuple[NDArray[np.bool_], Sentence, NDArray[Any]]]:
+        """Return the arguments of ``RowReasons.assign`` for each rule of KEEP_RULES in here."""
+        saves, pending = self.savepoints, self.pending
+        return {
+            "savepoint": (
+                self.savepoint >= 0,
+                lambda code: f"savepoint {saves[code]} pins its file slice",
+                self.savepoint,
+            ),
+            "pendingCompaction": (
+                self.compaction >= 0,
+                lambda code: f"pending compaction {pending[code]} reads its file slice",
+                self.compaction,
+            ),
+            "pendingClustering": (
+                self.clustering >= 0,
+                lambda code: f"pending clustering {pending[code]} reads its file slice",
+                self.clustering,
+            ),
+            "readers": (
+                self.by_readers.is_read,
+                self.by_readers.explain,
+                self.by_readers.reason_key,
+            ),
+        }
 
 
 def find_protection(state: TableState, window: ReaderWindow | None = None) -> Protection:

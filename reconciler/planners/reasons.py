@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from reconciler.plans.columns import build_dictionary
 
+#: a sentence, or a function from the key of a row to its sentence
+Sentence = str | Callable[[int], str]
+
 _TWO_DIGITS: Final = 10
 _THREE_DIGITS: Final = 1000
 
@@ -22,15 +25,18 @@ class RowReasons:
         self.texts: list[str] = []
 
     def assign(
-        self, where: NDArray[np.bool_], key: NDArray[Any], sentence: Callable[[int], str]
+        self, where: NDArray[np.bool_], sentence: Sentence, key: NDArray[Any] | int = 0
     ) -> None:
-        """Assign a sentence to the rows that have none; it depends only on ``key``."""
+        """Assign a sentence, or the function of each row's ``key``, to the rows that have none."""
         rows = np.flatnonzero(where & (self.codes < 0))
         if not len(rows):
             return
-        values, which = np.unique(key[rows], return_inverse=True)
+        keys = np.broadcast_to(key, len(self.codes))[rows]
+        values, which = np.unique(keys, return_inverse=True)
         self.codes[rows] = len(self.texts) + which.astype(np.int32)
-        self.texts += [sentence(int(value)) for value in values]
+        self.texts += [
+            sentence if isinstance(sentence, str) else sentence(int(value)) for value in values
+        ]
 
     def build_column(self, rows: NDArray[np.int64]) -> Any:
         """Return the sentences of some rows as a dictionary array; every row must have one."""

@@ -26,9 +26,7 @@ from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
-    KeptFiles,
     NamedFiles,
-    RemovedFiles,
     Rewrites,
     TablePlan,
     removal_steps,
@@ -224,7 +222,7 @@ def _has_valid_lists(table: TablePlan) -> bool:
     )
 
 
-def _files_of_steps(table: TablePlan) -> list[RemovedFiles | NamedFiles]:
+def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
     return [step.files for step in table.steps if not isinstance(step, ClusterStep | IndexStep)]
 
 
@@ -239,7 +237,7 @@ def _has_valid_groups(rewrites: Rewrites) -> bool:
     )
 
 
-def _has_valid_files(files: RemovedFiles | KeptFiles | NamedFiles) -> bool:
+def _has_valid_files(files: NamedFiles) -> bool:
     return columns.are_file_names(files.name) and all(
         map(validation.is_partition, files.partition.dictionary.to_pylist())
     )
@@ -280,9 +278,7 @@ def _find_duplicate(paths: Sequence[Any]) -> str | None:
     return str(encoded.dictionary[int(counts.argmax())].as_py())
 
 
-def _find_common_path(
-    one: RemovedFiles | NamedFiles, other: RemovedFiles | NamedFiles
-) -> str | None:
+def _find_common_path(one: NamedFiles, other: NamedFiles) -> str | None:
     fewer, more = sorted((one, other), key=len)
     if not len(fewer):
         return None
@@ -291,6 +287,6 @@ def _find_common_path(
     return str(rows_[0].as_py()) if len(rows_) else None
 
 
-def _join_paths(files: RemovedFiles | NamedFiles) -> Any:
+def _join_paths(files: NamedFiles) -> Any:
     folders = files.partition.dictionary.take(files.partition.indices)
     return pc.binary_join_element_wise(folders, files.name, arrays.to_arrow(["/"])[0])

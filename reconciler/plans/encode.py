@@ -16,7 +16,6 @@ from reconciler.plans.model import (
     IndexStep,
     KeptFiles,
     NamedFiles,
-    RemovedFiles,
     ResumeStep,
     RollbackStep,
     Selection,
@@ -150,7 +149,7 @@ def _encode_kept(kept: KeptFiles | None) -> Iterator[Chunk]:
     return _encode_list([file_rows.encode_kept(kept)])
 
 
-def _check_sorted(files: RemovedFiles | KeptFiles | NamedFiles) -> None:
+def _check_sorted(files: NamedFiles) -> None:
     """Raise ValueError for files out of order: the order is part of the format."""
     if not columns.is_increasing(columns.rank_values(files.partition)[1], files.name):
         raise ValueError("the files of a plan must be sorted by (partition, name), each once")

@@ -34,47 +34,11 @@ KEEP_RULES = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RemovedFiles:
-    """Files to remove, sorted by (partition, name), one row per file.
+class NamedFiles:
+    """Files by name, sorted by (partition, name), one row per file.
 
     ``partition``: pyarrow dictionary<int32, string> (paths; ``""`` when not partitioned).
-    ``name``: pyarrow string. ``bytes``: int64. ``kind``: int8 into FILE_KINDS.
-    ``rule``: int8 into REMOVAL_RULES. ``because``: pyarrow dictionary<int32, string>.
-    """
-
-    partition: Any
-    name: Any
-    bytes: NDArray[np.int64]
-    kind: NDArray[np.int8]
-    rule: NDArray[np.int8]
-    because: Any
-
-    def __len__(self) -> int:
-        return len(self.bytes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeptFiles:
-    """Files past retention that another rule keeps; sorted by (partition, name).
-
-    ``partition``: pyarrow dictionary<int32, string>; ``name``: pyarrow string;
-    ``rule``: int8 into KEEP_RULES; ``because``: pyarrow dictionary<int32, string>.
-    """
-
-    partition: Any
-    name: Any
-    rule: NDArray[np.int8]
-    because: Any
-
-    def __len__(self) -> int:
-        return len(self.rule)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NamedFiles:
-    """Files by name only, sorted by (partition, name), one row per file.
-
-    ``partition``: pyarrow dictionary<int32, string>; ``name``: pyarrow string.
+    ``name``: pyarrow string.
     """
 
     partition: Any
@@ -82,6 +46,31 @@ class NamedFiles:
 
     def __len__(self) -> int:
         return len(self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemovedFiles(NamedFiles):
+    """Files to remove.
+
+    ``bytes``: int64. ``kind``: int8 into FILE_KINDS. ``rule``: int8 into REMOVAL_RULES.
+    ``because``: pyarrow dictionary<int32, string>.
+    """
+
+    bytes: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    rule: NDArray[np.int8]
+    because: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptFiles(NamedFiles):
+    """Files past retention that another rule keeps.
+
+    ``rule``: int8 into KEEP_RULES; ``because``: pyarrow dictionary<int32, string>.
+    """
+
+    rule: NDArray[np.int8]
+    because: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

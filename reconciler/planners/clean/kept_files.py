@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.clean.expired_slices import ExpiredSlices
+from reconciler.planners.file_columns import name_columns
 from reconciler.planners.protection import Protection
-from reconciler.planners.reasons import RowReasons
-from reconciler.plans.columns import build_dictionary
+from reconciler.planners.reasons import RowReasons, Sentence
 from reconciler.plans.model import KEEP_RULES, KeptFiles
 from reconciler.spec.model import Retention
 
@@ -35,10 +33,8 @@ def list_kept_files(
     if view.row_slice_1x is not None:
         slices = np.where(expired.is_removed[slices], view.row_slice_1x[rows], slices)
     rules, because = _assign_reasons(retention, view, protection, expired)
-    files = view.files
     return KeptFiles(
-        partition=build_dictionary(files.partition[rows], files.partitions),
-        name=files.name.take(to_arrow(rows)),
+        **name_columns(view.files, rows),
         rule=rules[slices],
         because=because.build_column(slices.astype(np.int64)),
     )
@@ -58,40 +54,20 @@ def _assign_reasons(
     """Return per slice the first rule that would keep it, and the sentence."""
     rules = np.full(len(view), -1, np.int8)
     because = RowReasons(len(view))
-    pending = protection.pending
+    reasons = protection.reasons
 
     def save(
-        rule: str,
-        where: NDArray[np.bool_],
-        sentence: Callable[[int], str] | str,
-        about: NDArray[Any] | None = None,
+        rule: str, where: NDArray[np.bool_], sentence: Sentence, key: NDArray[Any] | int = 0
     ) -> None:
         rules[where & (rules < 0)] = KEEP_RULES.index(rule)
-        say = (lambda _: sentence) if isinstance(sentence, str) else sentence
-        because.assign(where, np.zeros(len(view), np.int32) if about is None else about, say)
+        because.assign(where, sentence, key)
 
-    save(
-        "savepoint",
-        protection.savepoint >= 0,
-        lambda code: f"savepoint {protection.savepoints[code]} pins its file slice",
-        protection.savepoint,
-    )
-    save(
-        "pendingCompaction",
-        protection.compaction >= 0,
-        lambda code: f"pending compaction {pending[code]} reads its file slice",
-        protection.compaction,
-    )
-    save(
-        "pendingCompaction", (protection.clustering < 0) & expired.is_displaced, _COUNTED_AS_VERSION
-    )
+    save("savepoint", *reasons["savepoint"])
+    save("pendingCompaction", *reasons["pendingCompaction"])
+    is_displaced = (protection.clustering < 0) & expired.is_displaced
+    save("pendingCompaction", is_displaced, _COUNTED_AS_VERSION)
     save("pendingCompaction", view.is_newest & view.is_live, _AWAITS_COMPACTION)
-    save(
-        "pendingClustering",
-        protection.clustering >= 0,
-        lambda code: f"pending clustering {pending[code]} reads its file slice",
-        protection.clustering,
-    )
+    save("pendingClustering", *reasons["pendingClustering"])
     boundary = expired.boundary
     if boundary.blocking_write is not None:
         save(
@@ -99,12 +75,7 @@ def _assign_reasons(
             expired.is_held_back,
             explain_held_boundary(boundary.blocking_write, boundary.effective),
         )
-    save(
-        "readers",
-        protection.by_readers.is_read,
-        protection.by_readers.explain,
-        protection.by_readers.reason_key,
-    )
+    save("readers", *reasons["readers"])
     save("cap", np.ones(len(view), np.bool_), _explain_cap(retention, expired))
     return rules, because
 

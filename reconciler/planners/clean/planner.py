@@ -10,21 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import WRITES
 from reconciler.planners.clean.boundary import find_boundary
 from reconciler.planners.clean.expired_slices import ExpiredSlices, find_expired_slices
 from reconciler.planners.clean.kept_files import list_kept_files
+from reconciler.planners.file_columns import build_removed_files
 from reconciler.planners.protection import Protection, find_protection
 from reconciler.planners.reader_window import ReaderWindow
 from reconciler.planners.reasons import RowReasons
-from reconciler.plans.columns import build_dictionary
 from reconciler.plans.model import CleanStep, KeptFiles, RemovedFiles
 from reconciler.spec.model import Policy, Retention
 from reconciler.state.model import TableState
 
-_RETENTION, _REPLACED = 0, 1
 RETENTION_UNITS = {
     Policy.COMMITS: "commit",
     Policy.HOURS: "hour",
@@ -121,29 +119,20 @@ def _removed_files(
     retention: Retention, view: FileView, expired: ExpiredSlices, is_removed: NDArray[np.bool_]
 ) -> RemovedFiles:
     rows = np.flatnonzero(is_removed)
-    slices = view.row_slice[rows]
-    is_replaced = ~view.is_live
     because = RowReasons(len(view))
     marked = expired.is_removed
     because.assign(
-        marked & is_replaced,
-        view.replaced[view.group],
+        marked & ~view.is_live,
         lambda code: _explain_replaced(retention, expired.earliest, view.times[code]),
+        view.replaced[view.group],
     )
     because.assign(
         marked,
-        view.newer,
         lambda code: _explain_superseded(retention, expired.earliest, view.times[code]),
+        view.newer,
     )
-    files = view.files
-    return RemovedFiles(
-        partition=build_dictionary(files.partition[rows], files.partitions),
-        name=files.name.take(to_arrow(rows)),
-        bytes=files.size[rows],
-        kind=files.kind[rows],
-        rule=np.where(is_replaced[slices], _REPLACED, _RETENTION).astype(np.int8),
-        because=because.build_column(slices.astype(np.int64)),
-    )
+    sentences = because.build_column(view.row_slice[rows].astype(np.int64))
+    return build_removed_files(view, rows, sentences)
 
 
 def _explain_replaced(retention: Retention, earliest: str | None, when: str) -> str:

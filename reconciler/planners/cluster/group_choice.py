@@ -27,7 +27,7 @@ from reconciler.planners.cluster.repeated_clustering import (
     group_overlapping_clusterings,
 )
 from reconciler.planners.cluster.slice_order import sort_slices
-from reconciler.planners.cluster.slice_verdicts import SliceVerdicts
+from reconciler.planners.cluster.slice_verdicts import SINGLE_FILE, SliceVerdicts
 from reconciler.planners.cluster.small_files import add_small_files
 
 
@@ -46,10 +46,7 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
     """
     found = need.candidates
     verdicts.decide(
-        "logs",
-        ~found.has_base,
-        0,
-        lambda _: "it has only log files; a compaction gives it a base file",
+        "logs", ~found.has_base, "it has only log files; a compaction gives it a base file"
     )
     is_open = verdicts.is_open
     own = is_open & need.triggers.is_selected(found.partition)
@@ -168,18 +165,13 @@ def _explain_untriggered(
     """Record the reason of the slices that no trigger selects."""
     found, triggers = need.candidates, need.triggers
     fires = triggers.fires[found.partition]
-    verdicts.decide("when", stays & ~fires, found.partition, triggers.explain)
+    verdicts.decide("when", stays & ~fires, triggers.explain, found.partition)
     limit = units.format_size(triggers.limit)
     measured = ~np.isnan(triggers.overlap[found.partition])
     share = " and few files overlap with it" if measured.any() else ""
-    verdicts.decide(
-        "large",
-        stays & ~(triggers.is_small | triggers.is_wide),
-        measured,
-        lambda is_measured: (
-            f"its base file is not below files.small ({limit})" + (share if is_measured else "")
-        ),
-    )
+    large = f"its base file is not below files.small ({limit})"
+    is_large = stays & ~(triggers.is_small | triggers.is_wide)
+    verdicts.decide("large", is_large, lambda known: large + (share if known else ""), measured)
 
 
 def _is_worth(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
@@ -204,13 +196,8 @@ def _explain_ungrouped(
         no_gain = "packing it with others of its partition would not make fewer files"
     else:
         no_gain = "rewriting it alone would not reduce its overlap"
-        verdicts.decide(
-            "singleFile",
-            left[need.triggers.is_small[left]],
-            0,
-            lambda _: "no other file of its partition is rewritten (clustering.singleFile)",
-        )
-    verdicts.decide("noGain", left, 0, lambda _: no_gain)
+        verdicts.decide("singleFile", left[need.triggers.is_small[left]], SINGLE_FILE)
+    verdicts.decide("noGain", left, no_gain)
 
 
 def _explain_enough_passes(
@@ -227,7 +214,7 @@ def _explain_enough_passes(
             f"clustered {need.passes.limits[partition]} times; only new rows cause another rewrite"
         )
 
-    verdicts.decide("clustered", done, _base_instants(found) * parts + found.partition, explain)
+    verdicts.decide("clustered", done, explain, _base_instants(found) * parts + found.partition)
 
 
 def _base_instants(found: CandidateSlices) -> NDArray[np.int64]:
@@ -243,6 +230,6 @@ def _explain_clustered(
     verdicts.decide(
         "clustered",
         clustered,
-        _base_instants(need.candidates),
         lambda code: f"clustering {instants[code]} ordered it as declared",
+        _base_instants(need.candidates),
     )

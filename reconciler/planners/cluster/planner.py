@@ -29,6 +29,7 @@ from reconciler.planners.cluster.passes import count_passes
 from reconciler.planners.cluster.rewrites import build_rewrites
 from reconciler.planners.cluster.slice_verdicts import (
     RULES,
+    SINGLE_FILE,
     SliceVerdicts,
     explain_no_groups,
     format_slices,
@@ -164,8 +165,8 @@ def _exclude_pending(table: _ClusteringRun) -> None:
         table.verdicts.decide(
             rule,
             is_held & np.isin(found.holder, codes),
-            found.holder,
             lambda code, word=word: word.format(found.holders[code][1]),  # type: ignore[misc]
+            found.holder,
         )
 
 
@@ -179,18 +180,14 @@ def _exclude_partitions(table: _ClusteringRun) -> None:
         if path not in known:
             is_out[code], texts[code] = True, "its folder is not a partition of the table"
     partition = table.candidates.partition
-    table.verdicts.decide("partition", is_out[partition], partition, texts.__getitem__)
+    table.verdicts.decide("partition", is_out[partition], texts.__getitem__, partition)
 
 
 def _exclude_damaged(table: _ClusteringRun) -> None:
     if table.statistics.damaged:
-        rows = np.array(sorted(table.statistics.damaged), np.int64)
-        table.verdicts.decide(
-            "damaged",
-            np.isin(table.candidates.base_row, rows),
-            table.candidates.base_row,
-            table.statistics.damaged.__getitem__,
-        )
+        rows, base_row = sorted(table.statistics.damaged), table.candidates.base_row
+        explain = table.statistics.damaged.__getitem__
+        table.verdicts.decide("damaged", np.isin(base_row, rows), explain, base_row)
 
 
 def _check_after_commits(table: _ClusteringRun) -> Note | None:
@@ -215,7 +212,7 @@ def _check_after_commits(table: _ClusteringRun) -> Note | None:
     since = f" since clustering {last}" if last else ""
     done_text = pluralize(done, "commit") if done else "no commits"
     reason = f"{done_text}{since} (clustering.afterCommits: {table.clustering.after_commits})"
-    table.verdicts.decide("afterCommits", table.verdicts.is_open, 0, lambda _: reason)
+    table.verdicts.decide("afterCommits", table.verdicts.is_open, reason)
     return Note(NOTHING_TO_DO, f"no clustering: {reason}")
 
 
@@ -237,12 +234,8 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
     """Return the groups of Hudi 1.2.0 in its order: small base files, the biggest first."""
     found, clustering, verdicts = table.candidates, table.clustering, table.verdicts
     limit = units.format_size(table.files.small)
-    verdicts.decide(
-        "large",
-        found.base >= table.files.small,
-        0,
-        lambda _: f"its base file is not below files.small ({limit})",
-    )
+    large = f"its base file is not below files.small ({limit})"
+    verdicts.decide("large", found.base >= table.files.small, large)
     slices, weight = np.flatnonzero(verdicts.is_open), _hudi_weight(table)
     order = slices[np.lexsort((slices, -weight[slices], found.partition[slices]))]
     groups = pack_next_fit(order, found.partition, weight, clustering.budget.per_group)
@@ -252,12 +245,8 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
     if clustering.single_file:
         return groups
     is_single = (groups.sizes == 1) & (groups.sum_values(weight) <= table.files.target)
-    verdicts.decide(
-        "singleFile",
-        groups.take(np.flatnonzero(is_single)).members,
-        0,
-        lambda _: "no other file of its partition is rewritten (clustering.singleFile)",
-    )
+    single = groups.take(np.flatnonzero(is_single))
+    verdicts.decide("singleFile", single.members, SINGLE_FILE)
     return groups.take(np.flatnonzero(~is_single))
 
 
@@ -307,7 +296,7 @@ def _exclude_over_budget(table: _ClusteringRun, groups: SliceGroups) -> None:
     rewrite = "" if budget.rewrite is None else f" and {units.format_size(budget.rewrite)}"
     limit = f"{pluralize(budget.groups, 'group')}{rewrite}"
     reason = f"a run rewrites at most {limit} (clustering.budget)"
-    table.verdicts.decide("budget", groups.members, 0, lambda _: reason)
+    table.verdicts.decide("budget", groups.members, reason)
 
 
 def _build_decision(
@@ -322,7 +311,7 @@ def _build_decision(
     because = _explain_groups(table, groups, outputs, reasons)
     group_of = np.full(len(found), -1, np.int64)
     group_of[groups.members] = groups.number_members()
-    verdicts.decide("group", groups.members, group_of, because.__getitem__)
+    verdicts.decide("group", groups.members, because.__getitem__, group_of)
     return ClusteringDecision(
         layout=declared_layout(table.clustering),
         groups=build_rewrites(found, groups, outputs, because),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.planners.reasons import RowReasons, pluralize
+from reconciler.planners.reasons import RowReasons, Sentence, pluralize
 
 #: why a slice is rewritten (the first rule) or stays
 RULES: Final = (
@@ -51,6 +50,8 @@ _SINGULAR_FORMS: Final = (
     ("in partitions below", "in a partition below"),
 )
 _UNDECIDED: Final = -1
+#: why a slice stays that could only be rewritten alone
+SINGLE_FILE: Final = "no other file of its partition is rewritten (clustering.singleFile)"
 
 
 class SliceVerdicts:
@@ -58,7 +59,7 @@ class SliceVerdicts:
 
     def __init__(self, slices: int) -> None:
         self.rule = np.full(slices, _UNDECIDED, np.int8)
-        self._phrases = RowReasons(slices)
+        self._reasons = RowReasons(slices)
 
     @property
     def is_open(self) -> NDArray[np.bool_]:
@@ -70,20 +71,20 @@ class SliceVerdicts:
         self,
         rule: str,
         where: NDArray[np.bool_] | NDArray[np.int64],
-        key: NDArray[Any] | int,
-        sentence: Callable[[int], str],
+        sentence: Sentence,
+        key: NDArray[Any] | int = 0,
     ) -> None:
-        """Decide about slices that are still undecided; the sentence depends only on ``key``."""
+        """Decide about undecided slices; the ``sentence`` may be a function of their ``key``."""
         chosen = np.zeros(len(self.rule), np.bool_)
         chosen[where] = True
         chosen &= self.is_open
-        self._phrases.assign(chosen, np.broadcast_to(key, len(self.rule)), sentence)
+        self._reasons.assign(chosen, sentence, key)
         self.rule[chosen] = RULES.index(rule)
 
     @property
     def because(self) -> Any:
         """Return the sentence of each slice as a dictionary array; all must be decided."""
-        return self._phrases.build_column(np.arange(len(self.rule)))
+        return self._reasons.build_column(np.arange(len(self.rule)))
 
 
 def explain_no_groups(rule: NDArray[np.int8]) -> str:

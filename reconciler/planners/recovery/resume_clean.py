@@ -16,29 +16,24 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.view import FileView
+from reconciler.planners.file_columns import build_removed_files, name_columns
 from reconciler.planners.protection import Protection, find_protection
 from reconciler.planners.reader_window import ReaderWindow
 from reconciler.planners.reasons import RowReasons, pluralize
 from reconciler.plans.columns import build_dictionary
-from reconciler.plans.model import Note, RemovedFiles, ResumeStep
+from reconciler.plans.model import NamedFiles, Note, RemovedFiles, ResumeStep
 from reconciler.spec.model import Concurrency
 from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
 
 #: key of the extra metadata of our cleans: JSON list of the folders to delete
 DELETE_PARTITIONS: Final = "reconciler.delete.partitions"
-_RETENTION, _REPLACED = 0, 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WithheldFiles:
-    """Planned files that must stay, sorted by (partition, name); columns as in ``KeptFiles``."""
+class WithheldFiles(NamedFiles):
+    """Planned files that must stay; ``because`` as in ``KeptFiles``."""
 
-    partition: Any
-    name: Any
     because: Any
-
-    def __len__(self) -> int:
-        return len(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -176,12 +171,10 @@ def revalidate_clean(
         decisive = np.where(stays[view.row_slice], view.row_slice, view.row_slice_1x)
     is_removed = planned & ~stays[decisive]
     kept = np.flatnonzero(planned & ~is_removed)
-    files = state.files
     return RevalidatedClean(
         files=_removed_files(view, clean, np.flatnonzero(is_removed)),
         withheld=WithheldFiles(
-            partition=build_dictionary(files.partition[kept], files.partitions),
-            name=files.name.take(to_arrow(kept)),
+            **name_columns(state.files, kept),
             because=reasons.build_column(decisive[kept].astype(np.int64)),
         ),
         delete_partitions=_find_partitions(
@@ -212,49 +205,20 @@ def _find_planned_rows(state: TableState, clean: PendingClean) -> NDArray[np.boo
 
 def _assign_reasons(view: FileView, protection: Protection) -> RowReasons:
     """Return per slice why it must stay; slices that nothing needs have no reason."""
-    reasons = RowReasons(len(view))
-    nothing = np.zeros(len(view), np.int32)
-    reasons.assign(
-        protection.savepoint >= 0,
-        protection.savepoint,
-        lambda code: f"savepoint {protection.savepoints[code]} pins its file slice",
-    )
-    reasons.assign(
-        protection.compaction >= 0,
-        protection.compaction,
-        lambda code: f"pending compaction {protection.pending[code]} reads its file slice",
-    )
-    reasons.assign(
-        protection.clustering >= 0,
-        protection.clustering,
-        lambda code: f"pending clustering {protection.pending[code]} reads its file slice",
-    )
-    reasons.assign(
-        view.is_newest & view.is_live,
-        nothing,
-        lambda _: "it belongs to the newest slice of its file group",
-    )
-    reasons.assign(~view.is_visible, nothing, lambda _: "it belongs to no completed write")
-    reasons.assign(
-        protection.by_readers.is_read,
-        protection.by_readers.reason_key,
-        protection.by_readers.explain,
-    )
+    reasons, by_rule = RowReasons(len(view)), protection.reasons
+    for rule in ("savepoint", "pendingCompaction", "pendingClustering"):
+        reasons.assign(*by_rule[rule])
+    is_newest = view.is_newest & view.is_live
+    reasons.assign(is_newest, "it belongs to the newest slice of its file group")
+    reasons.assign(~view.is_visible, "it belongs to no completed write")
+    reasons.assign(*by_rule["readers"])
     return reasons
 
 
 def _removed_files(view: FileView, clean: PendingClean, rows: NDArray[np.int64]) -> RemovedFiles:
-    files = view.files
-    is_replaced = ~view.is_live[view.row_slice[rows]]
     because = f"planned by clean {clean.instant}, which is still pending"
-    return RemovedFiles(
-        partition=build_dictionary(files.partition[rows], files.partitions),
-        name=files.name.take(to_arrow(rows)),
-        bytes=files.size[rows],
-        kind=files.kind[rows],
-        rule=np.where(is_replaced, _REPLACED, _RETENTION).astype(np.int8),
-        because=build_dictionary(np.zeros(len(rows), np.int32), [because]),
-    )
+    column = build_dictionary(np.zeros(len(rows), np.int32), [because])
+    return build_removed_files(view, rows, column)
 
 
 def _find_partitions(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.planners.reasons import pluralize
-from reconciler.plans.columns import build_dictionary
-from reconciler.plans.model import Note, RemovedFiles, ResumeStep, Rewrites
+from reconciler.plans.decode import empty_removed_files
+from reconciler.plans.groups import rewrites_from_json
+from reconciler.plans.model import Note, ResumeStep, Rewrites
 from reconciler.state.model import PendingClustering, TableState
 
 _SHOWN = 3
@@ -41,26 +40,21 @@ def plan_clustering_resumes(state: TableState, now: datetime) -> ClusteringResum
 
 def build_resumed_rewrites(plan: ClusteringPlan, state: TableState, because: str) -> Rewrites:
     """Return the groups of a pending plan as columns, with the bytes of files that still exist."""
-    slices = [one for group in plan.groups for one in group.slices]
-    starts = np.cumsum([0, *(len(group.slices) for group in plan.groups)]).astype(np.int64)
-    logs = [tuple(reversed(one.log_files)) for one in slices]
-    ends = np.cumsum([0, *map(len, logs)]).astype(np.int32)
-    sizes = _slice_bytes(plan, state)
-    partitions = [group.slices[0].partition if group.slices else "" for group in plan.groups]
-    distinct = sorted(set(partitions))
-    return Rewrites(
-        partition=build_dictionary(
-            np.array([distinct.index(path) for path in partitions], np.int32), distinct
-        ),
-        outputs=np.array([group.output_count for group in plan.groups], np.int64),
-        bytes=np.array([sizes[a:b].sum() for a, b in pairwise(starts)], np.int64),
-        because=build_dictionary(np.zeros(len(plan.groups), np.int32), [because]),
-        starts=starts,
-        file_id=to_arrow([one.file_id for one in slices]),
-        base=pa.array([one.base_file for one in slices], pa.string()),
-        logs=pa.ListArray.from_arrays(
-            to_arrow(ends), to_arrow([name for names in logs for name in names])
-        ),
+    sizes, ends = _slice_bytes(plan, state), np.cumsum([len(g.slices) for g in plan.groups])
+    return rewrites_from_json(
+        [
+            {
+                "partition": group.slices[0].partition if group.slices else "",
+                "outputs": group.output_count,
+                "bytes": sizes[end - len(group.slices) : end].sum(),
+                "because": because,
+                "slices": [
+                    {"fileId": one.file_id, "base": one.base_file, "logs": one.log_files[::-1]}
+                    for one in group.slices
+                ],
+            }
+            for group, end in zip(plan.groups, ends.tolist(), strict=True)
+        ]
     )
 
 
@@ -86,18 +80,10 @@ def _build_step(pending: PendingClustering, state: TableState) -> ResumeStep:
         f"clustering {pending.instant} of an earlier apply was left {pending.state.lower()}: apply "
         "finishes it for the file slices that have not changed"
     )
-    nothing = to_arrow([])
     return ResumeStep(
         instant=pending.instant,
         action="clustering",
-        files=RemovedFiles(
-            partition=build_dictionary(np.zeros(0, np.int32), []),
-            name=nothing,
-            bytes=np.zeros(0, np.int64),
-            kind=np.zeros(0, np.int8),
-            rule=np.zeros(0, np.int8),
-            because=build_dictionary(np.zeros(0, np.int32), []),
-        ),
+        files=empty_removed_files(),
         groups=build_resumed_rewrites(pending.plan, state, because),
         because=because,
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import to_arrow
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.planners.reasons import pluralize
-from reconciler.plans.columns import build_dictionary
+from reconciler.plans.file_rows import named_from_json
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
 from reconciler.state.model import PendingWrite, TableState
 
@@ -40,21 +40,11 @@ def warn_of_rollbacks(state: TableState) -> tuple[Note, ...]:
 
 def list_written_files(write: PendingWrite, state: TableState) -> NamedFiles:
     """Return the base files that a pending write has written, inside and outside partitions."""
-    rows = find_written_rows(write, state.files)
-    if not write.unlisted:
-        return NamedFiles(
-            partition=build_dictionary(state.files.partition[rows], state.files.partitions),
-            name=state.files.name.take(to_arrow(rows)),
-        )
-    paths = [state.files.partitions[code] for code in state.files.partition[rows]]
-    listed = zip(paths, state.files.name.take(to_arrow(rows)).to_pylist(), strict=True)
+    files, rows = state.files, find_written_rows(write, state.files)
+    paths = [files.partitions[code] for code in files.partition[rows]]
+    listed = zip(paths, files.name.take(to_arrow(rows)).to_pylist(), strict=True)
     pairs = sorted({*listed, *((folder, name) for folder, name, _size in write.unlisted)})
-    folders = sorted({folder for folder, _name in pairs})
-    code = {folder: number for number, folder in enumerate(folders)}
-    return NamedFiles(
-        partition=build_dictionary(np.array([code[path] for path, _ in pairs], np.int32), folders),
-        name=to_arrow([name for _, name in pairs]),
-    )
+    return named_from_json([{"partition": folder, "name": name} for folder, name in pairs])
 
 
 def find_written_rows(write: PendingWrite, files: TableFiles) -> NDArray[np.int64]:
