@@ -29,15 +29,8 @@ def parse_size(text: str) -> int:
     >>> parse_size("120MiB"), parse_size("1.5 kB"), parse_size("7B")
     (125829120, 1500, 7)
     """
-    found = _NUMBER_AND_UNIT.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is not a size; write a number with a unit, such as 120MiB")
-    number, unit = found.groups()
-    if unit not in SIZE_UNITS:
-        raise ValueError(
-            f"{text!r} has {_describe_unit_problem(unit, SIZE_UNITS)}, such as {number}MiB"
-        )
-    size = Decimal(number) * SIZE_UNITS[unit]
+    number, factor = _split_quantity(text, "size", SIZE_UNITS, example="120MiB")
+    size = Decimal(number) * factor
     if size != int(size):
         raise ValueError(f"{text!r} is not a whole number of bytes")
     if size > LARGEST_SIZE:
@@ -64,17 +57,10 @@ def parse_duration(text: str) -> int:
     >>> parse_duration("90m"), parse_duration("7d")
     (5400, 604800)
     """
-    found = _NUMBER_AND_UNIT.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is not a duration; write a number with a unit, such as 24h")
-    number, unit = found.groups()
-    if unit not in DURATION_UNITS:
-        raise ValueError(
-            f"{text!r} has {_describe_unit_problem(unit, DURATION_UNITS)}, such as {number}h"
-        )
+    number, factor = _split_quantity(text, "duration", DURATION_UNITS, example="24h")
     if "." in number:
         raise ValueError(f"{text!r} is not a whole number; use a smaller unit, such as 90m")
-    seconds = int(number) * DURATION_UNITS[unit]
+    seconds = int(number) * factor
     if seconds > LONGEST_DURATION:
         raise ValueError(f"{text!r} is more than a thousand years")
     return seconds
@@ -98,10 +84,10 @@ def parse_percent(text: str) -> float:
     >>> parse_percent("5%"), parse_percent("12.5%"), parse_percent("100%")
     (0.05, 0.125, 1.0)
     """
-    found = _PERCENT.fullmatch(text)
-    if found is None:
+    match = _PERCENT.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a percentage; write a number and %, such as 5%")
-    share = float(Decimal(found[1]) / 100)
+    share = float(Decimal(match[1]) / 100)
     if not 0 < share <= 1:
         raise ValueError(f"{text!r} is not above 0% and at most 100%")
     return share
@@ -118,6 +104,16 @@ def format_percent(share: float) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
 
 
-def _describe_unit_problem(unit: str, units: dict[str, int]) -> str:
-    choice = ", ".join(units)
-    return f"no unit; add one of {choice}" if not unit else f"no known unit; write one of {choice}"
+def _split_quantity(
+    text: str, kind: str, units: dict[str, int], *, example: str
+) -> tuple[str, int]:
+    """Return the number of a size or duration as text, and the factor of its unit."""
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a {kind}; write a number with a unit, such as {example}")
+    number, unit = match.groups()
+    if unit not in units:
+        problem = "no known unit; write" if unit else "no unit; add"
+        better = f"{number}{example.lstrip('0123456789')}"
+        raise ValueError(f"{text!r} has {problem} one of {', '.join(units)}, such as {better}")
+    return number, units[unit]

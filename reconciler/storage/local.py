@@ -31,6 +31,7 @@ from reconciler.storage.paths import (
     is_hidden,
     join_path,
     make_temporary_path,
+    walk_folders,
 )
 
 _FORMAT: Final = 0o170000
@@ -59,7 +60,7 @@ class LocalStorage:
             entries: list[StorageEntry] = []
             with os.scandir(full) as items:
                 for item in items:
-                    with contextlib.suppress(FileNotFoundError):  # gone since the listing
+                    with contextlib.suppress(FileNotFoundError):  # deleted since the listing
                         if not is_hidden(item.name):
                             entries.append(
                                 _build_entry(item.name, item.path, item.stat(follow_symlinks=False))
@@ -67,17 +68,7 @@ class LocalStorage:
         return sorted(entries, key=lambda entry: entry.name)
 
     def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        waiting = [""]
-        while waiting:
-            path = waiting.pop()
-            try:
-                folder, below = self._scan_folder(path)
-            except NotFoundError:
-                if not path:
-                    raise
-                continue  # removed while we walked
-            yield folder
-            waiting += (child for child in below if descend(child))
+        return walk_folders(self._scan_folder, descend)
 
     def _scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
         names: list[str] = []
@@ -94,7 +85,7 @@ class LocalStorage:
                     try:
                         status = item.stat(follow_symlinks=False)
                     except FileNotFoundError:
-                        continue  # removed while we walked
+                        continue  # removed during the walk
                     if status.st_mode & _FORMAT != _REGULAR:
                         raise _not_a_file_error(join_path(full, name), status.st_mode)
                     names.append(name)
@@ -199,15 +190,7 @@ class LocalStorage:
         if not path:
             raise StorageError(full, "is the table's own folder, which is never removed")
         with _translate_errors(full):
-            try:
-                os.rmdir(full)
-            except FileNotFoundError:
-                return True
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-                return _remove_orphans(full)
-        return True
+            return _remove_empty(full) or _remove_orphans(full)
 
     def _resolve(self, path: str) -> str:
         """Return the absolute path; raises StorageError for a symbolic link on the way."""
@@ -298,13 +281,18 @@ def _remove_side_file(full: str) -> None:
 
 
 def _remove_orphans(folder: str) -> bool:
-    """Remove a folder that holds only checksum files whose files are gone."""
+    """Remove a folder that holds only checksum files whose files are missing."""
     names = set(os.listdir(folder))
     if any(not _is_orphan(name, names) for name in names):
         return False
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{folder}/{name}")
+    return _remove_empty(folder)
+
+
+def _remove_empty(folder: str) -> bool:
+    """Remove a folder that is empty or missing; return False if it has entries."""
     try:
         os.rmdir(folder)
     except FileNotFoundError:
@@ -376,7 +364,7 @@ def _not_a_file_error(full: str, mode: int) -> StorageError:
 
 @contextlib.contextmanager
 def _translate_errors(full: str) -> Iterator[None]:
-    """Turn the system's errors into ours, which name the path."""
+    """Turn the system's errors into this package's, which name the path."""
     try:
         yield
     except FileNotFoundError:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Final
 
-from reconciler.errors import StorageError
+from reconciler.errors import NotFoundError, StorageError
+from reconciler.storage.api import FolderListing
 
 _TEMPORARY: Final = re.compile(
     r".+\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.DOTALL
@@ -73,10 +74,28 @@ def checksum_file(path: str) -> str:
 def make_temporary_path(path: str) -> str:
     """Return a new temporary path next to ``path``, in the form Hudi uses.
 
-    It is unique within the process. Its middle spells "reconc" in hex, so people can see who made
-    it. A caller that finds it taken, by another machine or an earlier crash, calls again.
+    It is unique within the process. Its middle spells "reconc" in hex, which shows that
+    this program made it. A caller that finds it taken, by another machine or an earlier crash,
+    calls again.
     """
     return f"{path}.{os.getpid() & 0xFFFFFFFF:08x}-7265-636f-6e63-{next(_counter):012x}"
+
+
+def walk_folders(
+    scan: Callable[[str], tuple[FolderListing, Iterable[str]]], descend: Callable[[str], bool]
+) -> Iterator[FolderListing]:
+    """Walk as ``Storage.walk`` does; ``scan`` returns a folder's listing and the folders in it."""
+    waiting = [""]
+    while waiting:
+        path = waiting.pop()
+        try:
+            folder, below = scan(path)
+        except NotFoundError:
+            if not path:
+                raise
+            continue  # removed during the walk
+        yield folder
+        waiting += (child for child in below if descend(child))
 
 
 def join_path(root: str, path: str) -> str:

@@ -13,6 +13,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from reconciler.errors import (
@@ -24,9 +25,14 @@ from reconciler.errors import (
     UnsupportedError,
 )
 from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
-from reconciler.storage.paths import check_path, is_hidden, join_path, make_temporary_path
+from reconciler.storage.paths import (
+    check_path,
+    is_hidden,
+    join_path,
+    make_temporary_path,
+    walk_folders,
+)
 from reconciler.storage.redaction import redact_secrets
-from reconciler.storage.remote_entries import build_entry
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -81,13 +87,15 @@ class RemoteStorage:
         full = self._resolve(folder)
         with self._translate_errors(folder):
             children = self._list_children(full)
-        entries = [build_entry(info) for info in children if info["name"].rstrip("/") != full]
+        entries = _build_entries(children, full)
         if not children and not folder:
             raise NotFoundError(self.location, "does not exist")
         return sorted((e for e in entries if not is_hidden(e.name)), key=lambda entry: entry.name)
 
     def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        return self._walk_folders(descend) if self._family == "other" else self._walk_flat(descend)
+        if self._family == "other":
+            return walk_folders(self._scan_folder, descend)
+        return self._walk_flat(descend)
 
     def _walk_flat(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         with self._translate_errors(""):
@@ -106,20 +114,11 @@ class RemoteStorage:
             folders[path].sizes.append(int(info.get("size") or 0))
         yield from folders.values()
 
-    def _walk_folders(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        waiting = [""]
-        while waiting:
-            path = waiting.pop()
-            try:
-                entries = self.list(path)
-            except NotFoundError:
-                if not path:
-                    raise
-                continue  # removed while we walked
-            files = [entry for entry in entries if not entry.is_folder]
-            yield FolderListing(path, [e.name for e in files], [e.size for e in files])
-            below = (f"{path}/{e.name}" if path else e.name for e in entries if e.is_folder)
-            waiting += (child for child in below if descend(child))
+    def _scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
+        entries = self.list(path)
+        files = [entry for entry in entries if not entry.is_folder]
+        below = [f"{path}/{e.name}" if path else e.name for e in entries if e.is_folder]
+        return FolderListing(path, [e.name for e in files], [e.size for e in files]), below
 
     def read(self, path: str) -> bytes:
         with self._translate_errors(path):
@@ -138,7 +137,7 @@ class RemoteStorage:
         try:
             with self._translate_errors(path):
                 self._fs.invalidate_cache()
-                return build_entry(self._fs.info(full) | {"name": path})
+                return _build_entry(self._fs.info(full) | {"name": path})
         except NotFoundError:
             return None
 
@@ -282,9 +281,8 @@ class RemoteStorage:
     def _list_entries(self, folder: str) -> builtins.list[StorageEntry]:
         full = self._resolve(folder)
         with self._translate_errors(folder):
-            return [
-                build_entry(i) for i in self._list_children(full) if i["name"].rstrip("/") != full
-            ]
+            children = self._list_children(full)
+        return _build_entries(children, full)
 
     def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
         """Send one DeleteObjects request; return the problem of each path that was not deleted.
@@ -343,7 +341,7 @@ class RemoteStorage:
 
     @contextlib.contextmanager
     def _translate_errors(self, path: str) -> Iterator[None]:
-        """Turn clients' errors into ours, which name the path and never the options."""
+        """Turn clients' errors into this package's, which name the path and never the options."""
         full = join_path(self.location, path)
         try:
             yield
@@ -389,3 +387,30 @@ def _is_taken(error: OSError) -> bool:
     response = getattr(error.__cause__, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return isinstance(error, FileExistsError) or code in _TAKEN_CODES
+
+
+def _build_entries(infos: list[dict[str, Any]], folder: str) -> list[StorageEntry]:
+    """Return the entries of a folder's children; some stores list the folder itself too."""
+    return [_build_entry(info) for info in infos if info["name"].rstrip("/") != folder]
+
+
+def _build_entry(info: Mapping[str, Any]) -> StorageEntry:
+    is_folder = info["type"] == "directory"
+    name = str(info["name"]).rstrip("/").rpartition("/")[2]
+    return StorageEntry(
+        name, 0 if is_folder else int(info.get("size") or 0), read_modified_ms(info), is_folder
+    )
+
+
+def read_modified_ms(info: Mapping[str, Any]) -> int:
+    """Return milliseconds since 1970; each client has its own field for it."""
+    for key in ("LastModified", "last_modified", "mtime", "updated", "created"):
+        value = info.get(key)
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return int(value.timestamp() * 1000)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value * 1000)
+    return 0
