@@ -69,12 +69,7 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
             "the timeline folder named in hoodie.properties is missing",
             "restore it from a copy, or write to the table once with Hudi if it is new",
         ) from None
-    files = []
-    for entry in entries:
-        instant = None if entry.is_folder else Instant.parse(entry.name)
-        if instant is not None:
-            files.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
-    return Timeline.from_files(files)
+    return Timeline.from_listing(entries)
 
 
 def _is_blank(storage: Storage) -> bool:
@@ -100,11 +95,8 @@ def read_instant_file(
 def load_archived_instants(storage: Storage, properties: TableProperties) -> tuple[Instant, ...]:
     """Return completed archived instants, oldest first, with known completion times."""
     if properties.layout == 1:
-        instants = {
-            Instant(i.requested, i.action, i.state, archived.completed)
-            for archived in read_archive(storage, properties.archive_folder)
-            if (i := archived.instant).is_completed
-        }
+        archive = read_archive(storage, properties.archive_folder)
+        instants = {instant for instant in archive if instant.is_completed}
     else:
         instants = set(read_history(storage, properties.archive_folder))
     return tuple(sorted(instants, key=lambda i: (i.requested, i.action)))
@@ -283,11 +275,6 @@ def _find_base_files(
         base_name = BaseName.parse(name)
         if base_name is not None and base_name.instant in instants:
             yield folder, name, size
-
-
-def build_files_from_listing(listing: MetadataListing, properties: TableProperties) -> TableFiles:
-    """Return the files that the metadata table lists, as columns."""
-    return build_files(listing.read_folders(), properties.base_extension)
 
 
 def _is_below(path: str, marked: set[str]) -> bool:

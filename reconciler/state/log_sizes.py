@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.load import read_instant_file
-from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
+from reconciler.hudi.timeline.commit import COUNT, TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.storage.parallel import run_parallel
 

@@ -22,10 +22,9 @@ from reconciler.errors import (
     NotFoundError,
     StorageError,
 )
-from reconciler.hudi.files.table_files import FileKind, TableFiles
+from reconciler.hudi.files.table_files import FileKind, TableFiles, build_files
 from reconciler.hudi.load import (
     TableListing,
-    build_files_from_listing,
     load_archived_completion_times,
     load_listing,
     load_metadata_listing,
@@ -121,7 +120,7 @@ class _Observation:
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
             listed = TableListing(
-                files=build_files_from_listing(metadata, properties),
+                files=build_files(metadata.read_folders(), properties.base_extension),
                 metafile_partitions=frozenset(known),
             )
         else:

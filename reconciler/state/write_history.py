@@ -10,10 +10,10 @@ from reconciler.errors import FormatError, StorageError
 from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.commit import WriteStats
 from reconciler.hudi.timeline.declared_schema import find_declared_schema
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.hudi.timeline.plans import RequestedReplace
-from reconciler.hudi.timeline.write_stats import WriteStats
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_layout import (

@@ -8,6 +8,7 @@ from typing import Final
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.heartbeat import DEAD_AFTER_S, heartbeat_path, is_silent
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
 from reconciler.hudi.timeline.plans import (
@@ -15,7 +16,6 @@ from reconciler.hudi.timeline.plans import (
     parse_compaction,
     parse_rolled_back_time,
 )
-from reconciler.hudi.timeline.write_footprint import WriteFootprint
 from reconciler.transaction.conflicts import Footprint
 from reconciler.transaction.recovery.marked_files import list_marked_files, parse_file_group
 from reconciler.transaction.retry import raise_changing, retry_while_changing

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.hudi.files.names import BaseName
-from reconciler.hudi.timeline.commit_projection import COUNT, TEXT, CommitProjection
+from reconciler.hudi.timeline.commit import COUNT, TEXT, CommitProjection
 from reconciler.layout.sizing.key_routing import hash_record_keys
 from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, History

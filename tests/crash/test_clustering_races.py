@@ -15,9 +15,9 @@ import pytest
 from reconciler.executor.result import ApplyResult, StepOutcome
 from reconciler.hudi.codecs import avro_container
 from reconciler.hudi.codecs.avro_binary import load_schema_text
+from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.write_commit import WriteCommit
-from reconciler.hudi.timeline.write_footprint import WriteFootprint
 from reconciler.transaction.instants import format_instant, parse_instant_ms
 from tests.crash.clustering_drill import (
     OURS,

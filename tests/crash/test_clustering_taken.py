@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import StorageError
 from reconciler.executor.result import ApplyResult
-from reconciler.hudi.timeline.write_footprint import WriteFootprint
+from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.rewrite.facts import read_table_facts
 from reconciler.rewrite.local import LocalRewriter
 from reconciler.runtime import open_storage

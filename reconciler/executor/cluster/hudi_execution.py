@@ -24,8 +24,7 @@ from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.hudi.load import read_instant_file
-from reconciler.hudi.timeline.commit import CommitMetadata
-from reconciler.hudi.timeline.write_footprint import WriteFootprint
+from reconciler.hudi.timeline.commit import CommitMetadata, WriteFootprint
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.hudi_engine.layouts import check_columns, find_strategy
 from reconciler.hudi_engine.table_options import add_conflict_check, make_clustering_options

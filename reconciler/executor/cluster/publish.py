@@ -20,9 +20,8 @@ from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.commit import CommitMetadata, WriteStats
 from reconciler.hudi.timeline.instant import Instant, State
-from reconciler.hudi.timeline.write_stats import WriteStats
 from reconciler.plans.model import Note
 from reconciler.rewrite.model import RewrittenGroup
 from reconciler.transaction.conflicts import find_conflicts

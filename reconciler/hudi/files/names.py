@@ -104,14 +104,3 @@ class LogName:
         """The sort key for merge order within a slice, as Hudi's LogFileComparator."""
         token = tuple(int(part) for part in self.token.split("-")) if self.token else ()
         return (self.instant, self.version, token, self.is_cdc)
-
-
-def is_partition_metafile(name: str) -> bool:
-    """Return whether the name marks its folder as a partition; ``.crc`` files do not.
-
-    >>> is_partition_metafile(".hoodie_partition_metadata.parquet")
-    True
-    >>> is_partition_metafile("..hoodie_partition_metadata.crc")
-    False
-    """
-    return name.startswith(PARTITION_METAFILE) and not name.endswith(".crc")

@@ -13,12 +13,10 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
-from reconciler.errors import FormatError, NotFoundError, UnsupportedError
-from reconciler.hudi.byte_source import ByteSource, ListedEntry
+from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_container import decoding_container
-from reconciler.hudi.table.properties import KNOWN_VERSIONS
-from reconciler.hudi.timeline.active import Timeline, TimelineFile
-from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.plans import parse_compaction, parse_rolled_back_time
 
 ROOT: Final = ".hoodie/metadata"
@@ -43,7 +41,7 @@ class MetadataTimelines:
 
     @property
     def folder(self) -> str:
-        return _timeline_folder(f"{ROOT}/.hoodie", self.version)
+        return find_timeline_folder(f"{ROOT}/.hoodie", self.version)
 
     @cached_property
     def completion_times(self) -> Mapping[str, str]:
@@ -99,7 +97,7 @@ class MetadataTimelines:
 
         Their blocks count, because the rollback's own blocks cancel them.
         """
-        folder = _timeline_folder(".hoodie", self.version)
+        folder = find_timeline_folder(".hoodie", self.version)
         undone: set[str] = set()
         for instant in self.data.completed(_UNDOING):
             path = f"{folder}/{instant.file_name}"
@@ -124,42 +122,9 @@ class MetadataTimelines:
         return compactions
 
 
-def open_metadata_timelines(
-    source: ByteSource, *, version: int, data: Timeline
-) -> MetadataTimelines:
-    """Open the timeline of the metadata table of a data table of this version.
-
-    Raises UnsupportedError for a table version that was not tested; FormatError when the metadata
-    table that the properties promise is missing.
-    """
-    if version not in KNOWN_VERSIONS:
-        raise UnsupportedError(
-            f"{ROOT}: the metadata table of table version {version} is not supported; supported "
-            f"are {', '.join(map(str, KNOWN_VERSIONS))}"
-        )
-    folder = _timeline_folder(f"{ROOT}/.hoodie", version)
-    try:
-        entries = source.list(folder)
-    except NotFoundError:
-        raise FormatError(
-            folder,
-            f"is missing, but a metadata table of version {version} has its timeline here",
-            "let a Hudi writer rebuild the metadata table",
-        ) from None
-    return MetadataTimelines(source, version, _build_timeline(entries), data)
-
-
-def _timeline_folder(hoodie: str, version: int) -> str:
+def find_timeline_folder(hoodie: str, version: int) -> str:
+    """Return the timeline's folder in Hudi's own folder of a table."""
     return f"{hoodie}/timeline" if version >= VERSION_8 else hoodie
-
-
-def _build_timeline(entries: Iterable[ListedEntry]) -> Timeline:
-    files = []
-    for entry in entries:
-        instant = None if entry.is_folder else Instant.parse(entry.name)
-        if instant is not None:
-            files.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
-    return Timeline.from_files(files)
 
 
 def _parse_rolled_back(data: bytes, action: Action, path: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import FormatError, NotFoundError
+from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.byte_source import ByteSource, ListedEntry
 from reconciler.hudi.codecs.hfile_reader import HFile, open_hfile
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, read_blocks
@@ -19,9 +19,9 @@ from reconciler.hudi.metadata.own_timeline import (
     ROOT,
     VERSION_8,
     MetadataTimelines,
-    open_metadata_timelines,
+    find_timeline_folder,
 )
-from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.table.properties import KNOWN_VERSIONS, TableProperties
 from reconciler.hudi.timeline.active import Timeline
 
 #: the metadata partition that lists the files
@@ -167,9 +167,22 @@ def open_metadata_table(
     Raises UnsupportedError for a table version that was not tested; FormatError when the metadata
     table that the properties promise is missing.
     """
-    return MetadataTable(
-        open_metadata_timelines(source, version=version, data=data), frozenset(live_partitions)
-    )
+    if version not in KNOWN_VERSIONS:
+        raise UnsupportedError(
+            f"{ROOT}: the metadata table of table version {version} is not supported; supported "
+            f"are {', '.join(map(str, KNOWN_VERSIONS))}"
+        )
+    folder = find_timeline_folder(f"{ROOT}/.hoodie", version)
+    try:
+        entries = source.list(folder)
+    except NotFoundError:
+        raise FormatError(
+            folder,
+            f"is missing, but a metadata table of version {version} has its timeline here",
+            _REBUILD,
+        ) from None
+    timelines = MetadataTimelines(source, version, Timeline.from_listing(entries), data)
+    return MetadataTable(timelines, frozenset(live_partitions))
 
 
 def open_live_metadata(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
+from reconciler.hudi.byte_source import ListedEntry
 from reconciler.hudi.timeline.instant import COMMITS, WRITES, Action, Instant, State
 
 
@@ -38,6 +39,19 @@ class Timeline:
     def from_files(cls, files: Iterable[TimelineFile]) -> Self:
         """Sort the files by name; two completed files of one instant stay two files."""
         return cls(tuple(sorted(files, key=lambda file: (file.instant.requested, file.name))))
+
+    @classmethod
+    def from_listing(cls, entries: Iterable[ListedEntry]) -> Self:
+        """Build the timeline of a folder; other files in it are ignored.
+
+        Raises UnsupportedError for an unknown action.
+        """
+        files = []
+        for entry in entries:
+            instant = None if entry.is_folder else Instant.parse(entry.name)
+            if instant is not None:
+                files.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
+        return cls.from_files(files)
 
     @cached_property
     def entries(self) -> tuple[TimelineFile, ...]:

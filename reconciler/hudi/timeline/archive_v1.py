@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import NotFoundError
@@ -29,16 +28,11 @@ _MERGE_PLAN: Final = "mergeArchivePlan"
 _CONTENTS: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedInstant:
-    """One archived instant; ``completed`` is None where the archive does not hold it."""
+def read_archive(source: ByteSource, folder: str) -> Iterator[Instant]:
+    """Yield every archived state of every instant in file order; raises FormatError.
 
-    instant: Instant
-    completed: str | None
-
-
-def read_archive(source: ByteSource, folder: str) -> Iterator[ArchivedInstant]:
-    """Yield every archived state of every instant in file order; raises FormatError."""
+    The completion time of a completed one is None if the archive does not hold it.
+    """
     for path in _list_files(source, folder):
         for record in _read_records(source, path):
             yield _parse_instant(record, path)
@@ -55,7 +49,7 @@ def read_commit_contents(
     for path in reversed(_list_files(source, folder)):
         rows = []
         for record in _read_records(source, path):
-            instant = _parse_instant(record, path).instant
+            instant = _parse_instant(record, path)
             content = next((record[key] for key in _CONTENTS if record.get(key)), None)
             if instant.is_completed and content:
                 rows.append((instant, content, path))
@@ -81,18 +75,15 @@ def _read_records(source: ByteSource, path: str) -> Iterator[dict[str, Any]]:
             yield from read_avro_records(block)
 
 
-def _parse_instant(record: dict[str, Any], path: str) -> ArchivedInstant:
+def _parse_instant(record: dict[str, Any], path: str) -> Instant:
     with decoding(path, "an archived instant"):
         requested = str(record["commitTime"])
-        require(
-            requested.isascii() and requested.isdigit(), f"{requested!r} is not an instant time"
-        )
+        is_time = requested.isascii() and requested.isdigit()
+        require(is_time, f"{requested!r} is not an instant time")
+        action = Action(str(record["actionType"]))
         state = State(record["actionState"] or "COMPLETED")
-        instant = Instant(requested, Action(str(record["actionType"])), state)
-        completed = record.get("stateTransitionTime")
-        return ArchivedInstant(
-            instant, str(completed) if completed and instant.is_completed else None
-        )
+        completed = record.get("stateTransitionTime") if state is State.COMPLETED else None
+        return Instant(requested, action, state, str(completed) if completed else None)
 
 
 def _find_merged_files(source: ByteSource, folder: str, listed: list[str]) -> set[str]:

@@ -19,7 +19,7 @@ from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.hudi.load import read_instant_file
-from reconciler.hudi.timeline.commit_projection import TEXT, CommitProjection
+from reconciler.hudi.timeline.commit import TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.plans.groups import group_of_slices
 from reconciler.storage.parallel import run_parallel

@@ -9,9 +9,9 @@ from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.hudi.timeline.markers import is_marker_list, marker_folder, parse_marker
-from reconciler.hudi.timeline.write_footprint import WriteFootprint
 from reconciler.storage.api import Storage, StorageEntry
 from reconciler.transaction.paths import LARGEST_CALL, resolve_path
 

@@ -230,7 +230,7 @@ def merge_plan(merged, *candidates):
 
 
 def logs(files):
-    return [a.instant.requested for a in read_archive(Shelf(files), "archived")]
+    return [a.requested for a in read_archive(Shelf(files), "archived")]
 
 
 def test_archive_files_are_read_in_the_order_of_their_numbers():
@@ -252,7 +252,7 @@ def test_only_a_completed_state_has_a_completion_time():
     }
     found = list(read_archive(Shelf(files), "archived"))
 
-    assert [State.REQUESTED, State.COMPLETED] == [a.instant.state for a in found]
+    assert [State.REQUESTED, State.COMPLETED] == [a.state for a in found]
     assert [None, "5"] == [a.completed for a in found]
 
 

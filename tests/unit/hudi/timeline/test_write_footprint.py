@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import FormatError
 from reconciler.hudi.codecs import avro_container
-from reconciler.hudi.timeline.write_footprint import WriteFootprint
+from reconciler.hudi.timeline.commit import WriteFootprint
 
 PATH = ".hoodie/1.inflight"
 

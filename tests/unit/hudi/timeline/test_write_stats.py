@@ -7,7 +7,7 @@ import json
 import pytest
 
 from reconciler.errors import FormatError
-from reconciler.hudi.timeline.write_stats import WriteStats
+from reconciler.hudi.timeline.commit import WriteStats
 
 
 def commit(*stats, **more):
