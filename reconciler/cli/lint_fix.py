@@ -113,7 +113,7 @@ def _write_repair(repair: Repair) -> bool:
     except (OSError, StorageError) as error:
         problem = getattr(error, "problem", None) or getattr(error, "strerror", None) or str(error)
     if problem is not None:
-        count = words.format_count(len(repair.fixes), "fix", "fixes")
+        count = words.format_count(len(repair.fixes), "fix")
         log_message(words.escape_text(f"{repair.file}: {problem}; {count} not made"))
     return problem is None
 

@@ -9,15 +9,11 @@ from typing import Any, Final
 
 from reconciler import canonical_json
 from reconciler.planners.prediction.advice import Advice
-from reconciler.planners.prediction.layout_candidates import (
-    LayoutCandidate,
-    LayoutTrial,
-    QueryReads,
-)
+from reconciler.planners.prediction.layout_candidates import LayoutCandidate, LayoutTrial
 from reconciler.plans import encode
 from reconciler.plans.model import Selection
 from reconciler.render import words
-from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
+from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
 from reconciler.render.terminal import Terminal
 
@@ -78,10 +74,7 @@ def summarize_advice(tables: Sequence[Advice], selection: Selection | None) -> s
     failed = sum(table.error is not None for table in tables)
     new = sum(table.has_changes for table in tables)
     rest = len(tables) - failed - new
-    kinds = {"with a proposal": new, "unchanged": rest, "not read": failed}
-    parts = ", ".join(
-        f"{words.format_number(count)} {kind}" for kind, count in kinds.items() if count
-    )
+    parts = words.join_counts(((new, "with a proposal"), (rest, "unchanged"), (failed, "not read")))
     total = words.format_tables(len(tables), selection)
     return f"{total}: {parts}" if parts else total
 
@@ -147,7 +140,7 @@ def _table_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
         yield from terminal.detail("to commit:")
         yield from (f"      {words.escape_text(line)}" for line in proposal)
     for note in table.notes:
-        yield from terminal.item(terminal.warn("! note"), f"{note.because} [{note.rule}]")
+        yield from terminal.note(terminal.warn("! note"), note)
 
 
 def _share_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
@@ -167,16 +160,12 @@ def _share_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
         shown = name if len(name) <= _MAX_NAME_WIDTH else f"{name[: _MAX_NAME_WIDTH - 1]}…"
         cells = (words.format_share(one.bytes, of) for one, of in zip(reads, totals, strict=True))
         yield f"  {shown:<{width}}" + "".join(f"{cell:>9}" for cell in cells)
-    if len(table.queries) > _MAX_QUERIES:
-        rest = len(table.queries) - _MAX_QUERIES
-        yield from terminal.detail(
-            f"… and {words.format_count(rest, 'more query', 'more queries')}"
-        )
+    if (rest := len(table.queries) - _MAX_QUERIES) > 0:
+        yield from terminal.detail(f"… and {words.format_count(rest, 'more query')}")
     for nth, trial in enumerate(best):
         number = terminal.strong(str(nth + 1)) if trial is table.best else str(nth + 1)
-        yield from terminal.item(
-            number, f"{_describe_candidate(trial.candidate)}, {_format_error(trial)}"
-        )
+        error = f"± {100 * max(trial.errors, default=0.0):.0f} %"
+        yield from terminal.item(number, f"{_describe_candidate(trial.candidate)}, {error}")
 
 
 def _shown_trials(table: Advice) -> list[LayoutTrial]:
@@ -191,10 +180,6 @@ def _describe_candidate(candidate: LayoutCandidate) -> str:
     return order if candidate.mapping == "rank" else f"{order}, {candidate.mapping} mapping"
 
 
-def _format_error(trial: LayoutTrial) -> str:
-    return f"± {100 * max(trial.errors, default=0.0):.0f} %"
-
-
 # --- Markdown ------------------------------------------------------------------------------------
 
 
@@ -202,20 +187,15 @@ def _folded_details(table: Advice) -> str:
     lines = list(_table_lines(table, Terminal(has_color=False)))
     head = f"{code_span(table.name)}: {escape_markdown(table.error or table.because)}"
     proposal = spec_lines(table)
-    commit = (
-        f"\n{code_block([words.escape_text(line) for line in proposal], 'yaml')}"
-        if proposal
-        else ""
-    )
-    folded = code_block(lines, "")
-    return f"\n{head}\n{commit}\n<details><summary>figures</summary>\n\n{folded}</details>\n"
+    commit = f"\n{code_block(map(words.escape_text, proposal), 'yaml')}" if proposal else ""
+    return f"\n{head}\n{commit}{folded_block('figures', code_block(lines, ''))}"
 
 
 # --- JSON ----------------------------------------------------------------------------------------
 
 
 def _table_document(table: Advice) -> Mapping[str, Any]:
-    sampled = table.sampled
+    to_document = canonical_json.to_document
     return {
         "name": table.name,
         "path": table.path,
@@ -223,52 +203,37 @@ def _table_document(table: Advice) -> Mapping[str, Any]:
         "files": table.files,
         "bytes": table.bytes,
         "queries": [
-            {
-                "name": query.name,
-                "where": query.where,
-                "files": None if table.current is None else table.current[nth].files,
-                "bytes": None if table.current is None else table.current[nth].bytes,
-            }
+            {"name": query.name, "where": query.where, "files": None, "bytes": None}
+            | ({} if table.current is None else to_document(table.current[nth]))
             for nth, query in enumerate(table.queries)
         ],
-        "sampled": None
-        if sampled is None
-        else {
-            "rowGroups": sampled.row_groups,
-            "of": sampled.total_row_groups,
-            "rows": sampled.rows,
-        },
+        "sampled": to_document(table.sampled),
         "tried": [_trial_document(trial, table) for trial in table.trials],
         "proposal": _proposal_document(table),
         "because": table.because,
-        "notes": [{"rule": note.rule, "because": note.because} for note in table.notes],
+        "notes": to_document(table.notes),
     }
 
 
 def _trial_document(trial: LayoutTrial, table: Advice) -> Mapping[str, Any]:
     queries = zip(table.queries, trial.reads, trial.errors, strict=True)
     return {
-        "columns": list(trial.candidate.columns),
-        "curve": trial.candidate.curve,
-        "mapping": trial.candidate.mapping,
+        **canonical_json.to_document(trial.candidate),
         "bytes": trial.table_bytes,
         "queries": [
-            {"name": one.name, **_reading_document(reads), "error": e} for one, reads, e in queries
+            {"name": query.name, **canonical_json.to_document(reads), "error": error}
+            for query, reads, error in queries
         ],
     }
 
 
-def _reading_document(reads: QueryReads) -> Mapping[str, int]:
-    return {"files": reads.files, "bytes": reads.bytes}
-
-
 def _proposal_document(table: Advice) -> Mapping[str, Any]:
     """What to commit, as a spec has it; empty where nothing is new."""
-    found: dict[str, Any] = {}
+    proposal: dict[str, Any] = {}
     if table.best is not None and table.best.candidate != table.declared:
         best = table.best.candidate
         more = {"mapping": best.mapping} if _needs_mapping(table) else {}
-        found["clustering"] = {"columns": list(best.columns), "curve": best.curve, **more}
+        proposal["clustering"] = {"columns": list(best.columns), "curve": best.curve, **more}
     if table.index:
-        found["index"] = {"columns": list(table.index)}
-    return found
+        proposal["index"] = {"columns": list(table.index)}
+    return proposal

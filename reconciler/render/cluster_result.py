@@ -16,23 +16,16 @@ _MAX_QUERIES: Final = 10
 
 def describe_rewrite(outcome: StepOutcome, done: ClusterOutcome) -> str:
     """Return what happened to a clustering, as one clause."""
-    took = f", in {words.format_duration(outcome.seconds)}" if outcome.seconds >= 1 else ""
-    gone = ""
-    if done.gone:
-        gone = f", {words.format_count(done.gone, 'group')} already rewritten"
-    match outcome.how:
-        case "completed":
-            return f"{_describe_files(done)}{gone}{took}"
-        case "adopted":
-            return f"completed by another writer: {_describe_files(done)}{gone}"
-        case "undone":
-            return "no group could be rewritten, so the pending instant was removed"
-        case "inflight":
-            return "it stays inflight until the next apply"
-        case "failed":
-            return "nothing was rewritten, because a file is damaged"
-        case "nothing":
-            return f"nothing left to do{gone}"
+    again = f", {words.format_count(done.gone, 'group')} already rewritten" if done.gone else ""
+    files = f"{_describe_files(done)}{again}"
+    return {
+        "completed": f"{files}{words.format_time_taken(outcome.seconds)}",
+        "adopted": f"completed by another writer: {files}",
+        "undone": "no group could be rewritten, so the pending instant was removed",
+        "inflight": "it stays inflight until the next apply",
+        "failed": "nothing was rewritten, because a file is damaged",
+        "nothing": f"nothing left to do{again}",
+    }[outcome.how]
 
 
 def _describe_files(done: ClusterOutcome) -> str:
@@ -48,22 +41,15 @@ def rewrite_lines(done: ClusterOutcome, terminal: Terminal) -> Iterator[str]:
     if done.splits:
         files = words.format_count(done.splits, "file")
         yield from terminal.detail(f"{files} more than planned, because others grew too large")
-    for query in done.queries[:_MAX_QUERIES]:
-        yield from terminal.detail(describe_measured_query(query))
-    rest = len(done.queries) - _MAX_QUERIES
-    if rest > 0:
-        more = words.format_count(rest, "more query", "more queries")
-        yield from terminal.detail(f"… and {more}")
+    queries = [describe_measured_query(query) for query in done.queries]
+    yield from terminal.details(queries, _MAX_QUERIES, "query")
     if done.unmeasured is not None:
         yield from terminal.item(terminal.warn("! warning"), done.unmeasured)
     if done.left:
         groups = f"{words.format_count(len(done.left), 'group')} of the plan"
         yield from terminal.item(terminal.warn("! skipped"), groups)
-        for group in done.left[:_MAX_GROUPS]:
-            yield from terminal.detail(describe_left_group(group))
-        rest = len(done.left) - _MAX_GROUPS
-        if rest > 0:
-            yield from terminal.detail(f"… and {words.format_count(rest, 'more group')}")
+        left = [describe_left_group(group) for group in done.left]
+        yield from terminal.details(left, _MAX_GROUPS, "group")
 
 
 def describe_measured_query(query: MeasuredQuery) -> str:

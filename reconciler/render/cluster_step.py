@@ -6,18 +6,17 @@ What comes after is predicted. The lines are those of ``plan_text``, of one tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from reconciler.plans.model import ClusterStep, LayoutChange, LayoutFigures, Rewrites
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
-from reconciler.render.terminal import Terminal, draw_count_bar
+from reconciler.render.terminal import Terminal, draw_bars, limit_rows, name_rows
 
 _MAX_PARTITIONS: Final = 8
 _MAX_REASONS: Final = 3
-_MAX_NAME_WIDTH: Final = 40
 #: how the reason of a group begins: with what becomes of it, which the partitions show
 _GROUP_AMOUNT: Final = re.compile(r"^[^:]*\bbecomes? [^:]*: ")
 
@@ -97,17 +96,16 @@ def _partition_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
     if names == [""]:
         return
     order = sorted(range(len(names)), key=lambda at: (-sums.bytes[at], names[at]))
-    limit = len(order) if len(order) <= _MAX_PARTITIONS + 1 else _MAX_PARTITIONS
+    limit = limit_rows(len(order), _MAX_PARTITIONS)
     shown = sorted(order[:limit], key=lambda at: names[at])
-    labels = [words.escape_text(names[at]) or "(root)" for at in shown]
-    width = min(max(map(len, labels), default=0), _MAX_NAME_WIDTH)
-    for label, at in zip(labels, shown, strict=True):
-        files = _format_rewrite(int(sums.slices[at]), int(sums.outputs[at]))
-        size = words.format_size(int(sums.bytes[at]))
-        count = words.format_count(int(sums.groups[at]), "group")
-        yield f"      {label:<{width}}  {files:>16}  {size:>10}  {count:>9}"
-    rest = order[limit:]
-    if rest:
+    figures = (
+        f"{_format_rewrite(int(sums.slices[at]), int(sums.outputs[at])):>16}  "
+        f"{words.format_size(int(sums.bytes[at])):>10}  "
+        f"{words.format_count(int(sums.groups[at]), 'group'):>9}"
+        for at in shown
+    )
+    yield from name_rows((names[at] for at in shown), figures)
+    if rest := order[limit:]:
         files = _format_rewrite(int(sums.slices[rest].sum()), int(sums.outputs[rest].sum()))
         size = words.format_size(int(sums.bytes[rest].sum()))
         partitions = words.format_count(len(rest), "more partition")
@@ -125,13 +123,8 @@ def _reason_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
     if len(reasons) == 1:
         yield from terminal.detail(reasons[0].text)
         return
-    for reason in reasons[:_MAX_REASONS]:
-        count = words.format_count(reason.count, "group")
-        yield from terminal.detail(f"{count}: {reason.text}")
-    rest = len(reasons) - _MAX_REASONS
-    if rest > 0:
-        more = words.format_count(rest, "more reason")
-        yield from terminal.detail(f"… and {more}; show --full lists all")
+    sentences = [f"{words.format_count(r.count, 'group')}: {r.text}" for r in reasons]
+    yield from terminal.details(sentences, _MAX_REASONS, "reason", hint="; show --full lists all")
 
 
 def _group_lines(groups: Rewrites, terminal: Terminal) -> Iterator[str]:
@@ -163,25 +156,7 @@ def _slice_lines(groups: Rewrites, start: int, end: int) -> Iterator[str]:
 def _size_lines(layout: LayoutChange, terminal: Terminal) -> Iterator[str]:
     """The size classes that have files, with bars, before and after."""
     before, after = layout.before.sizes, layout.after.sizes
-    most = max((*before, *after), default=0)
-    rows = zip(_size_class_names(layout.below), before, after, strict=False)
-    found = [row for row in rows if row[1] or row[2]]
-    width = max((len(name) for name, _, _ in found), default=0)
-    for name, now, then in found:
-        bars = (draw_count_bar(count, most, terminal.bar_width) for count in (now, then))
-        yield f"      {name:<{width}}  {'  '.join(bars)}".rstrip()
-
-
-def _size_class_names(below: Sequence[int]) -> Iterator[str]:
-    """The names of size classes.
-
-    >>> list(_size_class_names([1024, 2048]))
-    ['below 1.0 KiB', '1.0 KiB to 2.0 KiB', '2.0 KiB and more']
-    """
-    ends = [words.format_size(end) for end in below]
-    if not ends:
-        yield "all"
-        return
-    yield f"below {ends[0]}"
-    yield from (f"{low} to {high}" for low, high in pairwise(ends))
-    yield f"{ends[-1]} and more"
+    classes = pairwise((0, *layout.below, None))
+    names = (words.format_size_class(least or 0, end) for least, end in classes)
+    rows = zip(names, before, after, strict=False)
+    yield from draw_bars([row for row in rows if any(row[1:])], terminal)

@@ -6,19 +6,19 @@ The lines are those of ``plan_text``, of one table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from reconciler.plans.model import TablePlan
 from reconciler.render import words
-from reconciler.render.terminal import Terminal, draw_count_bar
+from reconciler.render.terminal import Terminal, draw_bars, limit_rows, name_rows
 
 if TYPE_CHECKING:
     from reconciler.layout.sizing.simulate_inserts import InsertForecast, SizeRange
-    from reconciler.layout.sizing.size_report import HistogramBar
+    from reconciler.layout.sizing.size_report import HistogramBar, PartitionSmallFiles
     from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 
 _MAX_PARTITIONS: Final = 4
-_MAX_NAME_WIDTH: Final = 40
+_Partition = TypeVar("_Partition", "PartitionSmallFiles", "InsertForecast")
 
 
 def file_size_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
@@ -60,70 +60,51 @@ def _describe_sizes(report: FileSizeReport) -> str:
         return f"no base files{logs}"
     size = words.format_size(state.bytes)
     small = f"{words.format_number(state.small)} small" if state.small else "none small"
-    limits = (
-        f"below {words.format_size(report.small_below)}; target {words.format_size(report.target)}"
-    )
-    return f"{words.format_count(state.files, 'base file')}, {size}; {small} ({limits}){logs}"
+    below, target = words.format_size(report.small_below), words.format_size(report.target)
+    files = words.format_count(state.files, "base file")
+    return f"{files}, {size}; {small} (below {below}; target {target}){logs}"
 
 
 def _histogram_lines(bars: Sequence[HistogramBar], terminal: Terminal) -> Iterator[str]:
     """The size classes that have files, with bars."""
-    found = [(_class_name(each), each.files) for each in bars if each.files]
-    most = max((files for _, files in found), default=0)
-    width = max((len(name) for name, _ in found), default=0)
-    for name, files in found:
-        bar = draw_count_bar(files, most, terminal.bar_width)
-        yield f"      {name:<{width}}  {bar}".rstrip()
-
-
-def _class_name(each: HistogramBar) -> str:
-    if each.below is None:
-        return f"{words.format_size(each.least)} and more"
-    if not each.least:
-        return f"below {words.format_size(each.below)}"
-    return f"{words.format_size(each.least)} to {words.format_size(each.below)}"
+    shown = [bar for bar in bars if bar.files]
+    rows = [(words.format_size_class(bar.least, bar.below), bar.files) for bar in shown]
+    yield from draw_bars(rows, terminal)
 
 
 def _partition_lines(report: FileSizeReport, terminal: Terminal, *, full: bool) -> Iterator[str]:
-    known = report.state.partitions
-    if not known or not any(each.partition for each in known):
+    partitions = report.state.partitions
+    if not any(one.partition for one in partitions):
         return
-    is_short = full or report.small_partitions <= _MAX_PARTITIONS + 1
-    worst = known if is_short else known[:_MAX_PARTITIONS]
-    shown = sorted(worst, key=lambda each: each.partition or "")
-    names = _padded_names([each.partition for each in shown])
-    for name, each in zip(names, shown, strict=True):
-        files = f"{words.format_number(each.small)} of {words.format_number(each.files)} small"
-        held = (
-            f", {words.format_number(each.pinned)} used by pending table services"
-            if each.pinned
-            else ""
-        )
-        yield f"      {name}  {files:>20}  {words.format_size(each.bytes):>10}{held}"
-    rest = report.small_partitions - len(shown)
-    if rest > 0:
-        yield from terminal.detail(
-            f"… and {words.format_count(rest, 'more partition')} with small files"
-        )
+    shown = _select_shown(partitions, report.small_partitions, full=full)
+    figures = []
+    for one in shown:
+        files = f"{words.format_number(one.small)} of {words.format_number(one.files)} small"
+        used = f", {words.format_number(one.pinned)} used by pending table services"
+        size = f"{words.format_size(one.bytes):>10}"
+        figures.append(f"{files:>20}  {size}{used if one.pinned else ''}")
+    yield from name_rows((one.partition for one in shown), figures)
+    if (rest := report.small_partitions - len(shown)) > 0:
+        more = words.format_count(rest, "more partition")
+        yield from terminal.detail(f"… and {more} with small files")
 
 
-def _padded_names(partitions: Sequence[str | None]) -> list[str]:
-    """The paths, padded to one width."""
-    plain = [words.escape_text(path or "") or "(root)" for path in partitions]
-    width = min(max(map(len, plain), default=0), _MAX_NAME_WIDTH)
-    return [f"{path:<{width}}" for path in plain]
+def _select_shown(partitions: Sequence[_Partition], count: int, *, full: bool) -> list[_Partition]:
+    """Return the first of ``count`` partitions, in the order of their paths."""
+    limit = len(partitions) if full else limit_rows(count, _MAX_PARTITIONS)
+    return sorted(partitions[:limit], key=lambda one: one.partition or "")
 
 
 def _operation_lines(report: FileSizeReport, terminal: Terminal) -> Iterator[str]:
     """The operations that wrote the files last: ``upsert 20 files (18 small)``."""
-    found = report.state.operations
-    if not found:
+    operations = report.state.operations
+    if not operations:
         return
     parts = []
-    for each in found:
-        name = words.escape_text(each.operation).lower().replace("_", " ")
-        small = f" ({words.format_number(each.small)} small)" if each.small else ""
-        parts.append(f"{name} {words.format_count(each.files, 'file')}{small}")
+    for one in operations:
+        name = words.escape_text(one.operation).lower().replace("_", " ")
+        small = f" ({words.format_number(one.small)} small)" if one.small else ""
+        parts.append(f"{name} {words.format_count(one.files, 'file')}{small}")
     yield from terminal.detail(f"written last by: {', '.join(parts)}")
 
 
@@ -135,20 +116,17 @@ def _next_insert_lines(simulated: InsertReport, terminal: Terminal, *, full: boo
         yield from terminal.item(label, f"{rows}, {simulated.because}")
         return
     many = words.format_count(simulated.partition_count, "partition")
-    where = f" in {many}" if any(each.partition for each in simulated.partitions) else ""
+    where = f" in {many}" if any(one.partition for one in simulated.partitions) else ""
     yield from terminal.item(label, f"{rows}{where}: {_describe_outlook(simulated.total)}")
     yield from terminal.detail(simulated.because)
     if simulated.partition_count <= 1:
         return
-    known = simulated.partitions
-    is_short = full or simulated.partition_count <= _MAX_PARTITIONS + 1
-    worst = known if is_short else known[:_MAX_PARTITIONS]
-    shown = sorted(worst, key=lambda each: each.partition or "")
-    for name, each in zip(_padded_names([each.partition for each in shown]), shown, strict=True):
-        rows = words.format_count(each.rows, "row")
-        yield f"      {name}  {rows:>16}  {_describe_partition(each)}"
-    rest = simulated.partition_count - len(shown)
-    if rest > 0:
+    shown = _select_shown(simulated.partitions, simulated.partition_count, full=full)
+    figures = (
+        f"{words.format_count(one.rows, 'row'):>16}  {_describe_partition(one)}" for one in shown
+    )
+    yield from name_rows((one.partition for one in shown), figures)
+    if (rest := simulated.partition_count - len(shown)) > 0:
         yield from terminal.detail(f"… and {words.format_count(rest, 'more partition')}")
 
 
@@ -172,12 +150,15 @@ def _describe_outlook(outlook: InsertForecast) -> str:
 
 def _describe_partition(outlook: InsertForecast) -> str:
     """``2 filled to 120.0 MiB, 1 new of 9.8 MiB``."""
-    filled = (
-        f"{words.format_number(outlook.filled)} filled to {_format_range(outlook.filled_sizes)}"
+    parts = (
+        (outlook.filled, "filled to", outlook.filled_sizes),
+        (outlook.new, "new of", outlook.new_sizes),
     )
-    new = f"{words.format_number(outlook.new)} new of {_format_range(outlook.new_sizes)}"
-    parts = ((outlook.filled, filled), (outlook.new, new))
-    return ", ".join(part for files, part in parts if files)
+    return ", ".join(
+        f"{words.format_number(files)} {what} {_format_range(sizes)}"
+        for files, what, sizes in parts
+        if files
+    )
 
 
 def _format_range(span: SizeRange | None) -> str:

@@ -11,7 +11,7 @@ from reconciler.render.terminal import Terminal
 
 def describe_index(outcome: StepOutcome, done: IndexOutcome) -> str:
     """Return what happened to an index step, as one clause."""
-    took = f", in {words.format_duration(outcome.seconds)}" if outcome.seconds >= 1 else ""
+    took = words.format_time_taken(outcome.seconds)
     columns = words.format_count(len(done.columns), "column")
     files = words.format_count(done.files, "file")
     if outcome.how == "failed":
@@ -54,4 +54,4 @@ def sum_indexes(tables: Iterable[TableResult]) -> str:
         for outcome in table.outcomes
         if outcome.indexed is not None
     )
-    return f"{words.format_count(done, 'index', 'indexes')} updated" if done else ""
+    return f"{words.format_count(done, 'index')} updated" if done else ""

@@ -76,6 +76,11 @@ def _character_reference(found: re.Match[str]) -> str:
     return f"&#{ord(character)};" + (_WORD_JOINER if character in "@#" else "")
 
 
+def folded_block(summary: str, body: str) -> str:
+    """Return Markdown that a code host shows only on demand, below a summary."""
+    return f"\n<details><summary>{summary}</summary>\n\n{body}</details>\n"
+
+
 def code_block(lines: Iterable[str], language: str) -> str:
     """Return lines in a code block whose fence is longer than any run of backticks in them.
 

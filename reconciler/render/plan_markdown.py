@@ -17,7 +17,7 @@ from typing import Final
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render import plan_summary, plan_text, words
-from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
+from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
 from reconciler.render.review_order import sort_by_risk
 from reconciler.render.terminal import Terminal
@@ -85,7 +85,7 @@ def plan_markdown(
 
 
 def comment_marker(kind: str, environment: str | None) -> str:
-    """Return the first line of a comment of ours, by which it is found again.
+    """Return the first line of a comment of reconciler, by which it is found again.
 
     >>> comment_marker("plan", None), comment_marker("apply", "prod eu-->")
     ('<!-- reconciler:plan:default -->', '<!-- reconciler:apply:prodeu- -->')
@@ -171,7 +171,7 @@ def _verdict_line(verdict: str, table: TablePlan, note: Note) -> str:
 
 def _overview_table(tables: Sequence[TablePlan]) -> tuple[str, list[str]]:
     """The head of the table of changes, and its rows."""
-    owned = any(_owner_name(table) for table in tables)
+    owned = any(map(_owner_name, tables))
     clustered = any(table.impact.bytes_rewritten for table in tables)
     owner, rule = (" owner |", "---|") if owned else ("", "")
     rewrites, line = (" rewrites |", "---:|") if clustered else ("", "")
@@ -188,37 +188,32 @@ def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
     frees, share = "—", "—"
     if impact.bytes_removed:
         whole = 0 if table.observed is None else table.observed.bytes
-        frees = f"**{words.format_size(impact.bytes_removed).replace(' ', '&nbsp;')}**"
+        frees = f"**{_unbroken_size(impact.bytes_removed)}**"
         share = escape_markdown(words.format_share(impact.bytes_removed, whole)) if whole else "—"
     verdict = "**blocked**" if table.refusals else "to change"
     if table.warnings:
         verdict += f", {words.format_count(len(table.warnings), 'warning')}"
-    whose = [code_span(owner) if owner else "—"] if owned else []
-    size = words.format_size(impact.bytes_rewritten).replace(" ", "&nbsp;")
-    rewrites = [size if impact.bytes_rewritten else "—"] if clustered else []
-    cells = [
-        _name_span(table),
-        *whose,
-        *rewrites,
-        removes,
-        frees,
-        share,
-        _time_travel_cell(table),
-        verdict,
-    ]
+    size = _unbroken_size(impact.bytes_rewritten)
+    cells = [_name_span(table)]
+    cells += [code_span(owner) if owner else "—"] if owned else []
+    cells += [size if impact.bytes_rewritten else "—"] if clustered else []
+    cells += [removes, frees, share, _time_travel_cell(table), verdict]
     return f"| {' | '.join(cells)} |\n"
+
+
+def _unbroken_size(size: int) -> str:
+    return words.format_size(size).replace(" ", "&nbsp;")
 
 
 def _time_travel_cell(table: TablePlan) -> str:
     """How far back a read can go, short enough for a column; the details have the dates."""
     impact, observed = table.impact, table.observed
     last = None if observed is None else observed.last_completed
-    before = words.time_between(impact.earliest_readable_before, last)
-    after = words.time_between(impact.earliest_readable_after, last)
-    if not table.has_changes or before is None or after is None:
+    old = words.format_time_between(impact.earliest_readable_before, last)
+    new = words.format_time_between(impact.earliest_readable_after, last)
+    if not table.has_changes or old is None or new is None:
         window = plan_summary.describe_time_travel(table) if table.has_changes else None
         return escape_markdown(clip_text(window or "—"))
-    old, new = (words.format_duration(reach.total_seconds()) for reach in (before, after))
     if impact.earliest_readable_before == impact.earliest_readable_after:
         return f"{new}, as before"
     return f"{old} → **{new}**" if old != new else f"about {new}, as before"
@@ -230,13 +225,18 @@ def _owner_name(table: TablePlan) -> str:
 
 
 def _folded_details(table: TablePlan, whole: str) -> str:
-    lines = plan_text.render_table(table, Terminal(has_color=False))
-    shown = [clip_text(_diff_line(line), _MAX_LINE_LENGTH) for line in lines[:_MAX_DETAIL_LINES]]
-    if len(lines) > _MAX_DETAIL_LINES:
-        shown.append(f"  … {words.format_count(len(lines) - _MAX_DETAIL_LINES, 'more line')}")
+    lines = map(_diff_line, plan_text.render_table(table, Terminal(has_color=False)))
     pointer = f"\n{whole[0].upper()}{whole[1:]} for every file.\n" if table.has_changes else ""
-    body = code_block(shown, "diff")
-    return f"\n<details><summary>{_name_span(table)}</summary>\n\n{body}{pointer}</details>\n"
+    body = clip_block(list(lines), _MAX_DETAIL_LINES, "diff")
+    return folded_block(_name_span(table), f"{body}{pointer}")
+
+
+def clip_block(lines: Sequence[str], limit: int, language: str) -> str:
+    """Return the first lines as a code block, with the number of the others."""
+    shown = [clip_text(line, _MAX_LINE_LENGTH) for line in lines[:limit]]
+    if len(lines) > limit:
+        shown.append(f"  … {words.format_count(len(lines) - limit, 'more line')}")
+    return code_block(shown, language)
 
 
 def _diff_line(line: str) -> str:
@@ -248,7 +248,7 @@ def _diff_line(line: str) -> str:
 
 
 def _has_simulation(table: TablePlan) -> bool:
-    """Whether the plan simulates an insert."""
+    """Return whether the plan simulates an insert."""
     return table.file_sizes is not None and table.file_sizes.next_insert is not None
 
 
@@ -290,9 +290,8 @@ Nothing is {touched} that this plan does not name. Skipped items are reported, w
 
 def _end_block(plan: Plan, digest: str, environment: str | None) -> str:
     """The digest and, if there is work, what invalidates the plan and how to apply it."""
-    time, tool = (
-        escape_markdown(clip_text(text)) for text in (_format_time(plan.created_at), plan.tool)
-    )
+    texts = (_format_time(plan.created_at), plan.tool)
+    time, tool = (escape_markdown(clip_text(text)) for text in texts)
     end = f"\nDigest {code_span(digest)} · made {time} by {tool}\n"
     totals = plan_summary.count_totals(plan)
     if not totals.change:

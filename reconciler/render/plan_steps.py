@@ -22,12 +22,11 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.render import cluster_step, plan_summary, words
-from reconciler.render.terminal import Terminal
+from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_PARTITIONS: Final = 8
 _MAX_REASONS: Final = 2
 _MAX_DELETED_PARTITIONS: Final = 2
-_MAX_NAME_WIDTH: Final = 40
 _TARGET_NAMES: Final = {"zindex": "the index", "column_stats": "Hudi's column_stats"}
 
 
@@ -52,19 +51,13 @@ def reason_lines(rules: Iterable[plan_summary.RuleReasons], terminal: Terminal) 
     """The files of each rule, with the most frequent reasons."""
     for rule in rules:
         amount = words.format_count(rule.files, "file")
-        first, *others = rule.reasons
-        if not others:
-            yield from terminal.detail(f"{rule.rule}: {amount}: {first.text}")
+        if len(rule.reasons) == 1:
+            yield from terminal.detail(f"{rule.rule}: {amount}: {rule.reasons[0].text}")
             continue
         reasons = words.format_count(len(rule.reasons), "reason")
         yield from terminal.detail(f"{rule.rule}: {amount}, for {reasons}:")
-        for reason in rule.reasons[:_MAX_REASONS]:
-            files = words.format_count(reason.count, "file")
-            yield from terminal.detail(f"{files}: {reason.text}", extra_indent=2)
-        rest = len(rule.reasons) - _MAX_REASONS
-        if rest > 0:
-            more = words.format_count(rest, "more reason")
-            yield from terminal.detail(f"… and {more}", extra_indent=2)
+        sentences = [f"{words.format_count(r.count, 'file')}: {r.text}" for r in rule.reasons]
+        yield from terminal.details(sentences, _MAX_REASONS, "reason", indent=2)
 
 
 # --- steps ---------------------------------------------------------------------------------------
@@ -81,15 +74,9 @@ def _rollback_lines(step: RollbackStep, terminal: Terminal, *, full: bool) -> It
     amount = words.format_count(len(step.files), "file")
     what = f"{words.escape_text(step.action)} {step.instant}, {amount}"
     yield from terminal.item(terminal.warn("- rollback"), f"{what}: {step.because}")
-    if not full:
-        return
-    previous = None
-    partitions, names = step.files.partition.to_pylist(), step.files.name.to_pylist()
-    for partition, name in zip(partitions, names, strict=True):
-        if partition != previous:
-            previous = partition
-            yield f"      {_partition_name(partition)}"
-        yield f"        - {words.escape_text(name)}"
+    if full:
+        names = map(words.escape_text, step.files.name.to_pylist())
+        yield from _group_by_partition(step.files.partition.to_pylist(), names)
 
 
 def _clean_lines(
@@ -99,11 +86,10 @@ def _clean_lines(
     removed = int(step.files.bytes.sum())
     share = f" ({words.format_share(removed, total)} of the table)" if removed else ""
     yield from terminal.item(terminal.bad("- clean"), _format_amount(step.files) + share)
-    boundary = step.earliest_instant_to_retain
-    since = ""
-    if boundary is not None:
-        since = f"; earliest instant to retain {boundary} ({words.format_instant(boundary)})"
-    yield from terminal.detail(f"{plan_summary.describe_retention(table.spec)}{since}")
+    retention, boundary = plan_summary.describe_retention(table.spec), ""
+    if (instant := step.earliest_instant_to_retain) is not None:
+        boundary = f"; earliest instant to retain {instant} ({words.format_instant(instant)})"
+    yield from terminal.detail(f"{retention}{boundary}")
     yield from _removal_lines(step, terminal, full=full)
 
 
@@ -145,16 +131,14 @@ def _partition_lines(files: RemovedFiles, terminal: Terminal) -> Iterator[str]:
     removals = plan_summary.removed_by_partition(files)
     if len(removals) == 1 and not removals[0].name:
         return
-    limit = len(removals) if len(removals) <= _MAX_PARTITIONS + 1 else _MAX_PARTITIONS
+    limit = limit_rows(len(removals), _MAX_PARTITIONS)
     shown = sorted(removals[:limit], key=lambda removal: removal.name)
-    names = [_partition_name(removal.name) for removal in shown]
-    width = min(max(map(len, names), default=0), _MAX_NAME_WIDTH)
-    for name, removal in zip(names, shown, strict=True):
-        amount = words.format_count(removal.files, "file")
-        size = words.format_size(removal.bytes)
-        yield f"      {name:<{width}}  {amount:>13}  {size:>10}"
-    rest = removals[limit:]
-    if rest:
+    figures = (
+        f"{words.format_count(one.files, 'file'):>13}  {words.format_size(one.bytes):>10}"
+        for one in shown
+    )
+    yield from name_rows((removal.name for removal in shown), figures)
+    if rest := removals[limit:]:
         amount = words.format_count(sum(removal.files for removal in rest), "file")
         size = words.format_size(sum(removal.bytes for removal in rest))
         partitions = words.format_count(len(rest), "more partition")
@@ -162,22 +146,29 @@ def _partition_lines(files: RemovedFiles, terminal: Terminal) -> Iterator[str]:
 
 
 def _file_lines(files: RemovedFiles) -> Iterator[str]:
+    columns = (files.bytes, files.kind, files.rule)
     rows = zip(
-        files.partition.to_pylist(),
         files.name.to_pylist(),
-        files.bytes.tolist(),
-        files.kind.tolist(),
-        files.rule.tolist(),
+        *(column.tolist() for column in columns),
         files.because.to_pylist(),
         strict=True,
     )
+    texts = (
+        f"{words.escape_text(name)}  {FILE_KINDS[kind]}, {words.format_size(size)}, "
+        f"{REMOVAL_RULES[rule]}: {words.escape_text(because)}"
+        for name, size, kind, rule, because in rows
+    )
+    return _group_by_partition(files.partition.to_pylist(), texts)
+
+
+def _group_by_partition(partitions: Iterable[str], texts: Iterable[str]) -> Iterator[str]:
+    """A line per file, below the name of its partition."""
     previous = None
-    for partition, name, size, kind, rule, because in rows:
+    for partition, text in zip(partitions, texts, strict=True):
         if partition != previous:
             previous = partition
-            yield f"      {_partition_name(partition)}"
-        what = f"{words.escape_text(name)}  {FILE_KINDS[kind]}, {words.format_size(size)}"
-        yield f"        - {what}, {REMOVAL_RULES[rule]}: {words.escape_text(because)}"
+            yield f"      {words.escape_text(partition) or '(root)'}"
+        yield f"        - {text}"
 
 
 def _deleted_partition_lines(
@@ -187,9 +178,5 @@ def _deleted_partition_lines(
     names = ", ".join(words.escape_text(path) for path in shown)
     rest = len(partitions) - len(shown)
     others = f" and {words.format_number(rest)} more" if rest else ""
-    folders = words.format_count(len(partitions), "partition directory", "partition directories")
+    folders = words.format_count(len(partitions), "partition directory")
     yield from terminal.detail(f"removes {folders} once empty: {names}{others}")
-
-
-def _partition_name(path: str) -> str:
-    return words.escape_text(path) or "(root)"

@@ -123,10 +123,10 @@ def tables_by_size(plan: Plan, *wanted: TableVerdict) -> list[TablePlan]:
     """Return the tables with these verdicts: most bytes first, then most files, then by name."""
     return sorted(
         (table for table in plan.tables if table_verdict(table) in wanted),
-        key=lambda t: (
-            -(t.impact.bytes_removed + t.impact.bytes_rewritten),
-            -t.impact.files_removed,
-            t.name,
+        key=lambda table: (
+            -(table.impact.bytes_removed + table.impact.bytes_rewritten),
+            -table.impact.files_removed,
+            table.name,
         ),
     )
 
@@ -201,33 +201,26 @@ def describe_time_travel(table: TablePlan) -> str | None:
     if before is None and after is None:
         return None
     if before == after:
-        return f"back to {words.format_instant(after)}, as before{_format_reach(after, last)}"
+        reach = words.format_time_between(after, last)
+        back = f" ({reach})" if reach else ""
+        return f"back to {words.format_instant(after)}, as before{back}"
     if before is None or after is None:
         return f"{words.format_instant(before)} → {words.format_instant(after)}"
-    old, new = words.time_between(before, last), words.time_between(after, last)
+    old, new = words.format_time_between(before, last), words.format_time_between(after, last)
     shrinks = ""
     if old is not None and new is not None:
-        a, b = (
-            words.format_duration(old.total_seconds()),
-            words.format_duration(new.total_seconds()),
-        )
-        shrinks = f" (shrinks from {a} to {b})" if a != b else f" (stays about {a})"
-    a, b = words.format_instant(before), words.format_instant(after)
-    return f"{before} → {after}{shrinks}" if a == b else f"{a} → {b}{shrinks}"
-
-
-def _format_reach(instant: str | None, last: str | None) -> str:
-    reach = words.time_between(instant, last)
-    return "" if reach is None else f" ({words.format_duration(reach.total_seconds())})"
+        shrinks = f" (shrinks from {old} to {new})" if old != new else f" (stays about {old})"
+    first, second = words.format_instant(before), words.format_instant(after)
+    if first == second:
+        first, second = before, after
+    return f"{first} → {second}{shrinks}"
 
 
 def explain_unchanged(table: TablePlan) -> str:
     """Return in one sentence why nothing happens to a table."""
-    nothing = [
-        words.escape_text(note.because) for note in table.warnings if _is_nothing_to_do(note)
-    ]
-    if nothing:
-        return "; ".join(reason.removeprefix("nothing to do: ") for reason in nothing)
+    if nothing := [note.because for note in table.warnings if _is_nothing_to_do(note)]:
+        reasons = map(words.escape_text, nothing)
+        return "; ".join(reason.removeprefix("nothing to do: ") for reason in reasons)
     if not isinstance(table.spec.get("retention"), Mapping):
         return describe_retention(table.spec)
     for note in table.warnings:
@@ -237,7 +230,7 @@ def explain_unchanged(table: TablePlan) -> str:
 
 
 def is_explained(note: Note, explanation: str) -> bool:
-    """Whether the explanation by ``explain_unchanged`` contains a warning."""
+    """Return whether the explanation by ``explain_unchanged`` contains a warning."""
     return _is_nothing_to_do(note) or words.escape_text(note.because) in explanation
 
 

@@ -50,12 +50,10 @@ def plan_text(
     lines = [*_head_lines(plan, terminal), ""]
     for table in plan_summary.tables_by_size(plan, "error"):
         lines += [*_error_lines(table, terminal), ""]
-    for table in plan_summary.tables_by_size(plan, "blocked"):
-        lines += [*_table_lines(table, terminal, full=full), ""]
-    for table in plan_summary.tables_by_size(plan, "change"):
-        lines += [*_table_lines(table, terminal, full=full), ""]
-    unchanged = plan_summary.tables_by_size(plan, "unchanged")
-    if unchanged:
+    for verdict in ("blocked", "change"):
+        for table in plan_summary.tables_by_size(plan, verdict):
+            lines += [*_table_lines(table, terminal, full=full), ""]
+    if unchanged := plan_summary.tables_by_size(plan, "unchanged"):
         lines += [*_unchanged_lines(unchanged, terminal, full=full), ""]
     lines += _summary_lines(plan, digest or plan.digest, terminal)
     return "\n".join(lines) + "\n"
@@ -121,7 +119,7 @@ def _append_counts(tables: str, plan: Plan) -> str:
         (totals.change, "to change"),
         (totals.unchanged, "unchanged"),
     )
-    parts = ", ".join(f"{words.format_number(n)} {kind}" for n, kind in kinds if n)
+    parts = words.join_counts(kinds)
     return f"{tables}: {parts}" if parts else tables
 
 
@@ -141,7 +139,7 @@ def _summary_lines(plan: Plan, digest: str, terminal: Terminal) -> Iterator[str]
     if totals.rollbacks:
         work += f", {words.format_count(totals.rollbacks, 'dead write')} to roll back"
     if totals.tables_indexed:
-        work += f", {words.format_count(totals.tables_indexed, 'index', 'indexes')} to update"
+        work += f", {words.format_count(totals.tables_indexed, 'index')} to update"
     label = f"{terminal.strong('Plan:')} "
     yield from terminal.wrap(label, f"{count_verdicts(plan)}; {work}.", 2)
     yield f"{terminal.strong('Digest:')} {digest}"
@@ -160,8 +158,7 @@ def _title_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
     if observed is None:
         return
     at = "no completed instant yet"
-    if observed.last_completed is not None:
-        last = observed.last_completed
+    if (last := observed.last_completed) is not None:
         at = f"as of {words.escape_text(last)} ({words.format_instant(last)})"
     size = ""
     if observed.files:
@@ -186,7 +183,7 @@ def _error_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
 def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
     yield from _title_lines(table, terminal)
     for note in table.refusals:
-        yield from terminal.item(terminal.bad("! blocked"), f"{note.because} [{note.rule}]")
+        yield from terminal.note(terminal.bad("! blocked"), note)
     for finding in table.drift:
         actual, desired = (_format_value(finding, v) for v in (finding.actual, finding.desired))
         label = terminal.warn(f"~ {finding.field}")
@@ -212,10 +209,8 @@ def _format_value(finding: Finding, value: object) -> str:
 def _effect_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
     if table.layout is not None:
         yield from cluster_step.layout_lines(table.layout, terminal)
-    window = plan_summary.describe_time_travel(table)
-    if window is not None:
-        impact = table.impact
-        is_same = impact.earliest_readable_before == impact.earliest_readable_after
+    if (window := plan_summary.describe_time_travel(table)) is not None:
+        is_same = table.impact.earliest_readable_before == table.impact.earliest_readable_after
         label = terminal.good("= time travel") if is_same else terminal.warn("~ time travel")
         yield from terminal.item(label, window)
 
@@ -238,7 +233,7 @@ def _warning_lines(notes: Iterable[Note], terminal: Terminal) -> Iterator[str]:
             reason = note.because.removeprefix(prefix)
             yield from terminal.item(terminal.good(f"= {_NOTHING_LABELS[prefix]}"), reason)
             continue
-        yield from terminal.item(terminal.warn("! warning"), f"{note.because} [{note.rule}]")
+        yield from terminal.note(terminal.warn("! warning"), note)
 
 
 def _unchanged_lines(tables: list[TablePlan], terminal: Terminal, *, full: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from reconciler.plans.model import Sampled, TablePlan
 from reconciler.render import words
-from reconciler.render.terminal import Terminal
+from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_QUERIES: Final = 8
 _MAX_NAME_WIDTH: Final = 32
@@ -18,22 +18,20 @@ _MAX_NAME_WIDTH: Final = 32
 
 def prediction_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
     """One line per query, the biggest first; ``full``: all queries, in the order of the spec."""
-    found = table.predictions
-    if not found:
+    predictions = table.predictions
+    if not predictions:
         return
     sampled = table.layout.sampled if table.layout is not None else None
-    what = words.format_count(len(found), "query", "queries")
+    what = words.format_count(len(predictions), "query")
     yield from terminal.item(terminal.good("= queries"), f"{what}, {_describe_source(sampled)}")
-    shown = list(found)
+    shown = list(predictions)
     if not full:
         shown.sort(key=lambda one: (-one["bytesBefore"], one["query"]))
-        shown = shown[: _MAX_QUERIES if len(found) > _MAX_QUERIES + 1 else len(found)]
-    names = [words.escape_text(one["query"]) for one in shown]
-    width = min(max(map(len, names)), _MAX_NAME_WIDTH)
-    for name, one in zip(names, shown, strict=True):
-        yield f"      {name:<{width}}  {_format_files(one):>16}  {_format_bytes(one)}"
-    if len(shown) < len(found):
-        rest = words.format_count(len(found) - len(shown), "more query", "more queries")
+        shown = shown[: limit_rows(len(shown), _MAX_QUERIES)]
+    figures = (f"{_format_files(one):>16}  {_format_bytes(one)}" for one in shown)
+    yield from name_rows((one["query"] for one in shown), figures, _MAX_NAME_WIDTH)
+    if len(shown) < len(predictions):
+        rest = words.format_count(len(predictions) - len(shown), "more query")
         yield from terminal.detail(f"… and {rest}; show --full lists all")
 
 

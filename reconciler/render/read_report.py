@@ -74,8 +74,7 @@ def _skipping_lines(report: ReadReport, terminal: Terminal) -> Iterator[str]:
         yield from terminal.item(label, f"{amount}: {group.because}")
         for name in group.files[:_MAX_FILES]:
             yield from terminal.detail(name)
-        rest = len(group.files) - _MAX_FILES
-        if rest > 0:
+        if (rest := len(group.files) - _MAX_FILES) > 0:
             more = words.format_number(rest)
             yield from terminal.detail(f"… and {more} more; --format json lists all")
 

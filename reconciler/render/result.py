@@ -62,11 +62,7 @@ def result_json(result: ApplyResult) -> bytes:
 def count_statuses(result: ApplyResult) -> str:
     """Return the number of tables of each status: ``3 tables: 1 done, 2 unchanged``."""
     statuses = [_shown_status(table) for table in result.tables]
-    parts = ", ".join(
-        f"{words.format_number(count)} {label}"
-        for status, label in _STATUS_LABELS.items()
-        if (count := statuses.count(status))
-    )
+    parts = words.join_counts((statuses.count(key), label) for key, label in _STATUS_LABELS.items())
     return words.format_tables(len(statuses), result.selection) + (f": {parts}" if parts else "")
 
 
@@ -96,7 +92,7 @@ def _table_lines(table: TableResult, terminal: Terminal) -> Iterator[str]:
     if table.error is not None:
         yield from terminal.item(terminal.bad("! error"), table.error)
     for note in table.refusals:
-        yield from terminal.item(terminal.bad("! blocked"), f"{note.because} [{note.rule}]")
+        yield from terminal.note(terminal.bad("! blocked"), note)
     for outcome in table.outcomes:
         yield from _outcome_lines(outcome, terminal)
     yield from _note_lines(table.warnings, terminal)
@@ -111,27 +107,25 @@ def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
     instant = "" if outcome.instant is None else f" {outcome.instant}"
     label = terminal.strong(f"{outcome.kind}{instant}")
     yield from terminal.item(label, _describe_outcome(outcome))
-    boundary = outcome.earliest_instant_to_retain
-    if boundary is not None:
+    if (boundary := outcome.earliest_instant_to_retain) is not None:
         yield from terminal.detail(f"earliest instant to retain: {boundary}")
     if outcome.partitions_removed:
-        count = len(outcome.partitions_removed)
-        folders = words.format_count(count, "partition directory", "partition directories")
+        folders = words.format_count(len(outcome.partitions_removed), "partition directory")
         yield from terminal.detail(f"{folders} removed")
     if outcome.rewritten:
         yield from rewrite_lines(outcome.rewritten, terminal)
     if outcome.indexed:
         yield from index_lines(outcome.indexed, terminal)
-    if outcome.left_out:
-        label = terminal.warn("! skipped")
-        yield from _file_lines(label, "of the plan", outcome.left_out, terminal)
-    if outcome.failed:
-        label = terminal.bad("! failed")
-        yield from _file_lines(label, "could not be deleted", outcome.failed, terminal)
+    for label, what, files in (
+        (terminal.warn("! skipped"), "of the plan", outcome.left_out),
+        (terminal.bad("! failed"), "could not be deleted", outcome.failed),
+    ):
+        if files:
+            yield from _file_lines(label, what, files, terminal)
     for note in outcome.partitions_left:
         yield from terminal.item(terminal.warn("! folder kept"), f"{note.rule}: {note.because}")
     for note in outcome.differences:
-        yield from terminal.item(terminal.bad("! check failed"), f"{note.because} [{note.rule}]")
+        yield from terminal.note(terminal.bad("! check failed"), note)
     yield from _note_lines(outcome.warnings, terminal)
 
 
@@ -144,9 +138,8 @@ def _describe_outcome(outcome: StepOutcome) -> str:
         return _describe_rollback(outcome)
     size = f", {words.format_size(outcome.bytes)}" if outcome.removed else ""
     removed = f"removed {words.format_count(outcome.removed, 'file')}{size}{_already(outcome)}"
-    took = f", in {words.format_duration(outcome.seconds)}" if outcome.seconds >= 1 else ""
     return {
-        "completed": f"{removed}{took}",
+        "completed": f"{removed}{words.format_time_taken(outcome.seconds)}",
         "adopted": f"completed by another writer; {removed}",
         "undone": "nothing was left to do, so the pending instant was removed",
         "inflight": f"{removed}; it stays inflight until the next apply",
@@ -176,16 +169,13 @@ def _already(outcome: StepOutcome) -> str:
 def _file_lines(label: str, what: str, files: FileReasons, terminal: Terminal) -> Iterator[str]:
     yield from terminal.item(label, f"{words.format_count(len(files), 'file')} {what}")
     reasons = files.count_reasons()
-    for reason, count in reasons[:_MAX_REASONS]:
-        yield from terminal.detail(f"{words.format_count(count, 'file')}: {reason}")
-    rest = len(reasons) - _MAX_REASONS
-    if rest > 0:
-        yield from terminal.detail(f"… and {words.format_count(rest, 'more reason')}")
+    sentences = [f"{words.format_count(count, 'file')}: {reason}" for reason, count in reasons]
+    yield from terminal.details(sentences, _MAX_REASONS, "reason")
 
 
 def _note_lines(notes: Iterable[Note], terminal: Terminal) -> Iterator[str]:
     for note in notes:
-        yield from terminal.item(terminal.warn("! warning"), f"{note.because} [{note.rule}]")
+        yield from terminal.note(terminal.warn("! warning"), note)
 
 
 def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
@@ -197,8 +187,7 @@ def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     label = f"{terminal.strong('Result:')} "
     yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)
     yield f"{terminal.strong('Plan digest:')} {result.plan_digest}"
-    meaning = EXIT_MEANINGS.get(result.exit_code)
-    if meaning is not None:
+    if meaning := EXIT_MEANINGS.get(result.exit_code):
         yield from terminal.paragraph(f"Exit code {result.exit_code}: {meaning}.")
 
 
@@ -216,8 +205,8 @@ def _table_document(table: TableResult) -> Mapping[str, Any]:
         "instants": list(table.instants),
         "filesRemoved": int(table.removed),
         "bytesRemoved": int(table.bytes),
-        "refusals": _note_documents(table.refusals),
-        "warnings": _note_documents(table.warnings),
+        "refusals": canonical_json.to_document(table.refusals),
+        "warnings": canonical_json.to_document(table.warnings),
         "outcomes": [_outcome_document(outcome) for outcome in table.outcomes],
     }
 
@@ -239,14 +228,10 @@ def _outcome_document(outcome: StepOutcome) -> Mapping[str, Any]:
             {"path": note.rule, "because": note.because} for note in outcome.partitions_left
         ],
         "earliestInstantToRetain": outcome.earliest_instant_to_retain,
-        "differences": _note_documents(outcome.differences),
-        "warnings": _note_documents(outcome.warnings),
+        "differences": canonical_json.to_document(outcome.differences),
+        "warnings": canonical_json.to_document(outcome.warnings),
         "seconds": round(outcome.seconds, 3),
     }
-
-
-def _note_documents(notes: Iterable[Note]) -> list[Mapping[str, str]]:
-    return [{"rule": note.rule, "because": note.because} for note in notes]
 
 
 def _file_documents(files: FileReasons | None) -> list[Mapping[str, str]]:

@@ -10,13 +10,18 @@ from reconciler.render import result as result_render
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
 from reconciler.render.index_result import sum_indexes
-from reconciler.render.markdown_escape import code_block, code_span, escape_markdown
+from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
-from reconciler.render.plan_markdown import COMMENT_LIMIT, clip_text, comment_marker, comment_title
+from reconciler.render.plan_markdown import (
+    COMMENT_LIMIT,
+    clip_block,
+    clip_text,
+    comment_marker,
+    comment_title,
+)
 from reconciler.render.terminal import Terminal
 
 _MAX_DETAIL_LINES: Final = 40
-_MAX_LINE_LENGTH: Final = 300
 _MAX_REASON_LENGTH: Final = 600
 _TABLE_HEAD: Final = "\n| table | result | removed | freed | skipped |\n|---|---|---:|---:|---:|\n"
 _FULL_RESULT: Final = f"see {code_span('--format json')}"
@@ -62,7 +67,7 @@ def result_markdown(
 def _describe_effect(result: ApplyResult) -> str:
     removed = sum(table.removed for table in result.tables)
     size = words.format_size(sum(table.bytes for table in result.tables))
-    took = f", in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
+    took = words.format_time_taken(result.seconds)
     gone = f"**{words.format_count(removed, 'file')}**, **{size}**"
     parts = (sum_rewrites(result.tables), sum_indexes(result.tables))
     done = [f"**{part}**" for part in parts if part]
@@ -120,11 +125,7 @@ def _table_row(table: TableResult) -> str:
 
 def _folded_details(table: TableResult) -> str:
     lines = result_render.render_table(table, Terminal(has_color=False))
-    shown = [clip_text(line, _MAX_LINE_LENGTH) for line in lines[:_MAX_DETAIL_LINES]]
-    if len(lines) > _MAX_DETAIL_LINES:
-        shown.append(f"  … {words.format_count(len(lines) - _MAX_DETAIL_LINES, 'more line')}")
-    summary = code_span(clip_text(table.name))
-    return f"\n<details><summary>{summary}</summary>\n\n{code_block(shown, '')}</details>\n"
+    return folded_block(code_span(clip_text(table.name)), clip_block(lines, _MAX_DETAIL_LINES, ""))
 
 
 def _end_line(result: ApplyResult, actor: str | None, spec_commit: str | None) -> str:
@@ -133,6 +134,5 @@ def _end_line(result: ApplyResult, actor: str | None, spec_commit: str | None) -
         ("applied by", actor),
         ("specs at", spec_commit),
     )
-    return (
-        f"\n{' · '.join(f'{what} {code_span(clip_text(text))}' for what, text in parts if text)}\n"
-    )
+    shown = (f"{what} {code_span(clip_text(text))}" for what, text in parts if text)
+    return f"\n{' · '.join(shown)}\n"

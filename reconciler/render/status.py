@@ -17,12 +17,10 @@ from reconciler.status.layout import (
     LayoutStatus,
     PendingClusteringStatus,
     PlannedLayout,
-    SizeClass,
 )
 from reconciler.status.model import (
     CleanStatus,
     LastApply,
-    LockStatus,
     PendingStatus,
     SavepointStatus,
     TableStatus,
@@ -55,8 +53,7 @@ def status_text(
     lines: list[str] = []
     for table in sorted(tables, key=_sort_key):
         lines += [*_table_lines(table, terminal), ""]
-    counts = [(sync, sum(t.sync == sync for t in tables)) for sync in _WORST_FIRST]
-    kinds = ", ".join(f"{words.format_number(n)} {sync}" for sync, n in counts if n)
+    kinds = words.join_counts((sum(t.sync == sync for t in tables), sync) for sync in _WORST_FIRST)
     unhealthy = sum(_is_unhealthy(table) for table in tables)
     health = f"; {words.format_number(unhealthy)} unhealthy" if unhealthy else ""
     total = words.format_tables(len(tables), selection)
@@ -117,12 +114,12 @@ def _table_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
 def _timeline_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     """What writers and earlier applies did to the table, and what is pending."""
     for fact in table.writers:
-        yield from terminal.item(terminal.warn("! writers"), f"{fact.because} [{fact.rule}]")
+        yield from terminal.note(terminal.warn("! writers"), fact)
     if table.lock is not None:
         label = terminal.bad("! stale lock") if table.lock.is_stale else terminal.warn("locked")
-        yield from terminal.item(label, _describe_lock(table.lock))
+        yield from terminal.item(label, f"{table.lock.path} is held by {table.lock.held_by}")
     for pending in _other_pending(table):
-        yield from _pending_lines(pending, terminal)
+        yield from _pending_line(pending, pending.action, "", terminal)
     for savepoint in table.savepoints:
         yield from terminal.item("savepoint", _describe_savepoint(savepoint))
     yield from _clean_lines(table, terminal)
@@ -141,7 +138,7 @@ def _title_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
 
 
 def _is_unhealthy(table: TableStatus) -> bool:
-    """Whether the table is unhealthy; an unreadable table only has its error."""
+    """Return whether the table is unhealthy; an unreadable table only has its error."""
     health = table.condition("Healthy")
     return table.error is None and health is not None and health.status == "False"
 
@@ -162,10 +159,6 @@ def _label_note(note: Note, terminal: Terminal) -> tuple[str, str]:
     return terminal.warn("! warning"), f"{note.because} [{note.rule}]"
 
 
-def _describe_lock(lock: LockStatus) -> str:
-    return f"{lock.path} is held by {lock.held_by}"
-
-
 def _reach_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     zone = " (the writers' local time)"
     if table.timezone:
@@ -174,8 +167,8 @@ def _reach_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     completed = "nothing yet" if last is None else f"{words.format_instant(last)}{zone}"
     yield from terminal.item("last completed", completed)
     if table.earliest_readable is not None:
-        reach = words.time_between(table.earliest_readable, last)
-        back = "" if reach is None else f", {words.format_duration(reach.total_seconds())} back"
+        reach = words.format_time_between(table.earliest_readable, last)
+        back = "" if reach is None else f", {reach} back"
         earliest = words.format_instant(table.earliest_readable)
         yield from terminal.item("readable from", f"{earliest}{back}")
 
@@ -195,13 +188,14 @@ def _file_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     small = f", {words.format_number(table.small_files)} of them small" if table.small_files else ""
     yield from terminal.detail(f"newest base files: {newest}{small}")
     most = max(size_class.files for size_class in shown)
-    above: int | None = None
+    least = 0
     for size_class in sizes:
         if size_class.files:
             bar = "█" * max(1, round(_BAR_WIDTH * size_class.files / most))
             count = words.format_number(size_class.files)
-            yield f"        {_class_name(size_class, above):<20} {count:>9}  {bar}"
-        above = size_class.below
+            name = words.format_size_class(least, size_class.below).replace(".0 ", " ")
+            yield f"        {name:<20} {count:>9}  {bar}"
+        least = size_class.below or least
 
 
 def _layout_lines(layout: LayoutStatus, terminal: Terminal) -> Iterator[str]:
@@ -218,7 +212,7 @@ def _layout_lines(layout: LayoutStatus, terminal: Terminal) -> Iterator[str]:
         total = words.format_count(partition.files, "file")
         files = f"{words.format_number(partition.small_files)} of {total} small"
         name = partition.partition or "the table"
-        yield from terminal.detail(f"{name}: {files}{cover}", extra_indent=2)
+        yield from terminal.detail(f"{name}: {files}{cover}", indent=2)
     if layout.planned is not None:
         yield from terminal.detail(_describe_planned(layout, layout.planned))
     last = layout.last_clustering
@@ -227,7 +221,9 @@ def _layout_lines(layout: LayoutStatus, terminal: Terminal) -> Iterator[str]:
     for query in () if last is None else last.queries[:_MAX_QUERIES]:
         yield from terminal.detail(describe_measured_query(query))
     for pending in layout.pending:
-        yield from _pending_clustering_lines(pending, terminal)
+        groups = words.format_count(pending.file_groups, "file group")
+        where = words.format_count(pending.partitions, "partition")
+        yield from _pending_line(pending, "clustering", f", of {groups} in {where}", terminal)
 
 
 def _index_lines(index: IndexStatus, terminal: Terminal) -> Iterator[str]:
@@ -281,29 +277,6 @@ def _describe_order(columns: Sequence[str], curve: str | None, mapping: str | No
     return f"rows by {', '.join(columns)}{along}" + (f", mapping {mapping}" if mapping else "")
 
 
-def _pending_clustering_lines(
-    pending: PendingClusteringStatus, terminal: Terminal
-) -> Iterator[str]:
-    groups = words.format_count(pending.file_groups, "file group")
-    where = words.format_count(pending.partitions, "partition")
-    label = terminal.bad("! stuck") if pending.is_stuck else "pending"
-    age = f"{pending.state.lower()} for {words.format_duration(pending.age_seconds)}"
-    stuck = _STALE if pending.is_stuck else ""
-    sentence = f"clustering {pending.instant} {age}, of {groups} in {where}{stuck}"
-    yield from terminal.item(label, sentence)
-
-
-def _class_name(size_class: SizeClass, above: int | None) -> str:
-    if size_class.below is None:
-        return f"{_round_size(above or 0)} and more"
-    below = _round_size(size_class.below)
-    return f"below {below}" if above is None else f"{_round_size(above)} to {below}"
-
-
-def _round_size(size: int) -> str:
-    return words.format_size(size).replace(".0 ", " ")
-
-
 def _other_pending(table: TableStatus) -> list[PendingStatus]:
     """The pending instants that the layout does not show."""
     shown: set[str] = set()
@@ -312,12 +285,13 @@ def _other_pending(table: TableStatus) -> list[PendingStatus]:
     return [pending for pending in table.pending if pending.instant not in shown]
 
 
-def _pending_lines(pending: PendingStatus, terminal: Terminal) -> Iterator[str]:
+def _pending_line(
+    pending: PendingStatus | PendingClusteringStatus, action: str, more: str, terminal: Terminal
+) -> Iterator[str]:
     label = terminal.bad("! stuck") if pending.is_stuck else "pending"
-    age = words.format_duration(pending.age_seconds)
-    state = pending.state.lower()
+    age = f"{pending.state.lower()} for {words.format_duration(pending.age_seconds)}"
     stuck = _STALE if pending.is_stuck else ""
-    yield from terminal.item(label, f"{pending.action} {pending.instant} {state} for {age}{stuck}")
+    return terminal.item(label, f"{action} {pending.instant} {age}{more}{stuck}")
 
 
 def _describe_savepoint(savepoint: SavepointStatus) -> str:
@@ -345,8 +319,8 @@ def _clean_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
 def _describe_clean(clean: CleanStatus, last_completed: str | None) -> str:
     kept = ""
     if clean.commits:
-        reach = words.time_between(clean.earliest_instant_to_retain, clean.instant)
-        span = "" if reach is None else f", {words.format_duration(reach.total_seconds())}"
+        reach = words.format_time_between(clean.earliest_instant_to_retain, clean.instant)
+        span = "" if reach is None else f", {reach}"
         kept = f": it kept {words.format_count(clean.commits, 'commit')}{span}"
     since = words.time_between(clean.instant, last_completed)
     before = ""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.render import words
+
+if TYPE_CHECKING:
+    from reconciler.plans.model import Note
 
 #: columns of sentences if the output is no terminal
 _DEFAULT_WIDTH: Final = 80
@@ -51,10 +54,23 @@ class Terminal:
         """A label (it may be painted) and a sentence, wrapped under itself."""
         return self.wrap(f"  {label}  ", words.escape_text(sentence), 6)
 
-    def detail(self, sentence: str, extra_indent: int = 0) -> Iterator[str]:
-        """A sentence below an item."""
-        start = " " * (6 + extra_indent)
-        return self.wrap(start, words.escape_text(sentence), 8 + extra_indent)
+    def detail(self, sentence: str, indent: int = 0) -> Iterator[str]:
+        """A sentence below an item, ``indent`` columns further to the right."""
+        return self.wrap(" " * (6 + indent), words.escape_text(sentence), 8 + indent)
+
+    def details(
+        self, sentences: Sequence[str], limit: int, noun: str, *, hint: str = "", indent: int = 0
+    ) -> Iterator[str]:
+        """The first sentences below an item, and the number of the others."""
+        for sentence in sentences[:limit]:
+            yield from self.detail(sentence, indent)
+        if len(sentences) > limit:
+            more = words.format_count(len(sentences) - limit, f"more {noun}")
+            yield from self.detail(f"… and {more}{hint}", indent)
+
+    def note(self, label: str, note: Note) -> Iterator[str]:
+        """A note, with its rule behind the sentence."""
+        return self.item(label, f"{note.because} [{note.rule}]")
 
     def title(self, *parts: str) -> Iterator[str]:
         """Painted parts on one line; in a narrow terminal the last part has a line of its own."""
@@ -105,6 +121,23 @@ def visible_width(text: str) -> int:
     return len(_ESCAPE_SEQUENCE.sub("", text))
 
 
+def limit_rows(rows: int, limit: int) -> int:
+    """Return how many rows to show: a single one more than the limit is shown too."""
+    return rows if rows <= limit + 1 else limit
+
+
+def name_rows(
+    names: Iterable[str | None], figures: Iterable[str], max_width: int = 40
+) -> Iterator[str]:
+    """Rows below an item: the names of partitions, and figures behind them in one column.
+
+    A name longer than ``max_width`` pushes its figures to the right.
+    """
+    shown = [words.escape_text(name or "") or "(root)" for name in names]
+    width = min(max(map(len, shown), default=0), max_width)
+    return (f"      {name:<{width}}  {text}" for name, text in zip(shown, figures, strict=True))
+
+
 def draw_count_bar(count: int, maximum: int, width: int = _BAR_WIDTH) -> str:
     """A number and a bar as long as its share of the maximum, in eighths of a character.
 
@@ -112,6 +145,15 @@ def draw_count_bar(count: int, maximum: int, width: int = _BAR_WIDTH) -> str:
     ('      1 ██████      ', '      0             ', '      1 ▏           ')
     """
     return f"{words.format_number(count):>7} {draw_bar(count, maximum, width):<{width}}"
+
+
+def draw_bars(rows: Sequence[tuple[str, *tuple[int, ...]]], terminal: Terminal) -> Iterator[str]:
+    """A line per row below an item: a name, and each number with its bar."""
+    maximum = max((number for _, *numbers in rows for number in numbers), default=0)
+    width = max((len(name) for name, *_ in rows), default=0)
+    for name, *numbers in rows:
+        bars = (draw_count_bar(number, maximum, terminal.bar_width) for number in numbers)
+        yield f"      {name:<{width}}  {'  '.join(bars)}".rstrip()
 
 
 def draw_bar(part: int, maximum: int, width: int = _BAR_WIDTH) -> str:

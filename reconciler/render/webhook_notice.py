@@ -124,11 +124,7 @@ def _chat_text(notice: Notice, tables: Sequence[TableNotice]) -> str:
             f"{start}: {_EVENT_LABELS[notice.error[0]]}: {_shorten(notice.error[1])}"
         )
     events = [table.event for table in tables]
-    counts = ", ".join(
-        f"{words.format_number(count)} {label}"
-        for event, label in _EVENT_LABELS.items()
-        if (count := events.count(event))
-    )
+    counts = words.join_counts((events.count(key), label) for key, label in _EVENT_LABELS.items())
     names = [
         f"{_shorten(table.name, _MAX_NAME_LENGTH)} ({_EVENT_LABELS[table.event]})"
         for table in tables[:_MAX_NAMES]

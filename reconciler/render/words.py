@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from reconciler.plans.model import Selection
 
@@ -28,6 +28,7 @@ _CI_COMMAND = re.compile(
     r"|stop-commands|warning))|(?<=#)#(?=\w*\[)",
     re.IGNORECASE,
 )
+_PLURAL_Y = re.compile(r"(?<![aeiou])y$")
 _SECOND_DIGITS = 14
 _MAX_SELECTORS = 4
 _MAX_REMOVED_SPECS = 5
@@ -42,16 +43,26 @@ def format_number(value: int) -> str:
     return f"{value:,}".replace(",", " ")
 
 
-def format_count(number: int, singular: str, plural: str = "") -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun.
 
     >>> format_count(1, "file"), format_count(12410, "file")
     ('1 file', '12 410 files')
-    >>> format_count(2, "entry", "entries"), format_count(0, "file")
-    ('2 entries', 'no files')
+    >>> format_count(2, "entry"), format_count(3, "index"), format_count(0, "file")
+    ('2 entries', '3 indexes', 'no files')
     """
-    noun = singular if number == 1 else plural or f"{singular}s"
+    if number != 1:
+        noun = _PLURAL_Y.sub("ie", f"{noun}e" if noun.endswith("x") else noun) + "s"
     return f"{format_number(number) if number else 'no'} {noun}"
+
+
+def join_counts(counts: Iterable[tuple[int, str]]) -> str:
+    """Return the counts that are not 0, each with what it counts.
+
+    >>> join_counts([(1200, "unchanged"), (0, "blocked"), (2, "to change")])
+    '1 200 unchanged, 2 to change'
+    """
+    return ", ".join(f"{format_number(count)} {what}" for count, what in counts if count)
 
 
 def format_tables(value: int, selection: Selection | None) -> str:
@@ -117,6 +128,19 @@ def format_size(value: int) -> str:
     return f"{amount:.1f} {_SIZES[unit]}"
 
 
+def format_size_class(least: int, below: int | None) -> str:
+    """Return the name of the class of sizes from ``least`` to ``below``; None: no upper limit.
+
+    >>> format_size_class(0, 1024), format_size_class(1024, 2048), format_size_class(2048, None)
+    ('below 1.0 KiB', '1.0 KiB to 2.0 KiB', '2.0 KiB and more')
+    """
+    if below is None:
+        return f"{format_size(least)} and more" if least else "all"
+    return (
+        f"{format_size(least)} to {format_size(below)}" if least else f"below {format_size(below)}"
+    )
+
+
 def format_share(part: int, whole: int) -> str:
     """Return a part of a whole in per cent.
 
@@ -174,10 +198,25 @@ def format_duration(seconds: float) -> str:
     return "0 seconds"
 
 
+def format_time_taken(seconds: float) -> str:
+    """Return how long work took, to be appended to a clause; empty below a second.
+
+    >>> format_time_taken(90), format_time_taken(0.5)
+    (', in 1.5 minutes', '')
+    """
+    return f", in {format_duration(seconds)}" if seconds >= 1 else ""
+
+
 def time_between(earlier: str | None, later: str | None) -> timedelta | None:
     """Return the time between two instants; None if one of them is not a time."""
     a, b = (None if instant is None else parse_instant(instant) for instant in (earlier, later))
     return None if a is None or b is None else max(b - a, timedelta())
+
+
+def format_time_between(earlier: str | None, later: str | None) -> str | None:
+    """Return the time between two instants as text; None if one of them is not a time."""
+    time = time_between(earlier, later)
+    return None if time is None else format_duration(time.total_seconds())
 
 
 def escape_text(text: str) -> str:

@@ -16,40 +16,32 @@ def write_text(name: str, operation: str, outcome: WriteResult) -> str:
         reason = "nothing to write"
         if totals is not None and totals.absent_deletes:
             keys = words.format_count(totals.absent_deletes, "key")
-            reason = f"none of the {keys} is in the table"
-            if totals.absent_deletes == 1:
-                reason = f"the {keys} is not in the table"
+            is_one = totals.absent_deletes == 1
+            reason = f"the {keys} is not" if is_one else f"none of the {keys} is"
+            reason += " in the table"
         return f"{name}: {operation}: {reason}\n"
-    rows = []
-    if totals is not None:
-        rows = [
-            f"{words.format_number(number)} {what}"
-            for number, what in (
-                (totals.inserts, "new"),
-                (totals.updates, "changed"),
-                (totals.deletes, "deleted"),
-                (totals.dropped, "duplicates of a key dropped"),
-                (totals.absent_deletes, "to delete not found"),
-            )
-            if number
-        ]
-    lines = [f"{name}: {operation} completed as {outcome.instant}"]
-    if rows:
-        lines.append(f"  rows   {', '.join(rows)}")
-    groups = [
-        f"{words.format_number(number)} {what}"
-        for number, what in (
-            (outcome.created_groups, "created"),
-            (
-                outcome.rewritten_groups,
-                f"rewritten ({words.format_size(outcome.rewritten_bytes)} before)",
-            ),
-            (outcome.replaced_groups, "replaced"),
+    rows = (
+        ()
+        if totals is None
+        else (
+            (totals.inserts, "new"),
+            (totals.updates, "changed"),
+            (totals.deletes, "deleted"),
+            (totals.dropped, "duplicates of a key dropped"),
+            (totals.absent_deletes, "to delete not found"),
         )
-        if number
-    ]
+    )
+    rewritten = f"rewritten ({words.format_size(outcome.rewritten_bytes)} before)"
+    groups = (
+        (outcome.created_groups, "created"),
+        (outcome.rewritten_groups, rewritten),
+        (outcome.replaced_groups, "replaced"),
+    )
+    lines = [f"{name}: {operation} completed as {outcome.instant}"]
+    if shown := words.join_counts(rows):
+        lines.append(f"  rows   {shown}")
     new = f"{words.format_count(outcome.files, 'new file')} of {words.format_size(outcome.bytes)}; "
-    lines.append(f"  files  {new if outcome.files else ''}file groups: {', '.join(groups)}")
+    lines.append(f"  files  {new if outcome.files else ''}file groups: {words.join_counts(groups)}")
     return "\n".join(lines) + "\n"
 
 
@@ -79,6 +71,6 @@ def write_json(name: str, operation: str, outcome: WriteResult) -> str:
         "files": outcome.files,
         "bytesWritten": outcome.bytes,
         "bytesRewritten": outcome.rewritten_bytes,
-        "warnings": [{"rule": note.rule, "because": note.because} for note in outcome.warnings],
+        "warnings": canonical_json.to_document(outcome.warnings),
     }
     return canonical_json.to_bytes(document).decode() + "\n"
