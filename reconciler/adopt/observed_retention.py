@@ -17,7 +17,7 @@ import numpy as np
 
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.view import FileView, find_group_codes
-from reconciler.hudi.timeline.instant import COMMITS, Action
+from reconciler.hudi.timeline.instant import COMMITS, Action, parse_instant
 from reconciler.render import words
 from reconciler.spec.model import Policy
 from reconciler.spec.rules import COUNT_BY_POLICY
@@ -27,7 +27,6 @@ from reconciler.state.model import CompletedClean, TableState
 _SLACK: Final = timedelta(minutes=5)
 _HOUR: Final = timedelta(hours=1)
 _HOURS_PER_DAY: Final = 24
-_INSTANT_DIGITS: Final = 14
 #: a clean retains what these need while they are pending, as in ``planners.clean``
 _HOLDING_ACTIONS: Final = COMMITS | {Action.COMPACTION, Action.CLUSTERING}
 
@@ -268,13 +267,8 @@ def _hour_bounds(
 
 def _parse_instant(instant: str, zone: tzinfo | None) -> datetime | None:
     """Return an instant as a time; an unknown zone counts as UTC."""
-    if len(instant) < _INSTANT_DIGITS:
-        return None
-    try:
-        local = datetime.fromisoformat(f"{instant[:8]}T{instant[8:_INSTANT_DIGITS]}")
-    except ValueError:
-        return None
-    return local.replace(tzinfo=zone or UTC).astimezone(UTC)
+    local = parse_instant(instant)
+    return None if local is None else local.replace(tzinfo=zone or UTC).astimezone(UTC)
 
 
 def _format_hours(span: timedelta) -> str:

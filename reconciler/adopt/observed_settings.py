@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.instant import State
+from reconciler.hudi.timeline.instant import State, parse_instant
 from reconciler.hudi.timeline.plans import RequestedReplace
 
 _CURVE: Final = "hoodie.layout.optimize.strategy"
@@ -23,7 +23,6 @@ _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
 
 #: fewer files do not show the size that writers fill them to
 _FEWEST_FILES: Final = 10
-_INSTANT_DIGITS: Final = 14
 _HALF_HOUR: Final = 1800
 #: an instant is named just before its file is written
 _LATEST_FILE_S: Final = 120
@@ -117,10 +116,5 @@ def _plausible_offsets(offsets: Sequence[int]) -> tuple[int, ...]:
 
 def _instant_seconds(instant: str) -> int | None:
     """Return an instant as seconds since the epoch, as if its zone were UTC."""
-    if len(instant) < _INSTANT_DIGITS:
-        return None
-    try:
-        local = datetime.fromisoformat(f"{instant[:8]}T{instant[8:_INSTANT_DIGITS]}")
-    except ValueError:
-        return None
-    return round(local.replace(tzinfo=UTC).timestamp())
+    local = parse_instant(instant)
+    return None if local is None else round(local.replace(tzinfo=UTC).timestamp())

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from reconciler.hudi.timeline.instant import parse_instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +31,6 @@ _CI_COMMAND = re.compile(
     re.IGNORECASE,
 )
 _PLURAL_Y = re.compile(r"(?<![aeiou])y$")
-_SECOND_DIGITS = 14
 _MAX_SELECTORS = 4
 _MAX_REMOVED_SPECS = 5
 
@@ -157,22 +158,6 @@ def format_share(part: int, whole: int) -> str:
     return f"{percent:.0f} %"
 
 
-def parse_instant(instant: str) -> datetime | None:
-    """Return the time of an instant, in the timeline's own zone; None if it is not a time.
-
-    >>> parse_instant("20261121041500123")
-    datetime.datetime(2026, 11, 21, 4, 15)
-    >>> parse_instant("001") is None
-    True
-    """
-    if len(instant) < _SECOND_DIGITS:
-        return None
-    try:  # strptime takes longer to import than a plan takes to show
-        return datetime.fromisoformat(f"{instant[:8]}T{instant[8:_SECOND_DIGITS]}")
-    except ValueError:
-        return None
-
-
 def format_instant(instant: str | None) -> str:
     """Return an instant as a date and time to the minute, or unchanged if it is not a time.
 
@@ -181,8 +166,8 @@ def format_instant(instant: str | None) -> str:
     """
     if instant is None:
         return "nothing"
-    found = parse_instant(instant)
-    return escape_text(instant) if found is None else f"{found:%Y-%m-%d %H:%M}"
+    time = parse_instant(instant)
+    return escape_text(instant) if time is None else f"{time:%Y-%m-%d %H:%M}"
 
 
 def format_duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ Only tables with a clustering block in their spec have one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from reconciler.state.model import PLAN_DIGEST, TableState
 if TYPE_CHECKING:
     from reconciler.planners.cluster.layout_figures import PartitionFigures
     from reconciler.plans.model import TablePlan
+    from reconciler.status.model import PendingStatus
 
 #: partitions that a status names
 _MAX_PARTITIONS: Final = 20
@@ -121,31 +122,31 @@ def layout_status(
     plan: TablePlan,
     *,
     age: Callable[[str], int | None],
-    stale_after: int,
+    pending: Sequence[PendingStatus],
 ) -> LayoutStatus | None:
     """Return the layout status of a table; None if its spec has no clustering block.
 
     ``age``: returns the seconds since an instant, None if its zone is unknown.
     """
-    asked = spec.clustering
-    if asked is None:
+    block = spec.clustering
+    if block is None:
         return None
-    found = _layout_figures(spec, state)
+    figures = _layout_figures(spec, state)
     declared = ClusteringLayout()
-    if asked.columns:
-        declared = ClusteringLayout(columns=asked.columns, curve=asked.curve, mapping=asked.mapping)
+    if block.columns:
+        declared = ClusteringLayout(columns=block.columns, curve=block.curve, mapping=block.mapping)
     return LayoutStatus(
         columns=declared.columns,
         curve=declared.curve,
         mapping=declared.mapping,
-        sizes=_size_classes(found),
-        overlap=_round_overlap(found.table_overlap),
-        partitions=int((found.files > 0).sum()),
-        small_partitions=int((found.small > 0).sum()),
-        worst=_worst_partitions(found, asked),
+        sizes=_size_classes(figures),
+        overlap=_round_overlap(figures.table_overlap),
+        partitions=int((figures.files > 0).sum()),
+        small_partitions=int((figures.small > 0).sum()),
+        worst=_worst_partitions(figures, block),
         planned=_planned_layout(plan),
         last_clustering=_last_clustering(state, declared, age),
-        pending=_pending_clusterings(state, stale_after),
+        pending=_pending_clusterings(state, pending),
     )
 
 
@@ -161,36 +162,32 @@ def _layout_figures(spec: TableSpec, state: TableState) -> PartitionFigures:
     return measure_layout(find_candidates(state), spec.files or FileSizes(), ranges)
 
 
-def _size_classes(found: PartitionFigures) -> tuple[SizeClass, ...]:
-    sizes = found.sizes
-    rows = zip(
-        [*sizes.upper_bounds.tolist(), None],
-        sizes.files.tolist(),
-        sizes.bytes.tolist(),
-        strict=True,
-    )
-    return tuple(SizeClass(below=below, files=files, bytes=b) for below, files, b in rows)
+def _size_classes(figures: PartitionFigures) -> tuple[SizeClass, ...]:
+    sizes = figures.sizes
+    ends, files = [*sizes.upper_bounds.tolist(), None], sizes.files.tolist()
+    rows = zip(ends, files, sizes.bytes.tolist(), strict=True)
+    return tuple(SizeClass(below=end, files=count, bytes=size) for end, count, size in rows)
 
 
 def _round_overlap(overlap: float) -> float | None:
     return None if isnan(overlap) else round(overlap, 2)
 
 
-def _worst_partitions(found: PartitionFigures, asked: Clustering) -> tuple[PartitionStatus, ...]:
-    overlap = np.nan_to_num(found.overlap)
-    above = asked.when.overlap_above
-    is_bad = found.small > 0
+def _worst_partitions(figures: PartitionFigures, block: Clustering) -> tuple[PartitionStatus, ...]:
+    overlap = np.nan_to_num(figures.overlap)
+    above = block.when.overlap_above
+    is_bad = figures.small > 0
     if above is not None:
         is_bad |= overlap > above
     places = np.flatnonzero(is_bad)
-    order = places[np.lexsort((places, -overlap[places], -found.small[places]))][:_MAX_PARTITIONS]
+    order = places[np.lexsort((places, -overlap[places], -figures.small[places]))][:_MAX_PARTITIONS]
     return tuple(
         PartitionStatus(
-            partition=found.partition[place].as_py(),
-            files=int(found.files[place]),
-            small_files=int(found.small[place]),
-            small_file_share=round(float(found.small[place] / found.files[place]), 6),
-            overlap=_round_overlap(float(found.overlap[place])),
+            partition=figures.partition[place].as_py(),
+            files=int(figures.files[place]),
+            small_files=int(figures.small[place]),
+            small_file_share=round(float(figures.small[place] / figures.files[place]), 6),
+            overlap=_round_overlap(float(figures.overlap[place])),
         )
         for place in order.tolist()
     )
@@ -228,27 +225,20 @@ def _last_clustering(
 
 
 def _pending_clusterings(
-    state: TableState, stale_after: int
+    state: TableState, pending: Sequence[PendingStatus]
 ) -> tuple[PendingClusteringStatus, ...]:
     groups: dict[str, set[tuple[str, str]]] = {}
-    for given in state.clusterings:
-        groups.setdefault(given.instant, set()).add((given.partition, given.file_id))
-    found = []
-    for entry in state.timeline.entries:
-        instant = entry.instant
-        is_one = instant.action is Action.CLUSTERING or instant.requested in groups
-        if instant.is_completed or not is_one:
-            continue
-        held = groups.get(instant.requested, set())
-        age = max(0, state.observed_ms - entry.modified_ms) // 1000
-        found.append(
-            PendingClusteringStatus(
-                instant=instant.requested,
-                state=instant.state.value,
-                age_seconds=age,
-                is_stuck=age > stale_after,
-                file_groups=len(held),
-                partitions=len({partition for partition, _ in held}),
-            )
+    for group in state.clusterings:
+        groups.setdefault(group.instant, set()).add((group.partition, group.file_id))
+    return tuple(
+        PendingClusteringStatus(
+            instant=one.instant,
+            state=one.state,
+            age_seconds=one.age_seconds,
+            is_stuck=one.is_stuck,
+            file_groups=len(groups.get(one.instant, ())),
+            partitions=len({partition for partition, _ in groups.get(one.instant, ())}),
         )
-    return tuple(found)
+        for one in pending
+        if one.action == Action.CLUSTERING.value or one.instant in groups
+    )

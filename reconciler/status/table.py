@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.timeline.instant import SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
@@ -41,14 +42,13 @@ from reconciler.status.model import (
 )
 from reconciler.status.writers import writers_status
 
-#: keys of the extra metadata of our instants, besides the digest of the plan
+#: keys of the extra metadata of reconciler's instants, besides the digest of the plan
 _SPEC_DIGEST: Final = "reconciler.spec.digest"
 _SPEC_COMMIT: Final = "reconciler.spec.commit"
 _ACTOR: Final = "reconciler.actor"
 
 #: refusals without a usable plan
 _UNPLANNED_RULES: Final = frozenset({"pendingRestore", "clock", "zone"})
-_SECOND_DIGITS: Final = 14  # digits of an instant down to seconds; more digits are a fraction
 _MIB: Final = 1024**2
 #: upper ends of the size classes, bytes; the last class has none
 SIZE_CLASSES: Final = (1 * _MIB, 16 * _MIB, 64 * _MIB, 128 * _MIB, 256 * _MIB, 1024 * _MIB)
@@ -80,7 +80,7 @@ def table_status(
     missed = () if index is None else index.missed_by_hudi
     earliest = plan.impact.earliest_readable_before
     lock = _mark_stale(lock, concurrency)
-    health = _health_condition(plan, pending, lock, concurrency)
+    health = _health_condition(plan, pending, lock, concurrency.stale_after)
     return TableStatus(
         name=plan.name,
         path=plan.path,
@@ -108,7 +108,7 @@ def table_status(
         last_clean=_find_last_clean(state, also_ours=True),
         last_foreign_clean=_find_last_clean(state, also_ours=False),
         last_apply=_find_last_apply(state, zone),
-        layout=layout_status(spec, state, plan, age=age, stale_after=concurrency.stale_after),
+        layout=layout_status(spec, state, plan, age=age, pending=pending),
         index=index,
         writers=writers_status(spec, state, writes, missed_by_hudi=missed),
     )
@@ -133,9 +133,8 @@ def _health_condition(
     plan: TablePlan,
     pending: tuple[PendingStatus, ...],
     lock: LockStatus | None,
-    concurrency: Concurrency,
+    limit: int,
 ) -> TableCondition:
-    limit = concurrency.stale_after
     stuck = [
         f"{one.action} {one.instant} is {one.state.lower()} for {format_age(one.age_seconds)}, "
         f"{describe_stale(limit)}"
@@ -172,15 +171,10 @@ def _parse_instant(instant: str, zone: tzinfo | None) -> datetime | None:
     >>> str(_parse_instant("20240101210000123", UTC)), _parse_instant("00000000000000", UTC)
     ('2024-01-01 21:00:00.123000+00:00', None)
     """
-    if zone is None or len(instant) < _SECOND_DIGITS or not instant.isdecimal():
+    time = parse_instant(instant) if instant.isdecimal() else None
+    if zone is None or time is None:
         return None
-    try:
-        found = datetime.fromisoformat(f"{instant[:8]}T{instant[8:_SECOND_DIGITS]}").replace(
-            tzinfo=zone
-        )
-    except ValueError:
-        return None
-    return found.replace(microsecond=int(f"{instant[_SECOND_DIGITS:]:0<6}"[:6]))
+    return time.replace(tzinfo=zone, microsecond=int(f"{instant[SECOND_DIGITS:]:0<6}"[:6]))
 
 
 def _instant_age(instant: str | None, zone: tzinfo | None, now_ms: int) -> int | None:
@@ -231,20 +225,18 @@ def _size_classes(state: TableState, is_read: NDArray[np.bool_]) -> tuple[SizeCl
 
 
 def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[PendingStatus, ...]:
-    found = []
-    for entry in state.timeline.entries:
-        if not entry.instant.is_completed:
-            age = max(0, state.observed_ms - entry.modified_ms) // 1000
-            found.append(
-                PendingStatus(
-                    instant=entry.instant.requested,
-                    action=entry.instant.action.value,
-                    state=entry.instant.state.value,
-                    age_seconds=age,
-                    is_stuck=age > concurrency.stale_after,
-                )
-            )
-    return tuple(found)
+    entries = [entry for entry in state.timeline.entries if not entry.instant.is_completed]
+    ages = [max(0, state.observed_ms - entry.modified_ms) // 1000 for entry in entries]
+    return tuple(
+        PendingStatus(
+            instant=entry.instant.requested,
+            action=entry.instant.action.value,
+            state=entry.instant.state.value,
+            age_seconds=age,
+            is_stuck=age > concurrency.stale_after,
+        )
+        for entry, age in zip(entries, ages, strict=True)
+    )
 
 
 def _savepoint_status(

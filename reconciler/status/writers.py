@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.timeline.instant import parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.plans.model import Note
 from reconciler.spec.model import FileSizes, Policy, Retention, TableSpec
@@ -31,9 +31,16 @@ _FILLING_OPERATIONS: Final = frozenset({"insert", "upsert", "insert_prepped", "u
 _NON_FILLING_OPERATIONS: Final = frozenset(
     {"bulk_insert", "bulk_insert_prepped", "insert_overwrite", "insert_overwrite_table"}
 )
+_WHY_UNFILLED: Final = (
+    "which fills such files first: the writers have another hoodie.parquet.small.file.limit, "
+    "estimate records too large (files.recordSize), or are many tasks of Flink"
+)
+_WHY_NEVER_FILLED: Final = (
+    "which never fills files: use insert, write fewer and larger batches, or let a clustering "
+    "join them"
+)
 #: an older clean says nothing about the writers of today
 _RECENT_COMMITS: Final = 10
-_SECOND_DIGITS: Final = 14
 _HOUR: Final = 3600
 
 
@@ -46,8 +53,8 @@ def writers_status(
 ) -> tuple[Note, ...]:
     """Return the facts, those about files first; empty if nothing contradicts the spec.
 
-    ``writes``: the newest completed writes, including ours. ``missed_by_hudi``: declared columns
-    that Hudi's column_stats lacks.
+    ``writes``: the newest completed writes, by this program too. ``missed_by_hudi``: declared
+    columns that Hudi's column_stats lacks.
     """
     found: list[Note] = []
     sizes = spec.files or (FileSizes() if spec.clustering is not None else None)
@@ -64,7 +71,7 @@ def writers_status(
 
 @dataclass(frozen=True, slots=True)
 class _NewestFiles:
-    """Base files that a snapshot reads, of known writes by others.
+    """Base files that a snapshot reads, of known writes by other writers.
 
     ``operation``: int64 per file, index into ``operations``.
     """
@@ -76,8 +83,7 @@ class _NewestFiles:
 
     def is_made_by(self, operations: frozenset[str]) -> NDArray[np.bool_]:
         is_one = np.array([name in operations for name in self.operations], np.bool_)
-        found: NDArray[np.bool_] = is_one[self.operation]
-        return found
+        return is_one[self.operation]
 
     def operation_names(self, selected: NDArray[np.bool_]) -> str:
         """The operations that wrote the files, as text."""
@@ -118,23 +124,12 @@ def _file_notes(sizes: FileSizes, state: TableState, writes: Sequence[PastWrite]
     limit = f"files.small ({format_size(sizes.small)})"
     # in merge-on-read tables a write fills one file per partition, and none with log files
     filling = frozenset() if state.is_merge_on_read else _FILLING_OPERATIONS
-    is_many, where = _find_crowded(newest, is_small & newest.is_made_by(filling))
-    if is_many.any():
-        files, writers = _count_files(is_many), newest.operation_names(is_many)
-        yield Note(
-            "writersFiles",
-            f"{files} below {limit} in {where} written by {writers}, which fills such files "
-            "first: the writers have another hoodie.parquet.small.file.limit, estimate records "
-            "too large (files.recordSize), or are many tasks of Flink",
-        )
-    is_many, where = _find_crowded(newest, is_small & newest.is_made_by(_NON_FILLING_OPERATIONS))
-    if is_many.any():
-        files, writers = _count_files(is_many), newest.operation_names(is_many)
-        yield Note(
-            "writersFiles",
-            f"{files} below {limit} in {where} written by {writers}, which never fills files: "
-            "use insert, write fewer and larger batches, or let a clustering join them",
-        )
+    for operations, why in ((filling, _WHY_UNFILLED), (_NON_FILLING_OPERATIONS, _WHY_NEVER_FILLED)):
+        is_many, where = _find_crowded(newest, is_small & newest.is_made_by(operations))
+        if is_many.any():
+            files, writers = _count_files(is_many), newest.operation_names(is_many)
+            text = f"{files} below {limit} in {where} written by {writers}, {why}"
+            yield Note("writersFiles", text)
 
 
 def _find_crowded(
@@ -188,13 +183,8 @@ def _describe_narrower_clean(
 
 
 def _seconds_between(earlier: str, later: str) -> int | None:
-    try:
-        first, second = (
-            datetime.fromisoformat(f"{t[:8]}T{t[8:_SECOND_DIGITS]}") for t in (earlier, later)
-        )
-    except ValueError:
-        return None
-    return int((second - first).total_seconds())
+    first, second = parse_instant(earlier), parse_instant(later)
+    return None if first is None or second is None else int((second - first).total_seconds())
 
 
 def _clustering_notes(columns: Sequence[str], state: TableState) -> Iterator[Note]:

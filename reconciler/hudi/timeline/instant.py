@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
 
 from reconciler.errors import UnsupportedError
 
+#: digits of an instant down to seconds; more digits are a fraction
+SECOND_DIGITS: Final = 14
 _NAME: Final = re.compile(r"(\d+)(?:_(\d+))?\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
 
 
@@ -124,3 +127,19 @@ class Instant:
     @property
     def is_completed(self) -> bool:
         return self.state is State.COMPLETED
+
+
+def parse_instant(instant: str) -> datetime | None:
+    """Return the time of an instant to the second, in the timeline's own zone; None if it is none.
+
+    >>> parse_instant("20261121041500123")
+    datetime.datetime(2026, 11, 21, 4, 15)
+    >>> parse_instant("001") is None
+    True
+    """
+    if len(instant) < SECOND_DIGITS:
+        return None
+    try:  # strptime takes longer to import than a plan takes to show
+        return datetime.fromisoformat(f"{instant[:8]}T{instant[8:SECOND_DIGITS]}")
+    except ValueError:
+        return None
