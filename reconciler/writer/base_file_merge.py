@@ -12,17 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import to_boolean_array, to_integer_array
 from reconciler.file_slices.merge.log_records import (
     LogRecords,
     find_ordering_fields,
-    read_ordering_values,
+    find_winners,
 )
-from reconciler.file_slices.merge.ordering import compare_rows, to_comparable
-from reconciler.file_slices.merge.record_keys import read_record_keys
+from reconciler.file_slices.merge.record_keys import find_keys
 from reconciler.file_slices.merge.rules import MergeRules
 
 #: rows per batch
@@ -48,7 +45,7 @@ class BaseFileMerge:
     def __init__(self, records: LogRecords, rules: MergeRules, schema: pa.Schema) -> None:
         self._records, self._rules, self._schema = records, rules, schema
         self._rows = _to_batch(records.table.select(schema.names), schema)
-        self._fields = find_ordering_fields(rules, schema)
+        self._fields = {} if rules.overwrites else find_ordering_fields(rules, schema)
         self._is_met = np.zeros(len(records), np.bool_)
         self.counts = FileCounts()
 
@@ -68,16 +65,19 @@ class BaseFileMerge:
         is_new = ~self._is_met & (self._records.row >= 0)
         rows = np.sort(self._records.row[is_new])
         self._add_counts(inserts=len(rows))
-        found = self._rows if len(rows) == len(self._rows) else self._rows.take(to_arrow(rows))
-        for start in range(0, len(found), _BATCH_ROWS):
-            yield found.slice(start, _BATCH_ROWS)
+        is_all = len(rows) == len(self._rows)
+        new = self._rows if is_all else self._rows.take(to_integer_array(rows))
+        for start in range(0, len(new), _BATCH_ROWS):
+            yield new.slice(start, _BATCH_ROWS)
 
     def _merge_batch(self, rows: Any, deciding: Any, path: str) -> Any:
-        positions, records = self._find_matches(deciding, path)
+        if not len(self._records):
+            return rows
+        positions, records = find_keys(deciding, self._records.keys, self._rules, path)
         if not len(positions):
             return rows
         self._is_met[records] = True
-        wins = self._find_winners(deciding, positions, records, path)
+        wins = find_winners(self._records, (positions, records), deciding, self._fields, path)
         row = self._records.row[records]
         is_update, is_delete = wins & (row >= 0), wins & (row < 0)
         self._add_counts(updates=int(is_update.sum()), deletes=int(is_delete.sum()))
@@ -92,28 +92,6 @@ class BaseFileMerge:
             rows = rows.filter(to_arrow(stays))
         return rows
 
-    def _find_matches(self, batch: Any, path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows of the batch that have a new record, and the records."""
-        if not len(self._records):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        keys = read_record_keys(batch, self._rules, path)
-        found = pc.index_in(keys, value_set=self._records.keys)
-        positions = np.flatnonzero(to_numpy(found.is_valid()))
-        return positions, to_numpy(found.drop_null()).astype(np.int64)
-
-    def _find_winners(
-        self, batch: Any, positions: NDArray[np.int64], records: NDArray[np.int64], path: str
-    ) -> NDArray[np.bool_]:
-        """Return a mask of matches where the new record wins: always, or by event time."""
-        if self._rules.overwrites or not self._fields:
-            return np.ones(len(positions), np.bool_)
-        old = read_ordering_values(batch.take(to_arrow(positions)), self._fields, path)
-        theirs = [
-            to_comparable(column, name) for column, name in zip(old, self._fields, strict=True)
-        ]
-        ours = [column.take(to_arrow(records)) for column in self._records.ordering]
-        return (compare_rows(ours, theirs) >= 0) | self._records.is_final[records]
-
     def _add_counts(self, *, inserts: int = 0, updates: int = 0, deletes: int = 0) -> None:
         before = self.counts
         self.counts = FileCounts(
@@ -124,5 +102,5 @@ class BaseFileMerge:
 
 
 def _to_batch(table: Any, schema: pa.Schema) -> Any:
-    found = table.cast(schema).combine_chunks().to_batches()
-    return found[0] if found else pa.RecordBatch.from_pylist([], schema=schema)
+    batches = table.cast(schema).combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import RowsError, UnsupportedError
+from reconciler.file_slices.merge.record_keys import join_named_keys
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.writer.key_generators import (
     KeyGenerator,
@@ -21,8 +22,6 @@ from reconciler.writer.key_generators import (
 )
 from reconciler.writer.key_text import spell_column
 
-_NULL: Final = "__null__"
-_EMPTY: Final = "__empty__"
 #: from this table version on, Hudi's complex keys of one field include its name
 _NAMED_FROM_VERSION: Final = 9
 
@@ -103,12 +102,4 @@ def make_record_keys(batch: Any, rule: KeyRule) -> Any:
     if not rule.is_named:
         (keys,) = parts
         return keys
-    named_parts = [
-        pc.binary_join_element_wise(f"{name}:", _spell_missing(part), "")
-        for name, part in zip(rule.fields, parts, strict=True)
-    ]
-    return pc.binary_join_element_wise(*named_parts, ",")
-
-
-def _spell_missing(part: Any) -> Any:
-    return pc.if_else(pc.equal(part, ""), _EMPTY, part).fill_null(_NULL)
+    return join_named_keys(rule.fields, parts)

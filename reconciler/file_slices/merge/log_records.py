@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,11 +23,12 @@ from reconciler.file_slices.merge.avro_schema import parse_avro_schema
 from reconciler.file_slices.merge.delete_blocks import decode_deletions
 from reconciler.file_slices.merge.deletion_marks import find_deletions
 from reconciler.file_slices.merge.ordering import (
+    compare_rows,
     find_column,
     find_type,
     pick_last,
     pick_newest,
-    to_comparable,
+    to_comparable_columns,
 )
 from reconciler.file_slices.merge.precombine import pick_precombined
 from reconciler.file_slices.merge.record_keys import read_record_keys
@@ -82,6 +83,27 @@ class _BlockRecords:
     rows: Any = None
 
 
+def find_winners(
+    records: LogRecords,
+    matches: tuple[NDArray[np.int64], NDArray[np.int64]],
+    batch: Any,
+    fields: Mapping[str, pa.DataType],
+    path: str,
+) -> NDArray[np.bool_]:
+    """Return a mask of matches where the record wins over the row: always, or by event time.
+
+    ``matches``: rows of the batch and positions of records (``find_keys``). ``fields``: the
+    ordering fields, none where records overwrite.
+    """
+    rows, positions = matches
+    if not fields:
+        return np.ones(len(rows), np.bool_)
+    old = read_ordering_values(batch.take(to_integer_array(rows)), fields, path)
+    new = [column.take(to_integer_array(positions)) for column in records.ordering]
+    is_newer = compare_rows(new, to_comparable_columns(old, fields)) >= 0
+    return is_newer | records.is_final[positions]
+
+
 def find_ordering_fields(rules: MergeRules, table: pa.Schema) -> dict[str, pa.DataType]:
     """Return the ordering fields that the table has, with their types.
 
@@ -134,12 +156,8 @@ def _read_deletions(block: LogBlock, fields: Mapping[str, pa.DataType]) -> _Bloc
         keys=deletions.keys,
         is_delete=np.ones(len(deletions.keys), np.bool_),
         is_final=deletions.is_final,
-        ordering=_to_comparable(deletions.ordering, fields),
+        ordering=to_comparable_columns(deletions.ordering, fields),
     )
-
-
-def _to_comparable(columns: Iterable[Any], fields: Mapping[str, pa.DataType]) -> tuple[Any, ...]:
-    return tuple(to_comparable(c, name) for c, name in zip(columns, fields, strict=True))
 
 
 def _read_records(
@@ -158,7 +176,7 @@ def _read_records(
         keys=read_record_keys(batch, rules, block.path),
         is_delete=is_delete,
         is_final=is_final,
-        ordering=_to_comparable(ordering, fields),
+        ordering=to_comparable_columns(ordering, fields),
         rows=evolve_batch(batch, wanted.columns, block.path, wanted.missing),
     )
 

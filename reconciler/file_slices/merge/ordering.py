@@ -6,7 +6,7 @@ Null counts as 0 in an int column and is below all values of other columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -64,6 +64,11 @@ def to_comparable(column: Any, name: str) -> Any:
     if any(is_one(kind) for is_one in compares):
         return column
     raise UnsupportedError(f"records cannot be ordered by column {name} of type {kind}")
+
+
+def to_comparable_columns(columns: Iterable[Any], names: Iterable[str]) -> tuple[Any, ...]:
+    """Return ``to_comparable`` of columns with these names."""
+    return tuple(to_comparable(column, name) for column, name in zip(columns, names, strict=True))
 
 
 def _to_total_order(column: Any) -> Any:

@@ -6,11 +6,15 @@ values; null and empty values have placeholders).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from reconciler.arrays import to_numpy_bools, to_numpy_numbers
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.merge.ordering import find_column
 from reconciler.file_slices.merge.rules import MergeRules
@@ -23,11 +27,7 @@ def read_record_keys(batch: Any, rules: MergeRules, path: str) -> Any:
     """
     parts = [_read_key_column(batch, name, path) for name in rules.key_columns]
     if rules.has_named_keys:
-        named = [
-            pc.binary_join_element_wise(f"{name}:", _spell_key_part(part), "")
-            for name, part in zip(rules.key_columns, parts, strict=True)
-        ]
-        return pc.binary_join_element_wise(*named, ",")
+        return join_named_keys(rules.key_columns, parts)
     (keys,) = parts
     if keys.null_count:
         raise FormatError(
@@ -52,5 +52,24 @@ def _read_key_column(batch: Any, name: str, path: str) -> Any:
     return column.cast(pa.string())
 
 
-def _spell_key_part(column: Any) -> Any:
-    return pc.if_else(pc.equal(column, ""), "__empty__", column).fill_null("__null__")
+def join_named_keys(names: Sequence[str], parts: Sequence[Any]) -> Any:
+    """Return keys like ``a:1,b:2`` of columns of text; null and empty values have placeholders."""
+    named_parts = [
+        pc.binary_join_element_wise(
+            f"{name}:", pc.if_else(pc.equal(part, ""), "__empty__", part).fill_null("__null__"), ""
+        )
+        for name, part in zip(names, parts, strict=True)
+    ]
+    return pc.binary_join_element_wise(*named_parts, ",")
+
+
+def find_keys(
+    batch: Any, keys: Any, rules: MergeRules, path: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of a batch that have one of the keys, and the position of each one's key.
+
+    Raises as ``read_record_keys`` does.
+    """
+    found = pc.index_in(read_record_keys(batch, rules, path), value_set=keys)
+    rows = np.flatnonzero(to_numpy_bools(found.is_valid()))
+    return rows, to_numpy_numbers(found.drop_null()).astype(np.int64)

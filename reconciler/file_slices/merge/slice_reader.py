@@ -13,10 +13,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import to_boolean_array
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants, read_committed_blocks
@@ -24,12 +23,11 @@ from reconciler.file_slices.merge.log_records import (
     LogRecords,
     WantedColumns,
     find_ordering_fields,
+    find_winners,
     merge_log_blocks,
-    read_ordering_values,
 )
-from reconciler.file_slices.merge.ordering import compare_rows, to_comparable
-from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
-from reconciler.file_slices.merge.record_keys import read_record_keys
+from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.record_keys import find_keys
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.hudi.files.names import BaseName
@@ -232,33 +230,18 @@ class _BaseFileMerge:
         if not len(rule_columns):
             return None
         (batch,) = rule_columns.to_batches()
-        log_positions = pc.index_in(
-            read_record_keys(batch, self.rules, path), value_set=self.logs.keys
-        )
-        rows = np.flatnonzero(to_numpy(log_positions.is_valid()))
-        keys = to_numpy(log_positions.drop_null()).astype(np.int64)
+        rows, keys = find_keys(batch, self.logs.keys, self.rules, path)
         # of equal keys in a base file, Hudi merges only the first
         keys, first = np.unique(keys, return_index=True)
         rows, is_first = rows[first], self.outcome[keys] < 0
         keys, rows = keys[is_first], rows[is_first]
-        is_won = self._find_winning_logs(batch, rows, keys, path)
+        fields = find_ordering_fields(self.rules, self.wanted.table)
+        deciding = {} if self.rules.overwrites else fields
+        is_won = find_winners(self.logs, (rows, keys), batch, deciding, path)
         self.outcome[keys] = is_won
         is_dropped = np.zeros(len(batch), np.bool_)
         is_dropped[rows[is_won]] = True
         return is_dropped
-
-    def _find_winning_logs(
-        self, batch: Any, rows: NDArray[np.int64], keys: NDArray[np.int64], path: str
-    ) -> NDArray[np.bool_]:
-        """Return whether the log record of each key wins over its base row."""
-        fields = find_ordering_fields(self.rules, self.wanted.table)
-        if not fields or self.rules.overwrites:
-            return np.ones(len(keys), np.bool_)
-        base_rows, log_keys = pa.array(rows), pa.array(keys)
-        base = read_ordering_values(batch.take(base_rows), fields, path)
-        base_ordering = [to_comparable(c, name) for c, name in zip(base, fields, strict=True)]
-        log_ordering = [column.take(log_keys) for column in self.logs.ordering]
-        return (compare_rows(log_ordering, base_ordering) >= 0) | self.logs.is_final[keys]
 
     def read_remaining_log_rows(self) -> Iterator[Any]:
         """Yield the log records that won or that the base file does not have."""
