@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import pyarrow.compute as pc
 
-from reconciler.arrays import to_numpy
-from reconciler.hudi.files.names import make_file_path
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.record_size import FooterSizes
 from reconciler.state.footers import choose_by_size, read_footers, sum_footers
@@ -18,18 +15,15 @@ from reconciler.storage.api import Storage
 _SAMPLE: Final = 4
 
 
-def sample_footers(storage: Storage, groups: FileGroupSizes, bases: Any) -> FooterSizes | None:
+def sample_footers(storage: Storage, groups: FileGroupSizes) -> FooterSizes | None:
     """Return footers of current base files of all sizes; None if none can be read.
 
-    ``bases``: per group the name of its newest base file. Files of different sizes are needed
-    because the fixed bytes of a small file make its rows look big, and the next write would then
-    start too many files. Damaged files are skipped. Raises StorageError.
+    Files of different sizes are needed because the fixed bytes of a small file make its rows look
+    big, and the next write would then start too many files. Damaged files are skipped. Raises
+    StorageError.
     """
-    live = np.flatnonzero(groups.is_live & (groups.base > 0) & to_numpy(pc.is_valid(bases)))
+    live = np.flatnonzero(groups.is_live & (groups.base > 0))
     some = live[choose_by_size(groups.base[live], _SAMPLE)]
-    files = []
-    for at in some.tolist():
-        partition, name = groups.partitions[groups.partition[at]], bases[at].as_py()
-        files.append((make_file_path(partition, name), int(groups.base[at])))
+    files = [(groups.get_base_path(at), int(groups.base[at])) for at in some.tolist()]
     found = [one for one in read_footers(storage, files, ()) if one.problem is None and one.rows]
     return sum_footers(found)

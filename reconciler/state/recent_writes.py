@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.load import load_properties
-from reconciler.layout.sizing.file_group_sizes import measure_groups, newest_base_names
+from reconciler.layout.sizing.file_group_sizes import measure_groups
 from reconciler.layout.sizing.record_size import can_fit_size
 from reconciler.state.clustering_facts import ReadWarning, RecentWrites
 from reconciler.state.footer_sample import sample_footers
@@ -29,10 +29,7 @@ def add_recent_writes(
     """
     found = _read_newest(storage, state)
     if with_footers and not can_fit_size(found.newest):
-        view = state.view
-        found = replace(
-            found, footers=sample_footers(storage, measure_groups(view), newest_base_names(view))
-        )
+        found = replace(found, footers=sample_footers(storage, measure_groups(state.view)))
     return state.with_facts(recent_writes=found)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,14 +38,13 @@ _MIN_FACTOR: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketSettings:
-    """What all buckets of one write have in common; picklable.
+    """What all base files of one write have in common; picklable.
 
-    ``instant``: of the pending write, whose markers are written. ``reading``: reads every column
-    that files hold. ``schema``, ``form``: of the new files. ``target``: bytes of a file.
-    ``range_columns``: columns whose ranges are collected for every new file.
+    ``reading``: reads every column that files hold. ``schema``, ``form``: of the new files.
+    ``target``: bytes of a file. ``range_columns``: columns whose ranges are collected for every new
+    file.
     """
 
-    instant: str
     reading: SliceReadOptions
     schema: FileSchema
     form: BaseFileSettings
@@ -65,21 +65,20 @@ class Bucket:
     prefix: str
     base: SliceFiles | None = None
 
-    @property
-    def previous_name(self) -> str | None:
-        """The name of the base file that the new one follows."""
-        path = self.base.base if self.base is not None else None
-        return None if path is None else path.rpartition("/")[2]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenBaseFile:
-    """A base file that a bucket wrote. ``previous_name``: the file that it follows."""
+    """A base file that a bucket wrote. ``previous``: the file that it follows."""
 
     file: WrittenFile
     partition: str
-    previous_name: str | None = None
+    previous: SliceFiles | None = None
     counts: FileCounts = FileCounts()  # noqa: RUF009 (frozen)
+
+    @property
+    def previous_name(self) -> str | None:
+        """The name of the file that it follows."""
+        return None if self.previous is None else _get_name(self.previous)
 
     @property
     def stat(self) -> dict[str, str | int]:
@@ -113,10 +112,12 @@ class BucketRows:
 class BucketWriter:
     """Writes one bucket; ``attempt`` differs among all attempts at it.
 
-    ``folder``: of the local disk, for files that are not complete.
+    ``instant``: of the pending write, whose markers are written. ``folder``: of the local disk, for
+    files that are not complete.
     """
 
     settings: BucketSettings
+    instant: str
     bucket: Bucket
     attempt: int
     folder: Path
@@ -127,39 +128,35 @@ class BucketWriter:
         Memory: the records, one row group, a batch. Raises FormatError for damage of the base file,
         UnsupportedError as ``BaseFileWriter`` does, and what the storage raises.
         """
-        found = self._write_files(rows, storage)
-        for written in found:
-            publish_local_file(
-                self.folder / written.file.name,
-                storage,
-                self.settings.instant,
-                self.bucket.partition,
-            )
-        return tuple(found)
+        files = self._write_files(rows, storage)
+        for written in files:
+            path = self.folder / written.file.name
+            publish_local_file(path, storage, self.instant, self.bucket.partition)
+        return tuple(files)
 
     def make_file_name(self, index: int) -> str:
         """Return the name of a file: the file id is the same in all attempts, the token is not."""
         bucket = self.bucket
-        previous = (
-            BaseName.parse(bucket.previous_name)
-            if bucket.previous_name is not None and index == 0
-            else None
-        )
-        file_id = previous.file_id if previous is not None else f"{bucket.prefix}-{index}"
-        return f"{file_id}_{bucket.number}-0-{self.attempt}_{self.settings.instant}.parquet"
+        file_id = f"{bucket.prefix}-{index}"
+        if bucket.base is not None and index == 0:
+            previous = BaseName.parse(_get_name(bucket.base))
+            file_id = file_id if previous is None else previous.file_id
+        return f"{file_id}_{bucket.number}-0-{self.attempt}_{self.instant}.parquet"
 
     def _write_files(self, rows: BucketRows, storage: Storage) -> list[WrittenBaseFile]:
         """Write the local files; again with fewer rows each where one became too large."""
         full = FILL_FACTOR * self.settings.target
         while True:
             written = [*self._fill_files(rows, storage, full)]
-            sizes = [one.file.size for one in written if one.counts.inserts and one.file.rows > 1]
+            sizes = [
+                made.file.size for made in written if made.counts.inserts and made.file.rows > 1
+            ]
             too_big = max(sizes, default=0) / self.settings.target
             if too_big <= MAX_FACTOR or full < _MIN_FACTOR * self.settings.target:
                 return written
             full /= too_big
-            for one in written:
-                (self.folder / one.file.name).unlink()
+            for made in written:
+                (self.folder / made.file.name).unlink()
 
     def _fill_files(
         self, rows: BucketRows, storage: Storage, full: float
@@ -167,7 +164,7 @@ class BucketWriter:
         """Write files that take new rows up to about ``full`` bytes; the last takes the rest."""
         new = NewRows(
             rows.inserts(),
-            stamp=CommitStamp(instant=self.settings.instant, task=self.bucket.number),
+            stamp=CommitStamp(instant=self.instant, task=self.bucket.number),
             columns=self.settings.reading.wanted.columns,
             target=self.settings.target,
         )
@@ -191,33 +188,33 @@ class BucketWriter:
         assert bucket.base is not None, "an existing group has a base file"
         footers: list[Any] = []
         old = read_slice(bucket.base, reading, storage, on_footer=footers.append)
-        counts = FileCounts()
+        merging: BaseFileMerge | None = None
+        if records is not None:
+            stamped = replace(records, table=new.stamp_table(records.table))
+            merging = BaseFileMerge(stamped, reading.rules, reading.wanted.columns)
+            old = chain(merging.merge(old, bucket.base.base or ""), merging.remaining())
         with self._open_file(0) as file:
-            if records is None:
-                for batch in old:
-                    file.write(batch)
-            else:
-                stamped = replace(records, table=new.stamp_table(records.table))
-                merging = BaseFileMerge(stamped, reading.rules, reading.wanted.columns)
-                for batch in merging.merge(old, bucket.base.base or ""):
-                    file.write(batch)
-                for batch in merging.remaining():
-                    file.write(batch)
-                counts = merging.counts
+            for batch in old:
+                file.write(batch)
             if (width := _estimate_row_bytes(footers, settings.form)) is not None:
                 file.expect_encoded(int(width * file.rows))
             added = new.write_into(file, full)
             written = replace(file.close(), footer=None)
+        counts = FileCounts() if merging is None else merging.counts
         return WrittenBaseFile(
             file=written,
             partition=bucket.partition,
-            previous_name=bucket.previous_name,
+            previous=bucket.base,
             counts=replace(counts, inserts=counts.inserts + added),
         )
 
     def _open_file(self, nth: int) -> AbstractContextManager[BaseFileWriter]:
         settings, path = self.settings, self.folder / self.make_file_name(nth)
         return open_local_file(path, settings.schema, settings.form, settings.range_columns)
+
+
+def _get_name(file: SliceFiles) -> str:
+    return (file.base or "").rpartition("/")[2]
 
 
 def _estimate_row_bytes(footers: Sequence[Any], form: BaseFileSettings) -> float | None:

@@ -7,7 +7,7 @@ range; a partition's buckets divide the range where the bins reach the planned n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -27,8 +27,8 @@ from reconciler.layout.sizing.key_routing import (
 )
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.writer.job import Broadcast
-from reconciler.writer.row_blocks import BlockKind, RowBlock, group_rows, split_by_code
-from reconciler.writer.row_chunks import MatchedRows, RowChunk, build_chunks, match_rows
+from reconciler.writer.row_blocks import BlockKind, RowBlock, group_rows, send_rows
+from reconciler.writer.row_chunks import MatchedRows, RowChunk, read_matched_chunks
 
 #: columns of changes: whether a row is a deletion, and whether it wins over any event time
 DELETION: Final = "reconciler.deletion"
@@ -80,87 +80,62 @@ class BucketRoutes:
         """The partitions whose new rows go to several buckets."""
         return tuple(path for path, route in self.new.items() if len(route.buckets) > 1)
 
-    def add_cuts(self, found: Iterable[tuple[str, RouteBoundaries]]) -> BucketRoutes:
+    def add_cuts(self, cuts: Iterable[tuple[str, RouteBoundaries]]) -> BucketRoutes:
         """Return the routes with the cuts of partitions."""
-        known = dict(found)
-        new = {
-            path: BucketRoute(buckets=route.buckets, inserts=route.inserts, cuts=known.get(path))
-            for path, route in self.new.items()
-        }
-        return BucketRoutes(new=new, file=self.file)
+        by_path = dict(cuts)
+        new = {path: replace(route, cuts=by_path.get(path)) for path, route in self.new.items()}
+        return replace(self, new=new)
 
 
-@dataclass(frozen=True, slots=True)
-class CountBinsTask:
-    """Counts new rows per bin and sends the counts by partition; picklable."""
-
-    row_job: Broadcast
-    routes: Broadcast
-    partitions: int
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
-        routes: BucketRoutes = self.routes.value
-        numbered = {path: number for number, path in enumerate(routes.split_partitions)}
-        blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
-        tags = [block for block in blocks if block.kind is BlockKind.TAGS]
-        for chunk in build_chunks(partition, blocks, self.row_job.value):
-            new = match_rows(chunk, tags).new
-            hashes = chunk.hashes[new]
-            codes, paths = chunk.encode_paths(new)
-            for code, rows in group_rows(codes):
-                path = paths[code]
-                if (number := numbered.get(path)) is not None:
-                    counts = count_hashes(hashes[rows], _count_bits(routes.new[path]))
-                    full = np.flatnonzero(counts)
-                    columns = [to_arrow(full), to_arrow(counts[full])]
-                    data = pa.RecordBatch.from_arrays(columns, ["bin", "rows"])
-                    yield (
-                        number % self.partitions,
-                        RowBlock(kind=BlockKind.BINS, source=partition, number=number, data=data),
-                    )
+def count_bins(
+    row_job: Broadcast, routes: Broadcast, tasks: int, partition: int, buffers: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Count new rows per bin, and send each partition's counts to one of ``tasks`` tasks."""
+    routing: BucketRoutes = routes.value
+    numbers = {path: number for number, path in enumerate(routing.split_partitions)}
+    for chunk, matched in read_matched_chunks(partition, buffers, row_job.value):
+        hashes = chunk.hashes[matched.new]
+        codes, paths = chunk.encode_paths(matched.new)
+        for code, rows in group_rows(codes):
+            if (number := numbers.get(paths[code])) is None:
+                continue
+            counts = count_hashes(hashes[rows], _count_bits(routing.new[paths[code]]))
+            bins = np.flatnonzero(counts)
+            columns = [to_integer_array(bins), to_integer_array(counts[bins])]
+            data = pa.RecordBatch.from_arrays(columns, ["bin", "rows"])
+            block = RowBlock(kind=BlockKind.BINS, source=partition, number=number, data=data)
+            yield number % tasks, block
 
 
-@dataclass(frozen=True, slots=True)
-class CutBinsTask:
-    """Cuts the bins of partitions into the ranges of their buckets; picklable."""
-
-    routes: Broadcast
-
-    def __call__(
-        self, _place: int, buffers: Iterator[Any]
-    ) -> Iterator[tuple[str, RouteBoundaries]]:
-        routes: BucketRoutes = self.routes.value
-        shared = routes.split_partitions
-        found: dict[int, NDArray[np.int64]] = {}
-        for block in map(RowBlock.from_bytes, buffers):
-            route = routes.new[shared[block.number]]
-            counts = found.setdefault(block.number, np.zeros(1 << _count_bits(route), np.int64))
-            bins = block.read_batch()
-            counts[to_numpy(bins.column("bin"))] += to_numpy(bins.column("rows"))
-        for number, counts in found.items():
-            path = shared[number]
-            yield path, find_route_boundaries(counts, routes.new[path].inserts)
+def cut_bins(
+    routes: Broadcast, _partition: int, buffers: Iterator[Any]
+) -> Iterator[tuple[str, RouteBoundaries]]:
+    """Cut the bins of partitions into the ranges of their buckets."""
+    routing: BucketRoutes = routes.value
+    paths = routing.split_partitions
+    counts_by_number: dict[int, NDArray[np.int64]] = {}
+    for block in map(RowBlock.from_bytes, buffers):
+        zeros = np.zeros(1 << _count_bits(routing.new[paths[block.number]]), np.int64)
+        counts = counts_by_number.setdefault(block.number, zeros)
+        bins = block.read_batch()
+        counts[to_numpy_numbers(bins.column("bin"))] += to_numpy_numbers(bins.column("rows"))
+    for number, counts in counts_by_number.items():
+        path = paths[number]
+        yield path, find_route_boundaries(counts, routing.new[path].inserts)
 
 
 def _count_bits(route: BucketRoute) -> int:
     return histogram_bits(len(route.buckets))
 
 
-@dataclass(frozen=True, slots=True)
-class RouteRowsTask:
-    """Sends rows to their buckets; picklable."""
-
-    row_job: Broadcast
-    routes: Broadcast
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
-        routes: BucketRoutes = self.routes.value
-        blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
-        tags = [block for block in blocks if block.kind is BlockKind.TAGS]
-        for chunk in build_chunks(partition, blocks, self.row_job.value):
-            where = match_rows(chunk, tags)
-            yield from _send_new_rows(chunk, where.new, routes)
-            yield from _send_changes(chunk, where, routes)
+def route_rows(
+    row_job: Broadcast, routes: Broadcast, partition: int, buffers: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Send rows to their buckets."""
+    for chunk, matched in read_matched_chunks(partition, buffers, row_job.value):
+        yield from _send_new_rows(chunk, matched.new, routes.value)
+        if len(matched.row):
+            yield from _send_changes(chunk, matched, routes.value)
 
 
 def _send_new_rows(
@@ -171,27 +146,17 @@ def _send_new_rows(
     keys = chunk.rows.column(RECORD_KEY)
     bucket = np.zeros(len(rows), np.int64)
     for code, code_rows in group_rows(codes):
-        own = keys.take(to_arrow(rows[code_rows]))
-        bucket[code_rows] = routes.new[paths[code]].choose_buckets(own, hashes[code_rows])
-    batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_arrow(rows))
-    for bucket_number, some in split_by_code(batch, bucket):
-        yield (
-            bucket_number,
-            RowBlock(kind=BlockKind.ROWS, source=chunk.source, number=chunk.number, data=some),
-        )
+        code_keys = keys.take(to_integer_array(rows[code_rows]))
+        bucket[code_rows] = routes.new[paths[code]].choose_buckets(code_keys, hashes[code_rows])
+    batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_integer_array(rows))
+    yield from send_rows(batch, bucket, BlockKind.ROWS, chunk.source, chunk.number)
 
 
 def _send_changes(
-    chunk: RowChunk, where: MatchedRows, routes: BucketRoutes
+    chunk: RowChunk, matched: MatchedRows, routes: BucketRoutes
 ) -> Iterator[BlockForPartition]:
-    if not len(where.row):
-        return
-    bucket = routes.file[where.file]
-    batch = chunk.rows.take(to_arrow(where.row))
-    batch = batch.append_column(DELETION, to_arrow(where.removes_old_row(chunk)))
-    batch = batch.append_column(FINAL, to_arrow(where.is_moved))
-    for bucket_number, some in split_by_code(batch, bucket):
-        yield (
-            bucket_number,
-            RowBlock(kind=BlockKind.CHANGES, source=chunk.source, number=chunk.number, data=some),
-        )
+    batch = chunk.rows.take(to_integer_array(matched.row))
+    batch = batch.append_column(DELETION, to_boolean_array(matched.removes_old_row(chunk)))
+    batch = batch.append_column(FINAL, to_boolean_array(matched.is_moved))
+    buckets = routes.file[matched.file]
+    yield from send_rows(batch, buckets, BlockKind.CHANGES, chunk.source, chunk.number)

@@ -20,7 +20,7 @@ from reconciler.file_slices.merge.log_records import (
     is_default_ordering,
     read_ordering_values,
 )
-from reconciler.file_slices.merge.ordering import to_comparable
+from reconciler.file_slices.merge.ordering import to_comparable_columns
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
 from reconciler.layout.sizing.key_routing import hash_record_keys
 from reconciler.rewrite.model import Tally
@@ -41,47 +41,43 @@ class WrittenBucket:
     files: tuple[WrittenBaseFile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WriteBucketTask:
-    """Writes the blocks of a bucket into its files; picklable. ``buckets``: by shuffle partition.
+def write_bucket(
+    row_job: Broadcast,
+    buckets: Broadcast,
+    context: TaskContext,
+    partition: int,
+    buffers: Iterator[Any],
+) -> Iterator[WrittenBucket]:
+    """Write the blocks of a bucket into its files. ``buckets``: by shuffle partition.
 
     Raises as ``BucketWriter`` does.
     """
-
-    row_job: Broadcast
-    buckets: Broadcast
-    context: TaskContext
-    needs_blooms: bool
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[WrittenBucket]:
-        row_job: RowJob = self.row_job.value
-        bucket: Bucket = self.buckets.value[partition]
-        with self.context.make_folder() as folder:
-            blocks = [RowBlock.from_bytes(buffer) for buffer in map_blocks(buffers, folder)]
-            if not blocks:
-                return
-            new, changes = (
-                sort_blocks(blocks, BlockKind.ROWS),
-                sort_blocks(blocks, BlockKind.CHANGES),
-            )
-            files = BucketWriter(
-                settings=row_job.settings,
-                bucket=bucket,
-                attempt=self.context.get_attempt(),
-                folder=folder,
-            ).write(
-                BucketRows(
-                    records=make_log_records(changes, row_job) if changes else None,
-                    inserts=lambda: (block.read_batch() for block in new),
-                ),
-                self.context.open_storage(),
-            )
-            yield WrittenBucket(
-                bucket=bucket.number,
-                inserts=_tally_blocks(new),
-                changes=_tally_blocks(changes),
-                files=files if self.needs_blooms else tuple(map(_drop_bloom, files)),
-            )
+    job: RowJob = row_job.value
+    bucket: Bucket = buckets.value[partition]
+    with context.make_folder() as folder:
+        blocks = [RowBlock.from_bytes(buffer) for buffer in map_blocks(buffers, folder)]
+        if not blocks:
+            return
+        new = sort_blocks(blocks, BlockKind.ROWS)
+        changes = sort_blocks(blocks, BlockKind.CHANGES)
+        rows = BucketRows(
+            records=make_log_records(changes, job) if changes else None,
+            inserts=lambda: (block.read_batch() for block in new),
+        )
+        writer = BucketWriter(
+            settings=job.settings,
+            instant=job.instant,
+            bucket=bucket,
+            attempt=context.get_attempt(),
+            folder=folder,
+        )
+        files = writer.write(rows, context.open_storage())
+        yield WrittenBucket(
+            bucket=bucket.number,
+            inserts=_tally_blocks(new),
+            changes=_tally_blocks(changes),
+            files=files if job.needs_blooms else tuple(map(_drop_bloom, files)),
+        )
 
 
 def map_blocks(buffers: Iterable[Any], folder: Path) -> Iterator[Any]:
@@ -104,16 +100,16 @@ def map_blocks(buffers: Iterable[Any], folder: Path) -> Iterator[Any]:
 
 
 def _tally_blocks(blocks: Iterable[RowBlock]) -> Tally:
-    found = Tally()
+    total = Tally()
     for block in blocks:
         hashes = hash_record_keys(block.read_batch().column(RECORD_KEY))
-        (own,) = tally_by_code(np.zeros(len(hashes), np.int64), hashes, 1)
-        found = found.add(own)
-    return found
+        (tally,) = tally_by_code(np.zeros(len(hashes), np.int64), hashes, 1)
+        total = total.add(tally)
+    return total
 
 
-def _drop_bloom(files: WrittenBaseFile) -> WrittenBaseFile:
-    return replace(files, file=replace(files.file, bloom=None))
+def _drop_bloom(written: WrittenBaseFile) -> WrittenBaseFile:
+    return replace(written, file=replace(written.file, bloom=None))
 
 
 def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
@@ -123,22 +119,23 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
     has no event times, and those of rows that move to another partition.
     """
     batch = pa.concat_batches([block.read_batch() for block in changes])
-    is_gone = to_numpy(batch.column(DELETION))
     reading = row_job.settings.reading
-    rows = batch.filter(to_arrow(~is_gone))
-    is_delete = row_job.operation is RowOperation.DELETE
-    columns = reading.wanted.columns
-    rows_table = columns.empty_table() if is_delete else pa.Table.from_batches([rows])
     fields = find_ordering_fields(reading.rules, reading.schema)
     ordering = read_ordering_values(batch, fields, "the rows")
+    is_deletion = to_numpy_bools(batch.column(DELETION))
+    if row_job.operation is RowOperation.DELETE:
+        is_final = np.ones(len(batch), np.bool_)
+        table = reading.wanted.columns.empty_table()
+    else:
+        has_no_time = is_deletion & _has_no_event_time(ordering, reading)
+        is_final = to_numpy_bools(batch.column(FINAL)) | has_no_time
+        table = pa.Table.from_batches([batch.filter(to_boolean_array(~is_deletion))])
     return LogRecords(
         keys=batch.column(RECORD_KEY),
-        row=np.where(is_gone, -1, np.cumsum(~is_gone) - 1),
-        is_final=np.ones(len(batch), np.bool_)
-        if is_delete
-        else to_numpy(batch.column(FINAL)) | (is_gone & _has_no_event_time(ordering, reading)),
-        ordering=tuple(to_comparable(c, name) for c, name in zip(ordering, fields, strict=True)),
-        table=rows_table,
+        row=np.where(is_deletion, -1, np.cumsum(~is_deletion) - 1),
+        is_final=is_final,
+        ordering=to_comparable_columns(ordering, fields),
+        table=table,
     )
 
 

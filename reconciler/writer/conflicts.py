@@ -122,8 +122,7 @@ def _check_record_index(session: TableSession, done: UnpublishedWrite) -> None:
 
 def _check_partitions(done: UnpublishedWrite, completed: Sequence[Footprint]) -> None:
     partitions = {file.partition for file in done.files if file.counts.inserts}
-    groups = done.facts.table_groups.groups
-    partitions |= {groups.partitions[code] for code in groups.partition[done.replaced].tolist()}
+    partitions |= {*map(done.facts.groups.get_partition, done.replaced.tolist())}
     for one in completed:
         if not one.has_new_keys and not done.mode.replaces:
             continue
@@ -200,16 +199,12 @@ def _may_rewrite_any_group(footprint: Footprint) -> bool:
 
 def _list_claims(done: UnpublishedWrite) -> Iterator[GroupClaim]:
     """Yield the file groups that this write follows or replaces, by partition."""
-    groups = done.facts.table_groups.groups
-    ids: dict[str, set[str]] = {}
+    ids = done.facts.groups.list_file_ids(done.replaced)
     for file in done.files:
         if file.previous_name is not None:
-            ids.setdefault(file.partition, set()).add(_parse_file_id(file.previous_name))
-    for group in done.replaced.tolist():
-        path = groups.partitions[groups.partition[group]]
-        ids.setdefault(path, set()).add(groups.file_id[group].as_py())
-    for path, some in sorted(ids.items()):
-        yield GroupClaim(partition=path, ids=frozenset(some), is_open=False)
+            ids.setdefault(file.partition, []).append(_parse_file_id(file.previous_name))
+    for path, file_ids in sorted(ids.items()):
+        yield GroupClaim(partition=path, ids=frozenset(file_ids), is_open=False)
 
 
 def _parse_file_id(name: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow
 from reconciler.errors import FormatError, NotFoundError, RowsError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.schema import FileSchema
@@ -26,11 +25,7 @@ from reconciler.hudi.metadata.sync_decisions import decide_write_sync
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, FileSizeLimits
 from reconciler.layout.sizing.choose_rule import choose_rule
-from reconciler.layout.sizing.file_group_sizes import (
-    FileGroupSizes,
-    measure_groups,
-    newest_base_names,
-)
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
 from reconciler.layout.sizing.record_size import can_fit_size
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
@@ -54,7 +49,7 @@ from reconciler.transaction.recovery.lost_files import REMEDY, find_lost_files
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.job import RowJob, TableGroups, WriteJob
+from reconciler.writer.job import RowJob, RowRules, WriteJob
 from reconciler.writer.key_generators import KeyGenerator, find_key_generator
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyRule
@@ -65,7 +60,6 @@ from reconciler.writer.schema_evolution import SchemaEvolution
 _SAMPLED_KEYS: Final = 100
 #: file ids that start with a bucket number, as a bucket index makes them
 _BUCKET_ID: Final = r"^0000\d{4}-"
-_ROWS_SCHEMA: Final = "the schema of the rows"
 #: modes that copy rows of older files into new ones
 _REWRITING_MODES: Final = (WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE)
 
@@ -74,65 +68,36 @@ _REWRITING_MODES: Final = (WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE)
 class WriteFacts:
     """A table as a write finds it.
 
-    ``declared``: its current schema, Avro's JSON text, None where there is none; ``avro``: after
-    the write. ``columns``: of rows, in the table's types; ``incoming``: as they come. ``index``:
-    the live record index, if it makes keys unique in the whole table.
+    ``declared``: its current schema, Avro's JSON text, None if there is none; ``avro``: after the
+    write. ``index``: the live record index, if it makes keys unique in the whole table.
     """
 
     state: TableState
     properties: TableProperties
     declared: str | None
     avro: str
-    columns: pa.Schema
-    incoming: pa.Schema
-    schema: FileSchema
-    form: BaseFileSettings
-    reading: SliceReadOptions
-    range_columns: tuple[str, ...]
-    key_rule: KeyRule
-    partition_rule: PartitionRule
-    dedupe_rule: DedupeRule
-    table_groups: TableGroups
+    settings: BucketSettings
+    rules: RowRules
+    groups: FileGroupSizes
     size_rule: AssignmentRule
-    target: int
     index: RecordIndex | None
-
-    @property
-    def has_commits(self) -> bool:
-        """Whether the table has a completed write."""
-        return bool(self.state.timeline.commits)
-
-    @property
-    def needs_blooms(self) -> bool:
-        """Whether the metadata table needs the bloom filters of new files."""
-        return "bloom_filters" in self.properties.metadata_partitions
 
     def make_job(self, request: WriteRequest, instant: str, attempt: str) -> WriteJob:
         """Return the job of a request; ``attempt``: a text that no other attempt has."""
         row_job = RowJob(
             operation=request.mode.operation,
-            settings=BucketSettings(
-                instant=instant,
-                reading=self.reading,
-                schema=self.schema,
-                form=self.form,
-                target=self.target,
-                range_columns=self.range_columns,
-            ),
-            key_rule=self.key_rule,
-            partition_rule=self.partition_rule,
-            dedupe_rule=self.dedupe_rule,
-            columns=self.columns,
-            incoming=self.incoming,
+            instant=instant,
+            settings=self.settings,
+            rules=self.rules,
             dedupes=request.dedupes,
+            needs_blooms="bloom_filters" in self.properties.metadata_partitions,
         )
         return WriteJob(
             row_job=row_job,
             seed=make_seed(instant, attempt),
-            table_groups=self.table_groups,
+            groups=self.groups,
             size_rule=self.size_rule,
-            has_commits=self.has_commits,
-            needs_blooms=self.needs_blooms,
+            has_commits=bool(self.state.timeline.commits),
             is_stream_batch=request.is_stream_batch,
             index=self.index,
         )
@@ -151,47 +116,49 @@ def read_write_facts(
     fit it, FormatError for damage, StorageError.
     """
     _check_supported(storage, properties, state)
-    groups, bases = _read_groups(state)
+    groups = _measure_groups(state)
     if request.mode in _REWRITING_MODES:
         _check_no_lost_files(storage, properties, state, groups)
     declared = read_declared_schema(storage, properties, state)
     evolution = _evolve_schema(properties, declared, request)
     schema = FileSchema.from_avro(evolution.avro, f"the schema of table {properties.table_name}")
     files = spec.files or FileSizes()
-    full_schema = add_meta_columns(to_arrow_schema(evolution.avro, _ROWS_SCHEMA))
     index = open_record_index(storage, properties, state.timeline)
+    settings = BucketSettings(
+        reading=SliceReadOptions(
+            rules=MergeRules.from_properties(properties),
+            schema=add_meta_columns(to_arrow_schema(evolution.avro, "the schema of the rows")),
+            columns=tuple(schema.columns.names),
+        ),
+        schema=schema,
+        form=_choose_form(storage, properties, groups),
+        target=files.target,
+        range_columns=find_indexed_columns(storage, properties, state.timeline),
+    )
+    rules = RowRules(
+        key=KeyRule.from_properties(properties, _read_stored_keys(storage, properties, groups)),
+        partition=PartitionRule.from_properties(properties),
+        dedupe=DedupeRule.from_properties(properties, is_global=index is not None),
+        columns=evolution.columns,
+        incoming=evolution.incoming,
+    )
     written = read_newest_writes(storage, properties, state.timeline, newest=20)
+    needs_footers = files.assign == "steady" and not can_fit_size(written)
     return WriteFacts(
         state=state,
         properties=properties,
         declared=None if declared is None else declared.text,
         avro=evolution.avro,
-        columns=evolution.columns,
-        incoming=evolution.incoming,
-        schema=schema,
-        form=_choose_form(storage, properties, groups),
-        reading=SliceReadOptions(
-            rules=MergeRules.from_properties(properties),
-            schema=full_schema,
-            columns=tuple(schema.columns.names),
-        ),
-        range_columns=find_indexed_columns(storage, properties, state.timeline),
-        key_rule=KeyRule.from_properties(
-            properties, _read_stored_keys(storage, properties, groups, bases)
-        ),
-        partition_rule=PartitionRule.from_properties(properties),
-        dedupe_rule=DedupeRule.from_properties(properties, is_global=index is not None),
-        table_groups=TableGroups(groups=groups, bases=bases),
+        settings=settings,
+        rules=rules,
+        groups=groups,
         size_rule=choose_rule(
             files.assign,
             FileSizeLimits(target=files.target, small=files.small),
             written,
-            footers=sample_footers(storage, groups, bases)
-            if files.assign == "steady" and not can_fit_size(written)
-            else None,
+            footers=sample_footers(storage, groups) if needs_footers else None,
             declared=files.record_size,
         ),
-        target=files.target,
         index=index,
     )
 
@@ -244,13 +211,12 @@ def _has_schema_versions(storage: Storage) -> bool:
         return False
 
 
-def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
-    """Return the file groups and their newest base files; UnsupportedError for a bucket index."""
-    view = state.view
+def _measure_groups(state: TableState) -> FileGroupSizes:
+    """Return the file groups; UnsupportedError for a bucket index."""
     groups = measure_groups(
-        view,
-        compacting=[(one.partition, one.file_id) for one in state.compactions],
-        clustering=[(one.partition, one.file_id) for one in state.clusterings],
+        state.view,
+        compacting=[(plan.partition, plan.file_id) for plan in state.compactions],
+        clustering=[(plan.partition, plan.file_id) for plan in state.clusterings],
     )
     ids = groups.file_id.filter(pa.array(groups.is_live))
     if len(ids) and pc.all(pc.match_substring_regex(ids, _BUCKET_ID)).as_py():
@@ -258,20 +224,19 @@ def _read_groups(state: TableState) -> tuple[FileGroupSizes, Any]:
             f"table {state.table_name} has a bucket index, and only Hudi can assign rows to its "
             "file groups; write it with Hudi"
         )
-    return groups, newest_base_names(view)
+    return groups
 
 
 def _check_no_lost_files(
     storage: Storage, properties: TableProperties, state: TableState, groups: FileGroupSizes
 ) -> None:
-    """Raise FormatError naming a file of a completed write that is gone.
+    """Raise FormatError naming a file of a completed write that is missing.
 
     An older file of its group would pass for the newest, and a write would make that permanent.
     """
-    live = np.flatnonzero(groups.is_live)
-    ids = groups.file_id.take(to_arrow(live)).to_pylist()
-    folders = [groups.partitions[code] for code in groups.partition[live].tolist()]
-    lost = find_lost_files(storage, properties, state, zip(folders, ids, strict=True))
+    by_partition = groups.list_file_ids(np.flatnonzero(groups.is_live))
+    live = ((path, file_id) for path, file_ids in by_partition.items() for file_id in file_ids)
+    lost = find_lost_files(storage, properties, state, live)
     for (folder, _), name in sorted(lost.items()):
         path = make_file_path(folder, name)
         raise FormatError(path, "is gone, which a completed write made", REMEDY)
@@ -290,15 +255,15 @@ def _evolve_schema(
     columns = to_arrow_schema(declared.text, declared.path)
     if request.mode in (WriteMode.DELETE, WriteMode.DELETE_PARTITION):
         return SchemaEvolution(avro=declared.text, columns=columns, incoming=pa.schema([]))
-    found = SchemaEvolution.from_schemas(
+    evolution = SchemaEvolution.from_schemas(
         declared.text,
         request.schema,
         table_name=name,
         table_version=version,
         fills_missing=request.fills_missing,
     )
-    _check_key_columns(properties, columns, found.incoming)
-    return found
+    _check_key_columns(properties, columns, evolution.incoming)
+    return evolution
 
 
 def _check_key_columns(
@@ -336,31 +301,26 @@ def _choose_form(
     storage: Storage, properties: TableProperties, groups: FileGroupSizes
 ) -> BaseFileSettings:
     """Return the settings of the newest file; Hudi's defaults where there is none."""
-    form = (
-        read_file_form(storage, open_scan(storage, ReadRequest()))
-        if len(groups)
-        else BaseFileSettings()
-    )
+    form = BaseFileSettings()
+    if len(groups):
+        form = read_file_form(storage, open_scan(storage, ReadRequest()))
     return replace(form, has_keys=has_meta_columns(properties), calendar=PROLEPTIC)
 
 
 def _read_stored_keys(
-    storage: Storage, properties: TableProperties, groups: FileGroupSizes, bases: Any
+    storage: Storage, properties: TableProperties, groups: FileGroupSizes
 ) -> Sequence[str]:
     """Return some record keys, where the table does not declare how they are spelled."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    if (
-        find_key_generator(properties) is not KeyGenerator.COMPLEX
-        or len(properties.record_keys) > 1
-    ):
+    is_complex = find_key_generator(properties) is KeyGenerator.COMPLEX
+    if not is_complex or len(properties.record_keys) > 1:
         return ()
-    for group in pc.indices_nonzero(pc.is_valid(bases)).to_pylist():
-        partition, name = groups.partitions[groups.partition[group]], bases[group].as_py()
-        path = make_file_path(partition, name)
+    for group in np.flatnonzero(groups.base >= 0).tolist():
+        path = groups.get_base_path(group)
         with reading_parquet(path):
             file = pq.ParquetFile(open_range_file(storage, path, int(groups.base[group])))
             for batch in file.iter_batches(_SAMPLED_KEYS, columns=[RECORD_KEY]):
-                found: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
-                return found
+                keys: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
+                return keys
     return ()

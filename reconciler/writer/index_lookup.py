@@ -1,35 +1,54 @@
 """The second stage with a record index, which knows every key of the table in any partition.
 
 Keys go to tasks that each read some of the index's file groups, and from there to tasks that read
-the files in which the index has the keys (``index_matching``). Source:
-SparkMetadataTableRecordIndex.
+the files in which the index has the keys. Those decide which rows change, move or stay: a row for
+another partition moves, unless the existing row is newer. Every key must be where the index has it,
+because a wrong entry would duplicate it. Source: SparkMetadataTableRecordIndex,
+HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded, as with
+hoodie.record.index.update.partition.path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
 from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.log_records import find_ordering_fields, read_ordering_values
-from reconciler.file_slices.merge.ordering import to_comparable
-from reconciler.hudi.files.names import make_file_path
+from reconciler.file_slices.merge.ordering import compare_rows, to_comparable_columns
+from reconciler.file_slices.merge.record_keys import find_keys
+from reconciler.file_slices.merge.slice_reader import SliceFiles, read_slice
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_index import FileGroupLocation, KeyLocations, RecordIndex
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage
-from reconciler.writer.job import Broadcast, RowJob, RowOperation, TableGroups, TaskContext
-from reconciler.writer.key_search import batch_blocks
-from reconciler.writer.row_blocks import BlockKind, RowBlock, group_rows, split_by_code
-from reconciler.writer.row_chunks import RowChunk, build_chunks
+from reconciler.writer.job import Broadcast, RowJob, RowOperation, TaskContext
+from reconciler.writer.key_search import (
+    KeySearch,
+    batch_blocks,
+    combine_keys,
+    search_files,
+    send_keys,
+    send_tags,
+)
+from reconciler.writer.row_blocks import BlockKind, RowBlock, group_rows, send_rows
+from reconciler.writer.row_chunks import (
+    MatchOutcome,
+    RowChunk,
+    build_chunks,
+    make_tags,
+    read_matched_chunks,
+)
+from reconciler.writer.stored_keys import find_stored_keys
 
 INDEX_PATH: Final = f"{ROOT}/record_index"
 REMEDY: Final = (
@@ -38,7 +57,6 @@ REMEDY: Final = (
 )
 #: the columns of keys that are sent, before those of event times
 _KEY_COLUMNS: Final = ("key", "row", "folder", "deletes")
-TIME_COLUMN: Final = "time{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,51 +67,38 @@ class IndexLookup:
     """
 
     index: RecordIndex
-    files: TableGroups
+    groups: FileGroupSizes
     index_tasks: int
     file_tasks: int
 
     @classmethod
-    def from_index(cls, index: RecordIndex, files: TableGroups, count: int) -> IndexLookup:
+    def from_index(cls, index: RecordIndex, groups: FileGroupSizes, count: int) -> IndexLookup:
         """Return the lookup with about ``count`` tasks at a time."""
         return cls(
             index=index,
-            files=files,
+            groups=groups,
             index_tasks=min(len(index.slices), max(count, 1)),
-            file_tasks=min(max(len(files.groups), 1), max(count, 1)),
+            file_tasks=min(max(len(groups), 1), max(count, 1)),
         )
 
-    def get_path(self, file: int) -> str:
-        """Return the path of the newest base file of a group."""
-        groups = self.files.groups
-        folder, name = groups.partitions[groups.partition[file]], self.files.bases[file].as_py()
-        return make_file_path(folder, name)
+
+def send_keys_to_index(
+    row_job: Broadcast, lookup: Broadcast, partition: int, buffers: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Send the keys of rows to the tasks that read their part of the index."""
+    for chunk in build_chunks(partition, map(RowBlock.from_bytes, buffers), row_job.value):
+        batch = _describe_keys(chunk, row_job.value, lookup.value.groups)
+        tasks = lookup.value.index.find_groups(batch.column("key")) % lookup.value.index_tasks
+        yield from send_rows(batch, tasks, BlockKind.KEYS, partition, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SendKeysToIndexTask:
-    """Sends the keys of rows to the tasks that read their part of the index; picklable."""
-
-    row_job: Broadcast
-    lookup: Broadcast
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
-        row_job: RowJob = self.row_job.value
-        lookup: IndexLookup = self.lookup.value
-        for chunk in build_chunks(partition, map(RowBlock.from_bytes, buffers), row_job):
-            batch = _describe_keys(chunk, row_job, lookup.files)
-            where = lookup.index.find_groups(batch.column("key")) % lookup.index_tasks
-            for task, some in split_by_code(batch, where):
-                yield task, RowBlock(kind=BlockKind.KEYS, source=partition, number=0, data=some)
-
-
-def _describe_keys(chunk: RowChunk, row_job: RowJob, files: TableGroups) -> Any:
+def _describe_keys(chunk: RowChunk, row_job: RowJob, groups: FileGroupSizes) -> Any:
     """Return a batch of key, row, folder number (-1: new), deletion flag and event times."""
     rows = np.arange(len(chunk.rows))
     codes, paths = chunk.encode_paths(rows)
-    known = {path: code for code, path in enumerate(files.groups.partitions)}
+    known = {path: code for code, path in enumerate(groups.partitions)}
     folder = np.array([known.get(path, -1) for path in paths], np.int32)[codes]
-    times = read_event_times(chunk.rows, row_job, "the rows")
+    times = _read_event_times(chunk.rows, row_job, "the rows")
     return pa.RecordBatch.from_arrays(
         [
             chunk.rows.column(RECORD_KEY),
@@ -102,52 +107,33 @@ def _describe_keys(chunk: RowChunk, row_job: RowJob, files: TableGroups) -> Any:
             to_arrow(chunk.is_deletion),
             *times,
         ],
-        [*_KEY_COLUMNS, *(TIME_COLUMN.format(at) for at in range(len(times)))],
+        [*_KEY_COLUMNS, *(f"time{at}" for at in range(len(times)))],
     )
 
 
-def read_event_times(batch: Any, row_job: RowJob, where: str) -> list[Any]:
+def _read_event_times(batch: Any, row_job: RowJob, where: str) -> tuple[Any, ...]:
     """Return the comparable event times of rows; none where the later row always wins."""
     reading = row_job.settings.reading
     if reading.rules.overwrites or row_job.operation is RowOperation.DELETE:
-        return []
+        return ()
     fields = find_ordering_fields(reading.rules, reading.schema)
-    columns = read_ordering_values(batch, fields, where)
-    return [to_comparable(column, name) for column, name in zip(columns, fields, strict=True)]
+    return to_comparable_columns(read_ordering_values(batch, fields, where), fields)
 
 
-@dataclass(frozen=True, slots=True)
-class LookUpKeysTask:
-    """Sends keys on to the file groups in which the index has them; picklable.
+def look_up_keys(
+    lookup: Broadcast, context: TaskContext, partition: int, buffers: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Send keys on to the file groups in which the index has them; others are new.
 
-    Keys that it lacks are new. Raises FormatError naming the index where it is damaged or names a
-    file group that readers do not see; BusyError where its files were cleaned meanwhile.
+    Raises FormatError naming the index if it is damaged or names a file group that readers do not
+    see; BusyError if its files were cleaned meanwhile.
     """
-
-    lookup: Broadcast
-    context: TaskContext
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
-        lookup: IndexLookup = self.lookup.value
-        storage: Storage | None = None
-        for number, blocks in enumerate(batch_blocks(buffers)):
-            storage = storage or self.context.open_storage()
-            batch = _combine_keys(blocks)
-            rows, file = _find_file_groups(lookup, storage, batch.column("key"))
-            selected = batch.take(to_arrow(rows)).append_column("file", to_arrow(file))
-            for task, some in split_by_code(selected, file % lookup.file_tasks):
-                yield (
-                    task,
-                    RowBlock(kind=BlockKind.KEYS, source=partition, number=number, data=some),
-                )
-
-
-def _combine_keys(blocks: Sequence[RowBlock]) -> Any:
-    """Combine the keys of blocks, each with its source."""
-    batches = [block.read_batch() for block in blocks]
-    source = np.repeat([block.source for block in blocks], [len(batch) for batch in batches])
-    whole = pa.concat_batches(batches)
-    return whole.append_column("source", to_arrow(source.astype(np.int64)))
+    for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
+        batch = combine_keys(blocks)
+        rows, file = _find_file_groups(lookup.value, storage, batch.column("key"))
+        batch = batch.take(to_integer_array(rows)).append_column("file", to_integer_array(file))
+        tasks = file % lookup.value.file_tasks
+        yield from send_rows(batch, tasks, BlockKind.KEYS, partition, number)
 
 
 def _find_file_groups(
@@ -163,17 +149,14 @@ def _find_file_groups(
         )
         rows.append(requested[locations.key_index])
         codes.append(code[locations.location_code])
-    row, partition = np.concatenate(rows), np.concatenate(codes)
-    files = _match_file_groups(lookup.files, [*known])
-    missing = np.flatnonzero(files[partition] < 0)
+    row, location = np.concatenate(rows), np.concatenate(codes)
+    files = _match_file_groups(lookup.groups, [*known])
+    missing = np.flatnonzero(files[location] < 0)
     if len(missing):
-        path, file_id = [*known][partition[missing[0]]]
-        raise misplaced_keys_error(
-            keys,
-            row[missing],
-            f"in partition {path!r}, file group {file_id}, which is no current file group",
-        )
-    return row, files[partition]
+        path, file_id = [*known][location[missing[0]]]
+        expected = f"in partition {path!r}, file group {file_id}, which is no current file group"
+        raise _misplaced_keys_error(keys, row[missing], expected)
+    return row, files[location]
 
 
 def _read_index(lookup: IndexLookup, storage: Storage, group: int, keys: Any) -> KeyLocations:
@@ -186,22 +169,116 @@ def _read_index(lookup: IndexLookup, storage: Storage, group: int, keys: Any) ->
         ) from None
 
 
-def misplaced_keys_error(keys: Any, rows: NDArray[np.int64], where: str) -> FormatError:
+def _misplaced_keys_error(keys: Any, rows: NDArray[np.int64], expected: str) -> FormatError:
     """Return the error for keys that are not where the index has them."""
     key, keys_ = keys[int(rows[0])].as_py(), "key" if len(rows) == 1 else "keys"
-    message = f"wrong location of {len(rows)} {keys_} (first {key!r}): expected {where}"
+    message = f"wrong location of {len(rows)} {keys_} (first {key!r}): expected {expected}"
     return FormatError(INDEX_PATH, message, REMEDY)
 
 
 def _match_file_groups(
-    files: TableGroups, locations: Sequence[FileGroupLocation]
+    groups: FileGroupSizes, locations: Sequence[FileGroupLocation]
 ) -> NDArray[np.int64]:
     """Return the file groups at some locations, -1 where no current base file is."""
-    groups = files.groups
     live = np.flatnonzero(groups.is_live & (groups.base >= 0))
-    folders = pa.array(groups.partitions, pa.string()).take(to_arrow(groups.partition[live]))
-    existing = pc.binary_join_element_wise(folders, groups.file_id.take(to_arrow(live)), "/")
-    wanted = pa.array(["/".join(partition) for partition in locations], pa.string())
+    folders = pa.array(groups.partitions, pa.string()).take(
+        to_integer_array(groups.partition[live])
+    )
+    file_ids = groups.file_id.take(to_integer_array(live))
+    existing = pc.binary_join_element_wise(folders, file_ids, "/")
+    wanted = pa.array(["/".join(location) for location in locations], pa.string())
     position = pc.index_in(wanted, value_set=existing).fill_null(-1)
     found = to_numpy(position).astype(np.int64)
     return np.where(found < 0, -1, live[found]) if len(live) else found
+
+
+def match_keys(
+    row_job: Broadcast,
+    lookup: Broadcast,
+    context: TaskContext,
+    partition: int,
+    buffers: Iterator[Any],
+) -> Iterator[BlockForPartition]:
+    """Decide what becomes of rows by the files that have their keys, and send them the outcome.
+
+    Raises FormatError naming the index for a key that is not where the index has it, and as
+    ``read_slice``.
+    """
+    for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
+        batch = pa.concat_batches([block.read_batch() for block in blocks])
+        tags = []
+        for file, rows in group_rows(to_numpy_numbers(batch.column("file"))):
+            keys = batch.take(to_integer_array(rows))
+            outcome = _decide_outcomes(keys, file, row_job.value, lookup.value.groups, storage)
+            tags.append(make_tags(file, keys, outcome))
+        yield from send_tags(tags, partition, number)
+
+
+def _decide_outcomes(
+    batch: Any, file: int, row_job: RowJob, groups: FileGroupSizes, storage: Storage
+) -> NDArray[np.int8]:
+    """Return what becomes of rows whose keys are in a file."""
+    keys, path = batch.column("key"), groups.get_base_path(file)
+    size = int(groups.base[file])
+    stored = find_stored_keys(storage, path, size, keys)
+    if len(stored) < len(keys):
+        missing = np.setdiff1d(np.arange(len(keys)), stored, assume_unique=True)
+        raise _misplaced_keys_error(keys, missing, f"in {path}")
+    is_elsewhere = to_numpy_numbers(batch.column("folder")) != groups.partition[file]
+    moves = is_elsewhere & ~to_numpy_bools(batch.column("deletes"))
+    outcome = np.where(moves, MatchOutcome.MOVES, MatchOutcome.CHANGES).astype(np.int8)
+    times = [batch.column(name) for name in batch.schema.names if name.startswith("time")]
+    if times and moves.any():
+        rows = np.flatnonzero(moves)
+        selected = [column.take(to_integer_array(rows)) for column in times]
+        ref = SliceFiles(base=path, base_size=size)
+        older = _find_older_rows(keys.take(to_integer_array(rows)), selected, ref, row_job, storage)
+        outcome[rows[older]] = MatchOutcome.STAYS
+    return outcome
+
+
+def _find_older_rows(
+    keys: Any, times: Sequence[Any], file: SliceFiles, row_job: RowJob, storage: Storage
+) -> NDArray[np.bool_]:
+    """Return a mask of keys whose row in the file is newer than their event times."""
+    reading = row_job.settings.reading
+    fields = find_ordering_fields(reading.rules, reading.schema)
+    columns = dict.fromkeys(
+        name.partition(".")[0] for name in (*reading.rules.key_columns, *fields)
+    )
+    older = np.zeros(len(keys), np.bool_)
+    path = file.base or ""
+    for batch in read_slice(file, replace(reading, columns=tuple(columns)), storage):
+        rows, positions = find_keys(batch, keys, reading.rules, path)
+        old = _read_event_times(batch.take(to_integer_array(rows)), row_job, path)
+        new = [column.take(to_integer_array(positions)) for column in times]
+        older[positions[compare_rows(new, old) < 0]] = True
+    return older
+
+
+def send_moved_keys(
+    row_job: Broadcast, search: Broadcast, partition: int, buffers: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Send the keys of rows that move, to be looked up in their new partition."""
+    for chunk, matched in read_matched_chunks(partition, buffers, row_job.value):
+        yield from send_keys(chunk, matched.row[matched.is_moved], partition, search.value)
+
+
+def check_moved_keys(
+    search: Broadcast, context: TaskContext, partition: int, buffers: Iterator[Any]
+) -> Iterator[Never]:
+    """Raise FormatError naming a moved key that is in its new partition already.
+
+    Otherwise keys of the table are unique per partition only, and moving rows would lose some.
+    """
+    files: KeySearch = search.value
+    for blocks, storage in batch_blocks(buffers, context):
+        for file, keys in search_files(files, partition, blocks, storage):
+            raise FormatError(
+                INDEX_PATH,
+                f"has key {keys.column('key')[0].as_py()!r} in another partition, but "
+                f"{files.path[file]} has it too: keys of this table are in several partitions, and "
+                "the index knows only one of them",
+                REMEDY,
+            )
+    yield from ()

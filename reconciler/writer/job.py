@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from reconciler.hudi.files.view import FileView
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.layout.sizing.assignment_rules import AssignmentRule
 from reconciler.layout.sizing.buckets import BucketAssignment, Workload
-from reconciler.layout.sizing.file_group_sizes import (
-    FileGroupSizes,
-    measure_groups,
-    newest_base_names,
-)
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.storage.api import Storage
 from reconciler.writer.bucket import BucketSettings, WrittenBaseFile
 from reconciler.writer.dedupe import DedupeRule
@@ -42,23 +37,37 @@ class RowOperation(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowRules:
+    """How incoming rows become rows of the table.
+
+    ``key``, ``partition``: how their keys and folders are made; ``dedupe``: which row of a key is
+    written. ``columns``: of the table, in the types that rows are converted to; ``incoming``: as
+    rows are read before that (``SchemaEvolution``; empty for a delete, which reads the columns of
+    keys and folders only).
+    """
+
+    key: KeyRule
+    partition: PartitionRule
+    dedupe: DedupeRule
+    columns: pa.Schema
+    incoming: pa.Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowJob:
     """What is done with rows, the same for all of them; picklable.
 
-    ``settings``: of the base files to write. ``columns``: of the table, in the types that rows are
-    converted to; ``incoming``: as rows are read before that (``SchemaEvolution``; empty for a
-    delete, which reads the columns of keys and folders only). ``dedupes``: of an insert, whether a
-    key is written once; operations with a lookup always do that.
+    ``instant``: of the pending write. ``settings``: of the base files to write. ``dedupes``: of an
+    insert, whether a key is written once; operations with a lookup always do that.
+    ``needs_blooms``: results carry the bloom filters of new files, half a megabyte each.
     """
 
     operation: RowOperation
+    instant: str
     settings: BucketSettings
-    key_rule: KeyRule
-    partition_rule: PartitionRule
-    dedupe_rule: DedupeRule
-    columns: pa.Schema
-    incoming: pa.Schema
+    rules: RowRules
     dedupes: bool = False
+    needs_blooms: bool = False
 
     @property
     def keeps_one_per_key(self) -> bool:
@@ -67,41 +76,19 @@ class RowJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableGroups:
-    """The file groups of a table, and per group the name of its newest base file, null for none."""
-
-    groups: FileGroupSizes
-    bases: Any
-
-    @classmethod
-    def from_view(
-        cls,
-        view: FileView,
-        *,
-        compacting: Iterable[tuple[str, str]] = (),
-        clustering: Iterable[tuple[str, str]] = (),
-    ) -> Self:
-        """Return the groups of a view; (partition, file id) pairs are pending in table services."""
-        groups = measure_groups(view, compacting=compacting, clustering=clustering)
-        return cls(groups=groups, bases=newest_base_names(view))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteJob:
     """One write. ``seed``: 32 hex digits that no other attempt has; file ids are derived from it.
 
     ``size_rule``: which files take new rows, and how many. ``has_commits``: the table has a
-    completed write. ``needs_blooms``: results carry the bloom filters of new files, half a megabyte
-    each. ``is_stream_batch``: it is the batch of a stream. ``index``: where each key of the table
-    is, in any partition; None where a key belongs to its partition.
+    completed write. ``is_stream_batch``: it is the batch of a stream. ``index``: where each key of
+    the table is, in any partition; None if a key belongs to its partition.
     """
 
     row_job: RowJob
     seed: str
-    table_groups: TableGroups
+    groups: FileGroupSizes
     size_rule: AssignmentRule
     has_commits: bool = True
-    needs_blooms: bool = False
     is_stream_batch: bool = False
     index: RecordIndex | None = None
 
@@ -151,7 +138,7 @@ class TaskContext(Protocol):
         """Return a number that no other attempt at any task has."""
 
     def make_folder(self) -> AbstractContextManager[Path]:
-        """Make an empty folder on the local disk; it is gone after the block."""
+        """Make an empty folder on the local disk; it is removed after the block."""
 
 
 class Broadcast(Protocol):

@@ -6,7 +6,7 @@ the rows are. No task has more than a share of the keys in memory, the driver ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
-from reconciler.hudi.files.names import make_file_path
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage
-from reconciler.writer.job import Broadcast, TableGroups, TaskContext
-from reconciler.writer.row_blocks import BlockKind, RowBlock, split_by_code
+from reconciler.writer.job import Broadcast, TaskContext
+from reconciler.writer.row_blocks import BlockKind, RowBlock, send_rows, split_by_code
 from reconciler.writer.row_chunks import RowChunk, build_chunks, make_tags
 from reconciler.writer.stored_keys import find_stored_keys
 
@@ -46,58 +46,46 @@ class KeySearch:
     size: Mapping[int, int]
 
     @classmethod
-    def from_groups(
-        cls, table_groups: TableGroups, keys: Mapping[str, int], count: int
-    ) -> KeySearch:
+    def from_groups(cls, groups: FileGroupSizes, keys: Mapping[str, int], count: int) -> KeySearch:
         """Return the search for rows counted by partition, with about ``count`` tasks.
 
         A partition's files are divided by their share of all files. There are no tasks without
         files.
         """
-        groups = table_groups.groups
-        found = {path: _find_groups(table_groups, path) for path in sorted(keys)}
-        found = {path: files for path, files in found.items() if len(files)}
-        total = sum(map(len, found.values()))
+        by_path = {path: _find_groups(groups, path) for path in sorted(keys)}
+        by_path = {path: files for path, files in by_path.items() if len(files)}
+        total = sum(map(len, by_path.values()))
         task_ranges: list[range] = []
         files: list[dict[int, NDArray[np.int64]]] = []
-        for code, (path, group_files) in enumerate(found.items()):
-            max_tasks = max(1, _MAX_KEY_COPIES // max(keys[path], 1))
-            shares = min(
-                len(group_files), max(1, round(count * len(group_files) / total)), max_tasks
-            )
+        for code, (path, group_files) in enumerate(by_path.items()):
+            wanted = max(1, round(count * len(group_files) / total))
+            shares = min(len(group_files), wanted, max(1, _MAX_KEY_COPIES // max(keys[path], 1)))
             task_ranges.append(range(len(files), len(files) + shares))
             files += [{code: group_files[nth::shares]} for nth in range(shares)]
-        all_groups = np.concatenate([np.zeros(0, np.int64), *found.values()]).tolist()
-        names = table_groups.bases.take(to_arrow(np.array(all_groups, np.int64))).to_pylist()
-        folders = [groups.partitions[groups.partition[at]] for at in all_groups]
-        paths = (make_file_path(at, name) for at, name in zip(folders, names, strict=True))
+        all_groups = [group for group_files in by_path.values() for group in group_files.tolist()]
         return cls(
-            partitions=tuple(found),
+            partitions=tuple(by_path),
             tasks_by_partition=tuple(task_ranges),
             files=tuple(files),
-            path=dict(zip(all_groups, paths, strict=True)),
-            size={at: int(groups.base[at]) for at in all_groups},
+            path={group: groups.get_base_path(group) for group in all_groups},
+            size={group: int(groups.base[group]) for group in all_groups},
         )
 
 
-def _find_groups(table_groups: TableGroups, path: str) -> NDArray[np.int64]:
+def _find_groups(groups: FileGroupSizes, path: str) -> NDArray[np.int64]:
     """Return the groups of a partition that have a current base file."""
-    within = table_groups.groups.partition_range(path)
-    has_base = table_groups.groups.is_live[within] & (table_groups.groups.base[within] >= 0)
+    within = groups.partition_range(path)
+    has_base = groups.is_live[within] & (groups.base[within] >= 0)
     found: NDArray[np.int64] = np.flatnonzero(has_base) + within.start
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class SendKeysToFilesTask:
-    """Sends the keys of rows to the tasks that read their partition's files; picklable."""
-
-    row_job: Broadcast
-    search: Broadcast
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
-        for chunk in build_chunks(partition, map(RowBlock.from_bytes, buffers), self.row_job.value):
-            yield from send_keys(chunk, np.arange(len(chunk.rows)), partition, self.search.value)
+def send_keys_to_files(
+    row_job: Broadcast, search: Broadcast, partition: int, buffers: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Send the keys of rows to the tasks that read their partition's files."""
+    for chunk in build_chunks(partition, map(RowBlock.from_bytes, buffers), row_job.value):
+        yield from send_keys(chunk, np.arange(len(chunk.rows)), partition, search.value)
 
 
 def send_keys(
@@ -118,83 +106,64 @@ def send_keys(
             yield task, block
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KeysInFile:
-    """Keys that a file holds. ``file``: its group; ``source``, ``row``: the origin of each key."""
-
-    file: int
-    source: NDArray[np.int64]
-    row: NDArray[np.int32]
-    keys: Any
-
-
-@dataclass(frozen=True, slots=True)
-class SearchFilesTask:
-    """Searches keys in files, and sends the matches back to the rows; picklable.
+def search_keys_in_files(
+    search: Broadcast, context: TaskContext, partition: int, buffers: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Search keys in files, and send the matches back to the rows.
 
     Raises FormatError naming a file that is damaged or has no keys.
     """
-
-    search: Broadcast
-    context: TaskContext
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[BlockForPartition]:
-        storage: Storage | None = None
-        for number, blocks in enumerate(batch_blocks(buffers)):
-            storage = storage or self.context.open_storage()
-            tags = [
-                (match.source, make_tags(match.file, match.row, match.keys))
-                for match in search_files(self.search.value, partition, blocks, storage)
-            ]
-            yield from send_tags(partition, number, tags)
+    for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
+        matches = search_files(search.value, partition, blocks, storage)
+        yield from send_tags([make_tags(file, keys) for file, keys in matches], partition, number)
 
 
-def batch_blocks(buffers: Iterator[Any]) -> Iterator[list[RowBlock]]:
-    """Group blocks of keys, up to about as many keys as a task keeps in memory."""
+def batch_blocks(
+    buffers: Iterable[Any], context: TaskContext
+) -> Iterator[tuple[list[RowBlock], Storage]]:
+    """Group blocks of keys, up to about as many keys as a task keeps in memory.
+
+    Each group comes with the table's storage, which is opened for the first one.
+    """
+    storage: Storage | None = None
     collected: list[RowBlock] = []
     count = 0
     for block in map(RowBlock.from_bytes, buffers):
+        storage = storage or context.open_storage()
         collected.append(block)
         count += len(block.read_batch())
         if count >= _KEYS_AT_ONCE:
-            yield collected
+            yield collected, storage
             count, collected = 0, []
-    if collected:
-        yield collected
+    if collected and storage is not None:
+        yield collected, storage
 
 
 def search_files(
     search: KeySearch, task_number: int, blocks: Sequence[RowBlock], storage: Storage
-) -> Iterator[KeysInFile]:
-    """Yield what each file of a task holds of the keys of its partition."""
+) -> Iterator[tuple[int, Any]]:
+    """Yield each file of a task, by its group, with the keys of its partition that it holds."""
     for code in sorted({block.number for block in blocks}):
-        selected = [block for block in blocks if block.number == code]
-        batches = [block.read_batch() for block in selected]
-        counts = [len(batch) for batch in batches]
-        source = np.repeat([block.source for block in selected], counts).astype(np.int64)
-        batch = pa.concat_batches(batches)
-        keys, row = batch.column("key"), to_numpy(batch.column("row"))
+        batch = combine_keys([block for block in blocks if block.number == code])
+        keys = batch.column("key")
         for file in search.files[task_number][code].tolist():
-            found_rows = find_stored_keys(storage, search.path[file], search.size[file], keys)
-            if len(found_rows):
-                yield KeysInFile(
-                    file=file,
-                    source=source[found_rows],
-                    row=row[found_rows],
-                    keys=keys.take(to_arrow(found_rows)),
-                )
+            rows = find_stored_keys(storage, search.path[file], search.size[file], keys)
+            if len(rows):
+                yield file, batch.take(to_integer_array(rows))
 
 
-def send_tags(
-    partition: int, number: int, tags: Sequence[tuple[NDArray[np.int64], Any]]
-) -> Iterator[BlockForPartition]:
+def combine_keys(blocks: Sequence[RowBlock]) -> Any:
+    """Combine the keys of blocks into a batch, each with its source."""
+    batches = [block.read_batch() for block in blocks]
+    source = np.repeat([block.source for block in blocks], [len(batch) for batch in batches])
+    whole = pa.concat_batches(batches)
+    return whole.append_column("source", to_integer_array(source.astype(np.int64)))
+
+
+def send_tags(tags: Sequence[Any], partition: int, number: int) -> Iterator[BlockForPartition]:
     """Yield tags (``make_tags``) for the source of each row, in blocks of this number."""
     if tags:
-        sources = np.concatenate([source for source, _ in tags])
-        for task, rows_of_code in split_by_code(
-            pa.concat_batches([batch for _, batch in tags]), sources
-        ):
-            yield (
-                task,
-                RowBlock(kind=BlockKind.TAGS, source=partition, number=number, data=rows_of_code),
-            )
+        whole = pa.concat_batches(tags)
+        source = to_numpy_numbers(whole.column("source"))
+        tags_alone = whole.select(whole.schema.names[1:])
+        yield from send_rows(tags_alone, source, BlockKind.TAGS, partition, number)

@@ -7,7 +7,6 @@ stay together as they came, so that files keep their order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
@@ -22,33 +21,25 @@ from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.writer.job import Broadcast, RowJob, RowOperation
 from reconciler.writer.partition_paths import make_partition_paths
 from reconciler.writer.record_keys import make_record_keys
-from reconciler.writer.row_blocks import BlockKind, RowBlock, combine_batches, split_by_code
+from reconciler.writer.row_blocks import BlockKind, combine_batches, send_rows
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareTask:
-    """Converts Arrow batches into blocks of rows for shuffle partitions; picklable.
+def prepare_rows(
+    row_job: Broadcast, partitions: int, index: int, batches: Iterator[Any]
+) -> Iterator[BlockForPartition]:
+    """Convert Arrow batches into blocks of rows for shuffle partitions.
 
-    Raises RowsError and UnsupportedError where rows do not fit the table.
+    Raises RowsError and UnsupportedError for rows that do not fit the table.
     """
-
-    row_job: Broadcast
-    partitions: int
-
-    def __call__(self, index: int, batches: Iterator[Any]) -> Iterator[BlockForPartition]:
-        row_job: RowJob = self.row_job.value
-        prepared = (prepare_batch(batch, row_job) for batch in batches if len(batch))
-        for number, rows in enumerate(combine_batches(prepared)):
-            if row_job.keeps_one_per_key:
-                hashes = hash_record_keys(rows.column(RECORD_KEY))
-                partition_of_row = (hashes % np.uint64(self.partitions)).astype(np.int64)
-            else:
-                partition_of_row = np.full(len(rows), index % self.partitions, np.int64)
-            for partition, selected in split_by_code(rows, partition_of_row):
-                yield (
-                    partition,
-                    RowBlock(kind=BlockKind.ROWS, source=index, number=number, data=selected),
-                )
+    job: RowJob = row_job.value
+    prepared = (prepare_batch(batch, job) for batch in batches if len(batch))
+    for number, rows in enumerate(combine_batches(prepared)):
+        if job.keeps_one_per_key:
+            hashes = hash_record_keys(rows.column(RECORD_KEY))
+            tasks = (hashes % np.uint64(partitions)).astype(np.int64)
+        else:
+            tasks = np.full(len(rows), index % partitions, np.int64)
+        yield from send_rows(rows, tasks, BlockKind.ROWS, index, number)
 
 
 def prepare_batch(batch: Any, row_job: RowJob) -> Any:
@@ -57,12 +48,12 @@ def prepare_batch(batch: Any, row_job: RowJob) -> Any:
         case RowOperation.DELETE:
             rows = _select_key_columns(batch, row_job)
         case RowOperation.INSERT | RowOperation.UPSERT | RowOperation.BULK_INSERT:
-            converted = evolve_batch(batch, row_job.incoming, "the rows")
-            rows = evolve_batch(converted, row_job.columns, "the rows")
+            converted = evolve_batch(batch, row_job.rules.incoming, "the rows")
+            rows = evolve_batch(converted, row_job.rules.columns, "the rows")
         case _:
             assert_never(row_job.operation)
-    keys = make_record_keys(rows, row_job.key_rule)
-    paths = make_partition_paths(rows, row_job.partition_rule).dictionary_decode()
+    keys = make_record_keys(rows, row_job.rules.key)
+    paths = make_partition_paths(rows, row_job.rules.partition).dictionary_decode()
     if row_job.operation is RowOperation.DELETE:
         return pa.RecordBatch.from_arrays([keys, paths], [RECORD_KEY, PARTITION])
     return add_keys(rows, keys, paths)
@@ -73,11 +64,15 @@ def _select_key_columns(batch: Any, row_job: RowJob) -> Any:
 
     Integers keep their type: they are spelled alike, and values that are too large are in no file.
     """
-    parts = (*row_job.key_rule.fields, *row_job.partition_rule.fields)
+    rules = row_job.rules
+    parts = (*rules.key.fields, *rules.partition.fields)
     names = dict.fromkeys(name.partition(".")[0] for name in parts)
     present = [name for name in names if name in batch.schema.names]
-    table_columns = [name for name in present if name in row_job.columns.names]
-    fields = [_choose_field(batch.schema.field(n), row_job.columns.field(n)) for n in table_columns]
+    fields = [
+        _choose_field(batch.schema.field(name), rules.columns.field(name))
+        for name in present
+        if name in rules.columns.names
+    ]
     return evolve_batch(batch, pa.schema(fields), "the rows")
 
 
@@ -89,8 +84,8 @@ def _choose_field(converted: pa.Field, declared: pa.Field) -> pa.Field:
 def add_keys(batch: Any, keys: Any, paths: Any) -> Any:
     """Return the rows with record keys and partition paths before their own columns.
 
-    ``keys``, ``paths``: strings without nulls, a value per row. Meta columns of the rows are left
-    out. Raises RowsError where lengths differ or a key is null.
+    ``keys``, ``paths``: strings without nulls, a value per row. Meta columns of the rows are
+    dropped. Raises RowsError if lengths differ or a key is null.
     """
     for values in (keys, paths):
         if len(values) != len(batch) or values.null_count:
@@ -98,8 +93,6 @@ def add_keys(batch: Any, keys: Any, paths: Any) -> Any:
                 f"{len(batch)} rows have {len(values)} keys or partition paths, of which "
                 f"{values.null_count} are null; every row needs one"
             )
-    own_columns = [name for name in batch.schema.names if name not in META_COLUMNS]
-    columns = [batch.column(name) for name in own_columns]
-    return pa.RecordBatch.from_arrays(
-        [keys, paths, *columns], [RECORD_KEY, PARTITION, *own_columns]
-    )
+    names = [name for name in batch.schema.names if name not in META_COLUMNS]
+    columns = [keys, paths, *map(batch.column, names)]
+    return pa.RecordBatch.from_arrays(columns, [RECORD_KEY, PARTITION, *names])

@@ -35,13 +35,13 @@ class LocalWriter:
     ) -> WrittenFiles:
         with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
             context = _LocalTaskContext(self.storage, folder)
-            engine = TaskRunner(
+            runner = TaskRunner(
                 context=context,
                 broadcast=_LocalBroadcast,
                 partitions=self.shuffle_partitions,
                 search_tasks=self.shuffle_partitions,
             )
-            return write_files(LocalRowSource(rows, folder), job, engine, assigned=assigned)
+            return write_files(LocalRowSource(rows, folder), job, runner, assigned=assigned)
 
 
 @dataclass(frozen=True, slots=True)

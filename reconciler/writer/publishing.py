@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
-
-import pyarrow.compute as pc
 
 from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
 from reconciler.file_slices.base_file.writer import WrittenFile
@@ -109,12 +108,8 @@ def _create_metafiles(session: TableSession, done: UnpublishedWrite) -> None:
     for path in sorted({file.partition for file in done.files} - known):
         depth = len(path.split("/")) if path else 0
         text = f"#partition metadata\ncommitTime={done.instant}\npartitionDepth={depth}\n"
-        try:
-            session.storage.create(
-                f"{path}/{PARTITION_METAFILE}" if path else PARTITION_METAFILE, text.encode()
-            )
-        except AlreadyExistsError:
-            continue
+        with suppress(AlreadyExistsError):
+            session.storage.create(make_file_path(path, PARTITION_METAFILE), text.encode())
 
 
 def _prepare_sync(
@@ -139,70 +134,57 @@ def _prepare_sync(
 
 
 def _describe_files(done: UnpublishedWrite) -> WriteChanges:
-    facts = done.facts
-    groups, bases = facts.table_groups.groups, facts.table_groups.bases
-    sizes = {
-        (groups.partitions[groups.partition[at]], bases[at].as_py()): int(groups.base[at])
-        for at in pc.indices_nonzero(pc.is_valid(bases)).to_pylist()
-    }
+    facts, groups = done.facts, done.facts.groups
     added: dict[str, list[WrittenFile]] = {}
-    before = {}
-    for one in done.files:
-        added.setdefault(one.partition, []).append(one.file)
-        if one.previous_name is not None:
-            size = sizes[one.partition, one.previous_name]
-            before[make_file_path(one.partition, one.file.name)] = (
-                make_file_path(one.partition, one.previous_name),
-                size,
-            )
-    replaced = [
-        (groups.partitions[groups.partition[at]], bases[at].as_py())
-        for at in done.replaced.tolist()
-    ]
+    for written in done.files:
+        added.setdefault(written.partition, []).append(written.file)
+    replaced = done.replaced.tolist()
     return WriteChanges(
         added=added,
-        previous=before,
+        previous={
+            make_file_path(written.partition, written.file.name): (
+                written.previous.base or "",
+                written.previous.base_size,
+            )
+            for written in done.files
+            if written.previous is not None
+        },
         replaced=[
-            (make_file_path(path, name), sizes[path, name]) for path, name in replaced if name
+            (groups.get_base_path(group), int(groups.base[group]))
+            for group in replaced
+            if groups.base[group] >= 0
         ],
-        columns=facts.range_columns,
-        types={field.name: field.type for field in facts.reading.schema},
-        rewritten_partitions=frozenset({path for path, _ in replaced}),
+        columns=facts.settings.range_columns,
+        types={field.name: field.type for field in facts.settings.reading.schema},
+        rewritten_partitions=frozenset(map(groups.get_partition, replaced)),
     )
 
 
 def _encode_commit(done: UnpublishedWrite, properties: TableProperties) -> bytes:
-    groups = done.facts.table_groups.groups
     stats: dict[str, list[Mapping[str, str | int]]] = {}
-    for one in done.files:
-        stats.setdefault(one.partition, []).append(one.stat)
-    replaced: dict[str, list[str]] | None = None
-    if done.mode.replaces:
-        replaced = {}
-        for at in done.replaced.tolist():
-            path = groups.partitions[groups.partition[at]]
-            replaced.setdefault(path, []).append(groups.file_id[at].as_py())
+    for written in done.files:
+        stats.setdefault(written.partition, []).append(written.stat)
+    replaced = done.facts.groups.list_file_ids(done.replaced)
     commit = WriteCommit(
         stats_by_partition=stats,
         operation=done.mode.hudi_name,
-        replaced=replaced,
+        replaced=replaced if done.mode.replaces else None,
         extra={**done.extra, _SCHEMA: done.facts.avro},
     )
     return commit.encode(version=properties.table_version)
 
 
 def _make_result(done: UnpublishedWrite, notes: tuple[Note, ...]) -> WriteResult:
-    filled = [one for one in done.files if one.previous_name is not None]
-    told = _describe_files(done)
+    previous = [written.previous for written in done.files if written.previous is not None]
     return WriteResult(
         status="completed",
         instant=done.instant,
         counts=done.counts,
-        created_groups=len(done.files) - len(filled),
-        rewritten_groups=len(filled),
+        created_groups=len(done.files) - len(previous),
+        rewritten_groups=len(previous),
         replaced_groups=len(done.replaced),
         files=len(done.files),
-        bytes=sum(one.file.size for one in done.files),
-        rewritten_bytes=sum(size for _path, size in told.previous.values()),
+        bytes=sum(written.file.size for written in done.files),
+        rewritten_bytes=sum(file.base_size for file in previous),
         warnings=notes,
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow
 from reconciler.rewrite.runs import make_ipc_options
+from reconciler.spark.staged_rows import BlockForPartition
 
 #: as long as Arrow's alignment, for the stream that follows
 _HEAD: Final = struct.Struct("<BxxxII52x")
@@ -58,7 +59,7 @@ class RowBlock:
         return cls(kind=BlockKind(kind), source=source, number=number, data=body)
 
     def read_batch(self) -> Any:
-        """The batch."""
+        """Return the batch."""
         if isinstance(self.data, pa.RecordBatch):
             return self.data
         return pa.ipc.open_stream(self.data).read_next_batch()
@@ -66,32 +67,40 @@ class RowBlock:
 
 def sort_blocks(blocks: Iterable[RowBlock], kind: BlockKind) -> list[RowBlock]:
     """Return the blocks of a kind in the order in which they were sent."""
-    found = [block for block in blocks if block.kind is kind]
-    return sorted(found, key=lambda block: (block.source, block.number))
+    selected = [block for block in blocks if block.kind is kind]
+    return sorted(selected, key=lambda block: (block.source, block.number))
 
 
-def combine_batches(batches: Iterable[Any], most: int = BLOCK_BYTES) -> Iterator[Any]:
-    """Combine the rows into batches of about so many bytes."""
+def combine_batches(batches: Iterable[Any]) -> Iterator[Any]:
+    """Combine the rows into batches of about ``BLOCK_BYTES``."""
     waiting: list[Any] = []
     size = 0
     for batch in batches:
         if len(batch):
             waiting.append(batch)
             size += batch.nbytes
-        if size >= most:
+        if size >= BLOCK_BYTES:
             yield pa.concat_batches(waiting)
             waiting, size = [], 0
     if waiting:
         yield pa.concat_batches(waiting)
 
 
+def send_rows(
+    batch: Any, tasks: NDArray[Any], kind: BlockKind, source: int, number: int
+) -> Iterator[BlockForPartition]:
+    """Yield a block for each task with its rows, in their order; ``tasks``: a number per row."""
+    for task, rows in split_by_code(batch, tasks):
+        yield task, RowBlock(kind=kind, source=source, number=number, data=rows)
+
+
 def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
     """Yield the rows of each code, in their order."""
-    found = list(group_rows(codes))
-    if len(found) > 1:
-        batch = batch.take(to_arrow(np.concatenate([rows for _, rows in found])))
+    groups = list(group_rows(codes))
+    if len(groups) > 1:
+        batch = batch.take(to_integer_array(np.concatenate([rows for _, rows in groups])))
     start = 0
-    for code, rows in found:
+    for code, rows in groups:
         yield code, batch.slice(start, len(rows))
         start += len(rows)
 
@@ -103,9 +112,9 @@ def group_rows(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
     [(3, [1]), (7, [0, 2])]
     """
     order = np.argsort(codes, kind="stable")
-    found = codes[order]
-    ends = np.flatnonzero(np.append(found[1:] != found[:-1], True)[: len(found)]) + 1
+    ordered = codes[order]
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]) + 1
     start = 0
     for end in ends.tolist():
-        yield int(found[start]), order[start:end]
+        yield int(ordered[start]), order[start:end]
         start = end

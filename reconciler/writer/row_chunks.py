@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -21,14 +21,12 @@ from reconciler.writer.dedupe import DedupeRule, choose_rows
 from reconciler.writer.job import RowJob, RowOperation
 from reconciler.writer.row_blocks import BlockKind, RowBlock, sort_blocks
 
-_DELETE = DedupeRule()
-
 
 class MatchOutcome(IntEnum):
     """What becomes of a row whose key a file holds.
 
-    ``CHANGES``: it replaces or deletes the file's row. ``MOVES``: the file's row goes, and the row
-    is new in its own partition. ``STAYS``: the file's row is newer and stays.
+    ``CHANGES``: it replaces or deletes the file's row. ``MOVES``: the file's row is deleted, and
+    the row is new in its own partition. ``STAYS``: the file's row is newer and stays.
     """
 
     CHANGES = 0
@@ -65,8 +63,9 @@ class RowChunk:
 class MatchedRows:
     """``new``: rows whose keys no file holds, without deletions; ``row``, ``file``: matches.
 
-    A row occurs for each file that holds its key; files are indexes into ``Groups``. ``is_moved``:
-    per match, whether the row is among the new ones too and the file's row goes.
+    A row occurs for each file that holds its key; files are indexes into FileGroupSizes.
+    ``is_moved``: per match, whether the row is among the new ones too and the file's row is
+    deleted.
     """
 
     new: NDArray[np.int64]
@@ -81,68 +80,79 @@ class MatchedRows:
 
 def build_chunks(partition: int, blocks: Iterable[RowBlock], row_job: RowJob) -> Iterator[RowChunk]:
     """Yield what is written of the rows of a shuffle partition; one chunk where keys are unique."""
-    found = sort_blocks(blocks, BlockKind.ROWS)
+    row_blocks = sort_blocks(blocks, BlockKind.ROWS)
     if not row_job.keeps_one_per_key:
-        for block in found:
+        for block in row_blocks:
             rows = block.read_batch()
             yield RowChunk(
                 source=block.source,
                 number=block.number,
                 incoming_count=len(rows),
                 rows=rows,
-                is_deletion=find_deletions(rows, row_job.dedupe_rule.delete_marker),
+                is_deletion=find_deletions(rows, row_job.rules.dedupe.delete_marker),
             )
-        return
-    if found:
-        yield _choose_rows(
-            partition, pa.concat_batches([block.read_batch() for block in found]), row_job
-        )
+    elif row_blocks:
+        rows = pa.concat_batches([block.read_batch() for block in row_blocks])
+        yield _choose_rows(partition, rows, row_job)
 
 
 def _choose_rows(partition: int, rows: Any, row_job: RowJob) -> RowChunk:
     keys, paths = rows.column(RECORD_KEY), rows.column(PARTITION).dictionary_encode()
     is_delete = row_job.operation is RowOperation.DELETE
-    rule = (
-        replace(_DELETE, is_global=row_job.dedupe_rule.is_global)
-        if is_delete
-        else row_job.dedupe_rule
-    )
-    found = choose_rows(rows, keys, paths, rule)
-    is_whole = len(found.rows) == len(rows)
+    rule = row_job.rules.dedupe
+    if is_delete:  # deletions have no event times and no markers
+        rule = DedupeRule(is_global=rule.is_global)
+    chosen = choose_rows(rows, keys, paths, rule)
+    is_whole = len(chosen.rows) == len(rows)
     return RowChunk(
         source=partition,
         number=0,
         incoming_count=len(rows),
-        rows=rows if is_whole else rows.take(to_arrow(found.rows)),
-        is_deletion=np.ones(len(found.rows), np.bool_) if is_delete else found.is_deletion,
+        rows=rows if is_whole else rows.take(to_integer_array(chosen.rows)),
+        is_deletion=np.ones(len(chosen.rows), np.bool_) if is_delete else chosen.is_deletion,
     )
 
 
-def make_tags(
-    file: int, row: NDArray[np.int32], keys: Any, outcome: NDArray[np.int8] | None = None
-) -> Any:
-    """Return a batch for ``match_rows`` about rows whose keys a file holds.
+def make_tags(file: int, keys: Any, outcome: NDArray[np.int8] | None = None) -> Any:
+    """Return a batch for ``match_rows`` about rows whose keys a file holds, with their source.
 
-    Without ``fate`` they all replace or delete the file's row.
+    ``keys``: columns key, row and source. Without ``outcome`` all rows replace or delete the file's
+    row.
     """
     if outcome is None:
-        outcome = np.full(len(row), MatchOutcome.CHANGES, np.int8)
-    columns: list[NDArray[Any]] = [row, np.full(len(row), file), hash_record_keys(keys), outcome]
-    return pa.RecordBatch.from_arrays([*map(to_arrow, columns)], ["row", "file", "hash", "fate"])
+        outcome = np.full(len(keys), MatchOutcome.CHANGES, np.int8)
+    columns = {
+        "source": keys.column("source"),
+        "row": keys.column("row"),
+        "file": to_integer_array(np.full(len(keys), file)),
+        "hash": to_integer_array(hash_record_keys(keys.column("key"))),
+        "outcome": to_integer_array(outcome),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def read_matched_chunks(
+    partition: int, buffers: Iterable[Any], row_job: RowJob
+) -> Iterator[tuple[RowChunk, MatchedRows]]:
+    """Yield the chunks of a shuffle partition (``build_chunks``), matched by its tags."""
+    blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
+    tags = [block for block in blocks if block.kind is BlockKind.TAGS]
+    for chunk in build_chunks(partition, blocks, row_job):
+        yield chunk, match_rows(chunk, tags)
 
 
 def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
     """Return which rows of a partition's only chunk are in files, by the tags of the search.
 
-    Raises ReconcilerError where the rows are not those that were searched.
+    Raises ReconcilerError if the rows are not those that were searched.
     """
     is_new = ~chunk.is_deletion
     if not tags:
         no_rows = np.zeros(0, np.int64)
         none = np.zeros(0, np.bool_)
         return MatchedRows(new=np.flatnonzero(is_new), row=no_rows, file=no_rows, is_moved=none)
-    tags_ = pa.concat_batches([tag.read_batch() for tag in tags])
-    row, file, hashes, outcome = (to_numpy(tags_.column(name)) for name in tags_.schema.names)
+    columns = pa.concat_batches([tag.read_batch() for tag in tags]).columns
+    row, file, hashes, outcome = map(to_numpy_numbers, columns)
     order = np.lexsort((file, row))
     row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
     if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):

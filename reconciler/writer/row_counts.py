@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,24 +13,22 @@ from numpy.typing import NDArray
 from reconciler.arrays import sort_unique
 from reconciler.file_slices.base_file.meta_columns import PARTITION
 from reconciler.layout.sizing.buckets import Workload
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import Hashes
 from reconciler.rewrite.model import Tally
 from reconciler.writer.job import Broadcast
-from reconciler.writer.row_blocks import BlockKind, RowBlock
-from reconciler.writer.row_chunks import MatchedRows, RowChunk, build_chunks, match_rows
+from reconciler.writer.row_blocks import RowBlock
+from reconciler.writer.row_chunks import MatchedRows, RowChunk, read_matched_chunks
 from reconciler.writer.row_weight import RowWeight, WeightSample
 
 
-@dataclass(frozen=True, slots=True)
-class CountRowsTask:
-    """Counts the rows of each partition; picklable."""
-
-    def __call__(self, _place: int, buffers: Iterator[Any]) -> Iterator[dict[str, int]]:
-        found: Counter[str] = Counter()
-        for block in map(RowBlock.from_bytes, buffers):
-            for value in block.read_batch().column(PARTITION).value_counts().to_pylist():
-                found[value["values"]] += value["counts"]
-        yield dict(found)
+def count_rows(_partition: int, buffers: Iterator[Any]) -> Iterator[dict[str, int]]:
+    """Count the rows of each partition of the table."""
+    counts: Counter[str] = Counter()
+    for block in map(RowBlock.from_bytes, buffers):
+        for value in block.read_batch().column(PARTITION).value_counts().to_pylist():
+            counts[value["values"]] += value["counts"]
+    yield dict(counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,8 +36,8 @@ class ChunkCounts:
     """The counts of a chunk.
 
     ``inserts``: by partition; ``moves``: how many of them left another partition. ``file``: int64,
-    ascending indexes into Groups of files with keys of the chunk; ``changes``: tallies per file;
-    ``deletes``: how many of them are deletions.
+    ascending indexes into FileGroupSizes of files with keys of the chunk; ``changes``: tallies per
+    file; ``deletes``: how many of them are deletions.
     """
 
     incoming: int
@@ -52,26 +50,16 @@ class ChunkCounts:
     deletes: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class CountChangesTask:
-    """Counts rows and where they go; picklable.
-
-    ``weighed_rows``: of so many new rows the weight is measured too.
-    """
-
-    row_job: Broadcast
-    weighed_rows: int = 0
-
-    def __call__(self, partition: int, buffers: Iterator[Any]) -> Iterator[ChunkCounts | RowWeight]:
-        blocks = [RowBlock.from_bytes(buffer) for buffer in buffers]
-        tags = [block for block in blocks if block.kind is BlockKind.TAGS]
-        sample = WeightSample(self.weighed_rows)
-        for chunk in build_chunks(partition, blocks, self.row_job.value):
-            matched = match_rows(chunk, tags)
-            sample.add(chunk.rows, matched.new)
-            yield count_chunk(chunk, matched)
-        if sample.rows:
-            yield sample.weigh(self.row_job.value.settings)
+def count_changes(
+    row_job: Broadcast, weighed_rows: int, partition: int, buffers: Iterator[Any]
+) -> Iterator[ChunkCounts | RowWeight]:
+    """Count rows by where they go, and weigh the first ``weighed_rows`` new ones."""
+    sample = WeightSample(weighed_rows)
+    for chunk, matched in read_matched_chunks(partition, buffers, row_job.value):
+        sample.add(chunk.rows, matched.new)
+        yield count_chunk(chunk, matched)
+    if sample.rows:
+        yield sample.weigh(row_job.value.settings, row_job.value.instant)
 
 
 def count_chunk(chunk: RowChunk, matched: MatchedRows) -> ChunkCounts:
@@ -124,10 +112,10 @@ class WriteCounts:
     weight: RowWeight = RowWeight()  # noqa: RUF009 (frozen)
 
     @classmethod
-    def from_chunks(cls, found: Iterable[ChunkCounts | RowWeight]) -> WriteCounts:
+    def from_chunks(cls, counts: Iterable[ChunkCounts | RowWeight]) -> WriteCounts:
         """Return the sums."""
         total = cls()
-        for chunk in found:
+        for chunk in counts:
             if isinstance(chunk, RowWeight):
                 total.weight = total.weight.add(chunk)
                 continue
@@ -143,12 +131,9 @@ class WriteCounts:
             total.deletes.update(dict(zip(files, chunk.deletes.tolist(), strict=True)))
         return total
 
-    def make_workload(self, partitions: Sequence[str], per_row: float) -> Workload:
-        """Return the workload that buckets are assigned for.
-
-        ``partitions``: path per group; ``per_row``: a row's bytes.
-        """
-        paths = sorted({*self.inserts, *(partitions[file] for file in self.changes)})
+    def make_workload(self, groups: FileGroupSizes, per_row: float) -> Workload:
+        """Return the workload that buckets are assigned for; ``per_row``: a row's bytes."""
+        paths = sorted({*self.inserts, *map(groups.get_partition, self.changes)})
         group = np.array(sorted(self.changes), np.int64)
         deletes = np.array([self.deletes[file] for file in group.tolist()], np.int64)
         inserts = [self.inserts.get(path, Tally()).rows for path in paths]

@@ -89,13 +89,13 @@ class WeightSample:
         self.rows += len(kept)
         self._bytes += int(kept.nbytes)
 
-    def weigh(self, settings: BucketSettings) -> RowWeight:
+    def weigh(self, settings: BucketSettings, instant: str) -> RowWeight:
         """Write the rows, at least one, into a file in memory; errors as of the file's writer."""
         sink = pa.BufferOutputStream()
         file = BaseFileWriter(sink, "the new rows", settings.schema, settings.form)
         rows = NewRows(
             self._kept,
-            stamp=CommitStamp(instant=settings.instant, task=0),
+            stamp=CommitStamp(instant=instant, task=0),
             columns=settings.reading.wanted.columns,
             target=_NO_LIMIT,
         )

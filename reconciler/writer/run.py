@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,8 @@ from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile
+from reconciler.layout.sizing.buckets import Workload
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.observe import observe
@@ -109,10 +112,35 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         return facts
 
     def request(self, prepared: WriteFacts, should_wait: ShouldWait) -> _RequestedWrite | None:  # noqa: ARG002
-        instant = _create_requested(self.session, self.rows.mode, prepared, self.announced)
+        instant = self._create_requested(prepared)
         if instant is None:
             return None
         return _RequestedWrite(instant=instant, action=self.rows.mode.action, facts=prepared)
+
+    def _create_requested(self, facts: WriteFacts) -> str | None:
+        """Write the requested file; None if a write has completed since the table was observed."""
+        session, mode, announced = self.session, self.rows.mode, self.announced
+        known = collect_completed_writes(facts.state.timeline)
+        timeline, footprints = read_footprints(session, known, announced)
+        if any(footprint.is_completed for footprint in footprints):
+            return None
+        check_mode(mode, footprints, has_groups=bool(facts.groups.is_live.any()))
+        check_no_unlocked_write(session, timeline, announced)
+        if announced is not None and mode.action is Action.COMMIT:
+            return announced
+        session.lock.confirm()
+        if announced is not None:  # a commit announced the new table, and this is another action
+            session.publisher.withdraw(announced, Action.COMMIT)
+            session.make_heartbeat(announced).remove()
+        plan = b""
+        if mode.replaces:
+            plan = encode_container(
+                "HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1}
+            )
+        try:
+            return session.request_write(mode.action, timeline, plan)
+        except AlreadyExistsError:
+            return None
 
     def drop_request(self, pending: _RequestedWrite | None) -> None:
         instant = pending.instant if pending is not None else self.announced
@@ -121,21 +149,63 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             return
         with contextlib.suppress(ReconcilerError):
             with self.session.hold_lock():
-                _undo_write(self.session, instant, action)
+                self._undo(instant, action)
             self.session.make_heartbeat(instant).remove()
 
     def work(self, pending: _RequestedWrite) -> UnpublishedWrite:
-        return _write_files(self.session, self.rows, pending, self.writer, self.extra)
+        facts, mode = pending.facts, self.rows.mode
+        written: WrittenFiles | None = None
+        if self.writer is None or mode is WriteMode.DELETE_PARTITION:
+            self.session.publisher.begin(pending.instant, mode.action, b"")
+        else:
+            job = facts.make_job(self.rows, pending.instant, self.session.owner.token)
+            written = self.writer.write(self.rows.rows, job, assigned=partial(self._begin, pending))
+            if mode is WriteMode.INSERT_OVERWRITE_TABLE and not written.files:
+                raise RowsError(
+                    f"{self.session.name}: there are no rows, and insert-overwrite-table would "
+                    "empty the table; if that is meant, delete its partitions (delete-partition)"
+                )
+        return UnpublishedWrite(
+            mode=mode,
+            instant=pending.instant,
+            facts=facts,
+            files=() if written is None else written.files,
+            counts=_NOTHING if written is None else written.counts,
+            replaced=_find_replaced_groups(self.rows, facts, written),
+            extra=self.extra,
+        )
+
+    def _begin(self, pending: _RequestedWrite, assigned: WriteAssignment) -> None:
+        """Write the inflight file, once rows are assigned to files."""
+        state, assignment = pending.facts.state, assigned.assignment
+        paths = {assignment.partitions[code] for code in np.unique(assignment.partition).tolist()}
+        check_not_nested(paths, state.metafile_partitions.union(state.partitions))
+        profile = self._encode_profile(pending.facts.groups, assigned.workload)
+        self.session.publisher.begin(pending.instant, pending.action, profile)
+
+    def _encode_profile(self, groups: FileGroupSizes, workload: Workload) -> bytes:
+        """Return what the inflight file announces; nothing for a write that replaces."""
+        mode = self.rows.mode
+        if mode.replaces:
+            return b""
+        inserts = dict(zip(workload.partitions, workload.inserts.tolist(), strict=True))
+        updates: dict[str, dict[str, tuple[str, int]]] = {}
+        for group, rows in zip(workload.group.tolist(), workload.updates.tolist(), strict=True):
+            slice_start = groups.instants[groups.slice_start[group]]
+            by_file_id = updates.setdefault(groups.get_partition(group), {})
+            by_file_id[groups.get_file_id(group)] = (slice_start, rows)
+        profile = WorkloadProfile(operation=mode.hudi_name, inserts=inserts, updates=updates)
+        return profile.encode(version=self.session.properties.table_version)
 
     def settle(
         self,
-        pending: _RequestedWrite,  # noqa: ARG002
+        pending: _RequestedWrite,
         result: UnpublishedWrite,
         should_wait: ShouldWait,  # noqa: ARG002
     ) -> Completion[WriteResult] | Ended[WriteResult]:
         if result.files or len(result.replaced):
             return settle_write(self.session, result)
-        _undo_write(self.session, result.instant, result.mode.action)
+        self.abandon(pending)
         notes = _note_absent_partitions(result)
         return Ended(WriteResult(status="nothing", counts=result.counts, warnings=notes))
 
@@ -149,7 +219,26 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         return remove_leftovers(self.session, result, outcome)
 
     def abandon(self, pending: _RequestedWrite) -> None:
-        _undo_write(self.session, pending.instant, pending.action)
+        self._undo(pending.instant, pending.action)
+
+    def _undo(self, instant: str, action: Action) -> None:
+        """Undo a write that failed; the table's lock is held.
+
+        If another run has undone it already, what was written since is removed too. A rollback that
+        is pending may count on the rest, which stays.
+        """
+        session = self.session
+        timeline = session.reload_timeline()
+        if find_completion(timeline, instant, action) is not None:
+            return
+        session.lock.confirm()
+        if is_being_rolled_back(session, timeline, instant):
+            remove_marked_files(session.storage, instant)
+            remove_markers(session.storage, instant)
+        elif timeline.find_file(instant, action, State.REQUESTED) is not None:
+            withdraw_instant(session, instant, action)
+        else:  # nobody else looks for what the metadata table was given since
+            remove_withdrawn_attempt(session.storage, instant)
 
 
 def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
@@ -160,122 +249,21 @@ def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
     return (Note("partitions", f"the table has no such partition with files; it has {paths}"),)
 
 
-def _create_requested(
-    session: TableSession, mode: WriteMode, facts: WriteFacts, announced: str | None
-) -> str | None:
-    """Write the requested file; None where a write has completed since the table was looked at."""
-    known = collect_completed_writes(facts.state.timeline)
-    timeline, found = read_footprints(session, known, announced)
-    if any(one.is_completed for one in found):
-        return None
-    check_mode(mode, found, has_groups=bool(facts.table_groups.groups.is_live.any()))
-    check_no_unlocked_write(session, timeline, announced)
-    if announced is not None and mode.action is Action.COMMIT:
-        return announced
-    session.lock.confirm()
-    if announced is not None:  # a new table was announced by a commit, and this is another action
-        session.publisher.withdraw(announced, Action.COMMIT)
-        session.make_heartbeat(announced).remove()
-    plan = b""
-    if mode.replaces:
-        plan = encode_container("HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1})
-    try:
-        return session.request_write(mode.action, timeline, plan)
-    except AlreadyExistsError:
-        return None
-
-
-def _write_files(
-    session: TableSession,
-    request: WriteRequest,
-    requested: _RequestedWrite,
-    writer: RowWriter | None,
-    extra: Mapping[str, str],
-) -> UnpublishedWrite:
-    facts, instant = requested.facts, requested.instant
-
-    def assigned(found: WriteAssignment) -> None:
-        state, to = facts.state, found.assignment
-        paths = {to.partitions[code] for code in np.unique(to.partition).tolist()}
-        check_not_nested(paths, state.metafile_partitions.union(state.partitions))
-        session.publisher.begin(
-            instant, request.mode.action, _encode_profile(session, request.mode, facts, found)
-        )
-
-    if writer is None or request.mode is WriteMode.DELETE_PARTITION:
-        session.publisher.begin(instant, request.mode.action, b"")
-        done = None
-    else:
-        work = facts.make_job(request, instant, session.owner.token)
-        done = writer.write(request.rows, work, assigned=assigned)
-        if request.mode is WriteMode.INSERT_OVERWRITE_TABLE and not done.files:
-            raise RowsError(
-                f"{session.name}: there are no rows, and insert-overwrite-table would empty the "
-                "table; if that is meant, delete its partitions (delete-partition)"
-            )
-    return UnpublishedWrite(
-        mode=request.mode,
-        instant=instant,
-        facts=facts,
-        known_writes=collect_completed_writes(facts.state.timeline),
-        files=() if done is None else done.files,
-        counts=_NOTHING if done is None else done.counts,
-        replaced=_find_replaced_groups(request, facts, done),
-        extra=extra,
-    )
-
-
 def _find_replaced_groups(
-    request: WriteRequest, facts: WriteFacts, done: WrittenFiles | None
+    request: WriteRequest, facts: WriteFacts, written: WrittenFiles | None
 ) -> NDArray[np.int64]:
     """Return the file groups that the write replaces."""
-    groups = facts.table_groups.groups
+    groups = facts.groups
     live = np.flatnonzero(groups.is_live)
     match request.mode:
         case WriteMode.INSERT_OVERWRITE_TABLE:
             return live
-        case WriteMode.INSERT_OVERWRITE if done is not None:
-            paths = {file.partition for file in done.files}
+        case WriteMode.INSERT_OVERWRITE if written is not None:
+            paths = {file.partition for file in written.files}
         case WriteMode.DELETE_PARTITION:
             paths = set(request.partitions or ())
         case _:
             return np.zeros(0, np.int64)
     codes = [code for code, path in enumerate(groups.partitions) if path in paths]
-    found: NDArray[np.int64] = live[np.isin(groups.partition[live], codes)]
-    return found
-
-
-def _encode_profile(
-    session: TableSession, mode: WriteMode, facts: WriteFacts, found: WriteAssignment
-) -> bytes:
-    """Return what the inflight file announces; nothing for a write that replaces."""
-    if mode.replaces:
-        return b""
-    groups, workload = facts.table_groups.groups, found.workload
-    inserts = dict(zip(workload.partitions, workload.inserts.tolist(), strict=True))
-    updates: dict[str, dict[str, tuple[str, int]]] = {}
-    for group, rows in zip(workload.group.tolist(), workload.updates.tolist(), strict=True):
-        path = groups.partitions[groups.partition[group]]
-        begun = groups.instants[groups.slice_start[group]]
-        updates.setdefault(path, {})[groups.file_id[group].as_py()] = (begun, rows)
-    profile = WorkloadProfile(operation=mode.hudi_name, inserts=inserts, updates=updates)
-    return profile.encode(version=session.properties.table_version)
-
-
-def _undo_write(session: TableSession, instant: str, action: Action) -> None:
-    """Undo a write that failed; the table's lock is held.
-
-    Where another run has undone it already, what was written since goes too. A rollback that is
-    pending may count on the rest, which stays.
-    """
-    timeline = session.reload_timeline()
-    if find_completion(timeline, instant, action) is not None:
-        return
-    session.lock.confirm()
-    if is_being_rolled_back(session, timeline, instant):
-        remove_marked_files(session.storage, instant)
-        remove_markers(session.storage, instant)
-    elif timeline.find_file(instant, action, State.REQUESTED) is not None:
-        withdraw_instant(session, instant, action)
-    else:  # nobody else looks for what the metadata table was given since
-        remove_withdrawn_attempt(session.storage, instant)
+    replaced: NDArray[np.int64] = live[np.isin(groups.partition[live], codes)]
+    return replaced

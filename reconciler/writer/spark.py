@@ -79,13 +79,13 @@ class SparkWriter:
                     explain=explain_failure,
                 )
             )
-            engine = TaskRunner(
+            runner = TaskRunner(
                 context=_SparkTaskContext(ref),
                 broadcast=shared,
                 partitions=self._places or _count_shuffle_partitions(rows, slots),
                 search_tasks=_SEARCHES_PER_SLOT * slots,
             )
-            return write_files(open_source(rows), job, engine, assigned=assigned)
+            return write_files(open_source(rows), job, runner, assigned=assigned)
 
 
 def make_arrow_schema(frame: DataFrame) -> Any:

@@ -1,4 +1,4 @@
-"""Run the stages of a write, from rows to files, on any task runner.
+"""The stages of a write, from rows to files, on any task runner.
 
 Rows are sent by key, keys are looked up, all is counted and assigned, every bucket is written. Each
 stage's counts are compared with the next one's, so no row is lost or duplicated unnoticed.
@@ -8,72 +8,60 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.slice_reader import SliceFiles
-from reconciler.hudi.files.names import make_file_path
 from reconciler.layout.sizing.assign import assign_rows
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, SteadyRule
 from reconciler.layout.sizing.buckets import BucketAssignment
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.rewrite.file_ids import make_output_id
 from reconciler.rewrite.model import Tally
 from reconciler.spark.staged_rows import RowSource, StagedRows
 from reconciler.writer.bucket import Bucket
-from reconciler.writer.bucket_routes import BucketRoutes, CountBinsTask, CutBinsTask, RouteRowsTask
-from reconciler.writer.bucket_task import WriteBucketTask, WrittenBucket
-from reconciler.writer.index_lookup import IndexLookup, LookUpKeysTask, SendKeysToIndexTask
-from reconciler.writer.index_matching import DuplicateKeyCheck, MatchKeysTask, SendMovedKeysTask
+from reconciler.writer.bucket_routes import BucketRoutes, count_bins, cut_bins, route_rows
+from reconciler.writer.bucket_task import WrittenBucket, write_bucket
+from reconciler.writer.index_lookup import (
+    IndexLookup,
+    check_moved_keys,
+    look_up_keys,
+    match_keys,
+    send_keys_to_index,
+    send_moved_keys,
+)
 from reconciler.writer.job import (
+    Broadcast,
     RowCounts,
     RowOperation,
-    TableGroups,
     TaskRunner,
     WriteAssignment,
     WriteJob,
     WrittenFiles,
 )
-from reconciler.writer.key_search import KeySearch, SearchFilesTask, SendKeysToFilesTask
-from reconciler.writer.key_stage import PrepareTask
+from reconciler.writer.key_search import KeySearch, search_keys_in_files, send_keys_to_files
+from reconciler.writer.key_stage import prepare_rows
 from reconciler.writer.row_chunks import rows_changed_error
-from reconciler.writer.row_counts import CountChangesTask, CountRowsTask, WriteCounts
+from reconciler.writer.row_counts import WriteCounts, count_changes, count_rows
 from reconciler.writer.row_weight import choose_sample_size
 
 
 def write_files(
     rows: RowSource,
     job: WriteJob,
-    engine: TaskRunner,
+    runner: TaskRunner,
     *,
     assigned: Callable[[WriteAssignment], None],
 ) -> WrittenFiles:
     """Write the new files of a write; contract and errors as of ``RowWriter``."""
     _check_supported(job)
-    row_job = engine.broadcast(job.row_job)
-    staged = rows.shuffle(PrepareTask(row_job, engine.partitions), engine.partitions)
-    if job.row_job.operation.needs_lookup:
-        staged = _match_keys(staged, job, engine, row_job)
-    weighed = choose_sample_size(engine.partitions) if _needs_weight(job.size_rule) else 0
-    total = WriteCounts.from_chunks(staged.collect(CountChangesTask(row_job, weighed)))
-    _check_moved_keys(staged, total, job, engine, row_job)
-    result = _assign_buckets(total, job)
-    assigned(result)
-    if not len(result.assignment):
-        return _make_result([], total, result)
-    routes = _make_routes(staged, result.assignment, job, engine, row_job)
-    buckets = engine.broadcast(_make_buckets(result.assignment, job))
-    filled = staged.shuffle(
-        RouteRowsTask(row_job, engine.broadcast(routes)), len(result.assignment)
-    ).collect(WriteBucketTask(row_job, buckets, engine.context, job.needs_blooms))
-    _check_written_rows(filled, total, result.assignment)
-    return _make_result(filled, total, result)
+    return _Stages(job, runner, runner.broadcast(job.row_job)).run(rows, assigned)
 
 
 def _check_supported(job: WriteJob) -> None:
     """Raise UnsupportedError for what cannot be written here."""
-    groups = job.table_groups.groups
-    if (groups.is_live & (groups.log_files > 0)).any():
+    if (job.groups.is_live & (job.groups.log_files > 0)).any():
         raise UnsupportedError(
             "the table has log files: only COPY_ON_WRITE tables can be written here"
         )
@@ -84,55 +72,93 @@ def _check_supported(job: WriteJob) -> None:
         )
 
 
-def _match_keys(staged: StagedRows, job: WriteJob, engine: TaskRunner, row_job: Any) -> StagedRows:
-    """Return the rows with tags that say where their keys are."""
-    if job.index is not None:
-        lookup = IndexLookup.from_index(job.index, job.table_groups, engine.search_tasks)
-        shared = engine.broadcast(lookup)
-        keys_sent = staged.shuffle(SendKeysToIndexTask(row_job, shared), lookup.index_tasks)
-        located = keys_sent.shuffle(LookUpKeysTask(shared, engine.context), lookup.file_tasks)
-        return staged.union(
-            located.shuffle(MatchKeysTask(row_job, shared, engine.context), engine.partitions)
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """Runs the stages of one write."""
+
+    job: WriteJob
+    runner: TaskRunner
+    row_job: Broadcast
+
+    def run(self, rows: RowSource, assigned: Callable[[WriteAssignment], None]) -> WrittenFiles:
+        job, runner = self.job, self.runner
+        staged = rows.shuffle(
+            partial(prepare_rows, self.row_job, runner.partitions), runner.partitions
         )
-    rows: Counter[str] = Counter()
-    for result in staged.collect(CountRowsTask()):
-        rows.update(result)
-    search = KeySearch.from_groups(job.table_groups, rows, engine.search_tasks)
-    if not search.files:
-        return staged
-    shared = engine.broadcast(search)
-    keys_sent = staged.shuffle(SendKeysToFilesTask(row_job, shared), len(search.files))
-    return staged.union(
-        keys_sent.shuffle(SearchFilesTask(shared, engine.context), engine.partitions)
-    )
+        if job.row_job.operation.needs_lookup:
+            staged = self._add_tags(staged)
+        weighed = choose_sample_size(runner.partitions) if _needs_weight(job.size_rule) else 0
+        total = WriteCounts.from_chunks(
+            staged.collect(partial(count_changes, self.row_job, weighed))
+        )
+        self._check_moved_keys(staged, total)
+        result = _assign_buckets(total, job)
+        assigned(result)
+        if not len(result.assignment):
+            return _make_result([], total, result)
+        routes = runner.broadcast(self._make_routes(staged, result.assignment))
+        buckets = runner.broadcast(_make_buckets(result.assignment, job))
+        by_bucket = staged.shuffle(
+            partial(route_rows, self.row_job, routes), len(result.assignment)
+        )
+        written = by_bucket.collect(partial(write_bucket, self.row_job, buckets, runner.context))
+        _check_written_rows(written, total, result.assignment)
+        return _make_result(written, total, result)
 
+    def _add_tags(self, staged: StagedRows) -> StagedRows:
+        """Return the rows with tags that say where their keys are."""
+        job, runner, row_job = self.job, self.runner, self.row_job
+        if job.index is not None:
+            lookup = IndexLookup.from_index(job.index, job.groups, runner.search_tasks)
+            shared = runner.broadcast(lookup)
+            keys = staged.shuffle(partial(send_keys_to_index, row_job, shared), lookup.index_tasks)
+            located = keys.shuffle(partial(look_up_keys, shared, runner.context), lookup.file_tasks)
+            match = partial(match_keys, row_job, shared, runner.context)
+            return staged.union(located.shuffle(match, runner.partitions))
+        rows: Counter[str] = Counter()
+        for counts in staged.collect(count_rows):
+            rows.update(counts)
+        search = KeySearch.from_groups(job.groups, rows, runner.search_tasks)
+        if not search.files:
+            return staged
+        shared = runner.broadcast(search)
+        keys = staged.shuffle(partial(send_keys_to_files, row_job, shared), len(search.files))
+        find = partial(search_keys_in_files, shared, runner.context)
+        return staged.union(keys.shuffle(find, runner.partitions))
 
-def _check_moved_keys(
-    staged: StagedRows, total: WriteCounts, job: WriteJob, engine: TaskRunner, row_job: Any
-) -> None:
-    """Check that rows that move are not already in their new partition."""
-    search = KeySearch.from_groups(job.table_groups, total.moves, engine.search_tasks)
-    if search.files:
-        shared = engine.broadcast(search)
-        keys_sent = staged.shuffle(SendMovedKeysTask(row_job, shared), len(search.files))
-        keys_sent.collect(DuplicateKeyCheck(shared, engine.context))
+    def _check_moved_keys(self, staged: StagedRows, total: WriteCounts) -> None:
+        """Check that rows that move are not already in their new partition."""
+        search = KeySearch.from_groups(self.job.groups, total.moves, self.runner.search_tasks)
+        if search.files:
+            shared = self.runner.broadcast(search)
+            keys = staged.shuffle(partial(send_moved_keys, self.row_job, shared), len(search.files))
+            keys.collect(partial(check_moved_keys, shared, self.runner.context))
+
+    def _make_routes(self, staged: StagedRows, assignment: BucketAssignment) -> BucketRoutes:
+        routes = BucketRoutes.from_assignment(assignment, len(self.job.groups))
+        needs_cuts = isinstance(self.job.size_rule, SteadyRule) or self.job.is_stream_batch
+        if not routes.split_partitions or not needs_cuts:
+            return routes
+        shared = self.runner.broadcast(routes)
+        tasks = min(self.runner.partitions, len(routes.split_partitions))
+        bins = staged.shuffle(partial(count_bins, self.row_job, shared, tasks), tasks)
+        return routes.add_cuts(bins.collect(partial(cut_bins, shared)))
 
 
 def _assign_buckets(total: WriteCounts, job: WriteJob) -> WriteAssignment:
-    groups, rule = job.table_groups.groups, _choose_rule(total, job)
-    _check_no_pending_clustering(total, job.table_groups)
+    rule = _choose_rule(total, job)
+    _check_no_pending_clustering(total, job.groups)
     per_row = rule.record_size.per_row if isinstance(rule, SteadyRule) else 0.0
-    codes = groups.partition.tolist() if total.changes else []
-    workload = total.make_workload([groups.partitions[code] for code in codes], per_row)
+    workload = total.make_workload(job.groups, per_row)
     fills = job.has_commits and job.row_job.operation is not RowOperation.BULK_INSERT
     assignment = assign_rows(
-        groups, workload, CopyOnWrite(), rule, has_commits=fills, streams=job.is_stream_batch
+        job.groups, workload, CopyOnWrite(), rule, has_commits=fills, streams=job.is_stream_batch
     )
     return WriteAssignment(workload=workload, assignment=assignment)
 
 
 def _choose_rule(total: WriteCounts, job: WriteJob) -> AssignmentRule:
-    """Return the size rule, with the new rows' weight where it is based on more rows."""
+    """Return the size rule, with the new rows' weight if it is based on more rows."""
     match job.size_rule:
         case SteadyRule(record_size=known) as rule if total.weight.rows > known.rows:
             return replace(rule, record_size=total.weight.record_size)
@@ -144,94 +170,70 @@ def _needs_weight(rule: AssignmentRule) -> bool:
     return isinstance(rule, SteadyRule) and rule.needs_row_sizes
 
 
-def _check_no_pending_clustering(total: WriteCounts, table_groups: TableGroups) -> None:
-    """Raise ReconcilerError where a pending clustering would lose updates.
+def _check_no_pending_clustering(total: WriteCounts, groups: FileGroupSizes) -> None:
+    """Raise ReconcilerError if a pending clustering would lose updates.
 
     As Hudi's SparkRejectUpdateStrategy.
     """
-    groups = table_groups.groups
-    locked = [file for file in sorted(total.changes) if groups.is_clustering[file]]
+    locked = [group for group in sorted(total.changes) if groups.is_clustering[group]]
     if locked:
-        at = locked[0]
         raise ReconcilerError(
-            f"partition {groups.partitions[groups.partition[at]]!r}, file group "
-            f"{groups.file_id[at].as_py()}: a pending clustering will rewrite it"
+            f"partition {groups.get_partition(locked[0])!r}, file group "
+            f"{groups.get_file_id(locked[0])}: a pending clustering will rewrite it"
             + (f", and {len(locked) - 1} more groups of this write" if len(locked) > 1 else "")
             + "; let it be completed or rolled back, then write again"
         )
 
 
-def _make_routes(
-    staged: StagedRows,
-    assignment: BucketAssignment,
-    job: WriteJob,
-    engine: TaskRunner,
-    row_job: Any,
-) -> BucketRoutes:
-    routes = BucketRoutes.from_assignment(assignment, len(job.table_groups.groups))
-    if not routes.split_partitions or not (
-        isinstance(job.size_rule, SteadyRule) or job.is_stream_batch
-    ):
-        return routes
-    shared = engine.broadcast(routes)
-    bin_tasks = min(engine.partitions, len(routes.split_partitions))
-    return routes.add_cuts(
-        staged.shuffle(CountBinsTask(row_job, shared, bin_tasks), bin_tasks).collect(
-            CutBinsTask(shared)
+def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, ...]:
+    return tuple(
+        Bucket(
+            number=number,
+            partition=assignment.partitions[assignment.partition[number]],
+            prefix=make_output_id(job.seed, 0, number),
+            base=SliceFiles(
+                base=job.groups.get_base_path(group), base_size=int(job.groups.base[group])
+            )
+            if group >= 0
+            else None,
         )
+        for number, group in enumerate(assignment.group.tolist())
     )
 
 
-def _make_buckets(assignment: BucketAssignment, job: WriteJob) -> tuple[Bucket, ...]:
-    groups = job.table_groups.groups
-    buckets = []
-    for number, group in enumerate(assignment.group.tolist()):
-        partition = assignment.partitions[assignment.partition[number]]
-        base = None
-        if group >= 0:
-            name = job.table_groups.bases[group].as_py()
-            path = make_file_path(partition, name)
-            base = SliceFiles(base=path, base_size=int(groups.base[group]))
-        prefix = make_output_id(job.seed, 0, number)
-        buckets.append(Bucket(number=number, partition=partition, prefix=prefix, base=base))
-    return tuple(buckets)
-
-
 def _check_written_rows(
-    filled: Sequence[WrittenBucket], total: WriteCounts, assignment: BucketAssignment
+    written: Sequence[WrittenBucket], total: WriteCounts, assignment: BucketAssignment
 ) -> None:
     """Raise ReconcilerError unless exactly the counted rows have come to files."""
     inserts: dict[str, Tally] = {}
     changes: dict[int, Tally] = {}
-    for result in filled:
+    for result in written:
         path = assignment.partitions[assignment.partition[result.bucket]]
         inserts[path] = inserts.get(path, Tally()).add(result.inserts)
         if result.changes.rows:
             changes[int(assignment.group[result.bucket])] = result.changes
-        # a change may become a new row, where its key was deleted since the lookup
-        own = sum(written.counts.inserts for written in result.files)
+        # a change may become a new row, if its key was deleted since the lookup
+        count = sum(file.counts.inserts for file in result.files)
         misplaced = sum(
-            written.file.rows - written.counts.inserts
-            for written in result.files
-            if not written.previous_name
+            file.file.rows - file.counts.inserts for file in result.files if file.previous is None
         )
-        if misplaced or not 0 <= own - result.inserts.rows <= result.changes.rows:
+        if misplaced or not 0 <= count - result.inserts.rows <= result.changes.rows:
             raise ReconcilerError(
                 f"partition {path!r}: {result.inserts.rows} new rows were sent to files, but the "
-                f"files have {own}; nothing is published"
+                f"files have {count}; nothing is published"
             )
     expected = {path: tally for path, tally in total.inserts.items() if tally.rows}
-    if {p: tally for p, tally in inserts.items() if tally.rows} != expected:
-        raise rows_changed_error()
-    if changes != total.changes:
+    if changes != total.changes or expected != {
+        path: tally for path, tally in inserts.items() if tally.rows
+    }:
         raise rows_changed_error()
 
 
 def _make_result(
-    filled: Sequence[WrittenBucket], total: WriteCounts, result: WriteAssignment
+    written: Sequence[WrittenBucket], total: WriteCounts, result: WriteAssignment
 ) -> WrittenFiles:
-    in_order = sorted(filled, key=lambda one: one.bucket)
-    files = tuple(file for one in in_order for file in one.files)
+    in_order = sorted(written, key=lambda bucket: bucket.bucket)
+    files = tuple(file for bucket in in_order for file in bucket.files)
     return WrittenFiles(
         files=files,
         counts=RowCounts(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.transaction.footprints import CompletedWrites
+from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 from reconciler.writer.bucket import WrittenBaseFile
 from reconciler.writer.facts import WriteFacts
 from reconciler.writer.job import RowCounts
@@ -17,16 +17,20 @@ from reconciler.writer.request import WriteMode
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnpublishedWrite:
-    """A write whose files exist. ``known_writes``: the writes that it has seen.
+    """A write whose files exist. ``replaced``: the groups of ``facts`` that it replaces.
 
-    ``replaced``: indexes into the groups of ``facts`` that it replaces; ``extra``: of the instant.
+    ``extra``: extra metadata of the instant.
     """
 
     mode: WriteMode
     instant: str
     facts: WriteFacts
-    known_writes: CompletedWrites
     files: Sequence[WrittenBaseFile]
     counts: RowCounts
-    replaced: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    extra: Mapping[str, str] = field(default_factory=dict)
+    replaced: NDArray[np.int64]
+    extra: Mapping[str, str]
+
+    @property
+    def known_writes(self) -> CompletedWrites:
+        """The writes that had completed when it began."""
+        return collect_completed_writes(self.facts.state.timeline)

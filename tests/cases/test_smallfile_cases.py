@@ -89,6 +89,7 @@ def groups_of(case):
         partition=np.array([partitions.index(p) for p, _ in found], np.int32),
         file_id=pa.array(ids, pa.string()),
         base=base,
+        base_name=pa.nulls(len(ids), pa.string()),
         logs=logs,
         log_files=count,
         slice_start=np.zeros(len(ids), np.int32),

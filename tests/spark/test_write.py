@@ -12,10 +12,10 @@ from reconciler.errors import ReconcilerError
 from reconciler.hudi.timeline.markers import marker_folder
 from reconciler.spark.staging import choose_staging, open_file_staging, open_shuffle_staging
 from reconciler.writer import stages
-from reconciler.writer.bucket_task import WriteBucketTask
+from reconciler.writer.bucket_task import write_bucket
 from reconciler.writer.job import RowOperation
-from reconciler.writer.key_search import SearchFilesTask
-from reconciler.writer.key_stage import PrepareTask
+from reconciler.writer.key_search import search_keys_in_files
+from reconciler.writer.key_stage import prepare_rows
 from reconciler.writer.spark import SparkWriter
 from tests.spark.frames import PYSPARK
 from tests.unit.writer.ledger import ROWS, Ledger, few_a_file, row, wide
@@ -83,9 +83,9 @@ class DiesOnce:
     def __init__(self, stage, folder):
         self.stage, self.folder = stage, folder
 
-    def __call__(self, place, pieces):
-        yield from self.stage(place, pieces)
-        seen = Path(self.folder) / f"{type(self.stage).__name__}-{place}"
+    def __call__(self, *arguments):
+        yield from self.stage(*arguments)
+        seen = Path(self.folder) / f"{self.stage.__name__}-{arguments[-2]}"
         if not seen.exists():
             seen.touch()
             raise OSError("the machine is gone")
@@ -100,10 +100,8 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     table = Ledger(tmp_path / "t", few_a_file(30))
     table.insert(*(row(n, "ab"[n % 2], name=wide(n)) for n in range(60)))
     sessions.stop()
-    for stage in (PrepareTask, SearchFilesTask, WriteBucketTask):
-        monkeypatch.setattr(
-            stages, stage.__name__, lambda *of, stage=stage: DiesOnce(stage(*of), str(seen))
-        )
+    for stage in (prepare_rows, search_keys_in_files, write_bucket):
+        monkeypatch.setattr(stages, stage.__name__, DiesOnce(stage, str(seen)))
     with open_spark_session("local[2,2]", {}) as session:
         table.writer = OnSpark(session, table.storage.ref, shuffle_partitions=2, holding=holding)
         done = table.upsert(*(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(30, 90)))
@@ -112,9 +110,9 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     assert sum(table.rows().values()) == 90
     assert {(ts, key >= 30) for _, key, ts, _ in table.rows()} == {(1, False), (2, True)}
     assert {one.name.partition("-")[0] for one in seen.iterdir()} == {
-        "PrepareTask",
-        "SearchFilesTask",
-        "WriteBucketTask",
+        "prepare_rows",
+        "search_keys_in_files",
+        "write_bucket",
     }
     folder = marker_folder(f"20300101000000{table.number:03}")
     markers = {file.name for file in (tmp_path / "t" / folder).rglob("*.marker.CREATE")}

@@ -8,12 +8,13 @@ import pytest
 
 from reconciler.hudi.load import load_properties
 from reconciler.layout.sizing.assignment_rules import FileSizeLimits, SteadyRule
+from reconciler.layout.sizing.file_group_sizes import measure_groups
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.state.observe import observe
 from reconciler.state.schema import read_declared_schema
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.job import RowJob, RowOperation, TableGroups, WriteJob
+from reconciler.writer.job import RowJob, RowOperation, RowRules, WriteJob
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyRule
@@ -46,21 +47,23 @@ def work_of(path, operation):
     return storage, WriteJob(
         row_job=RowJob(
             operation=operation,
+            instant=rewrite.instant,
             settings=BucketSettings(
-                instant=rewrite.instant,
                 reading=rewrite.reading,
                 schema=rewrite.schema,
                 form=rewrite.form,
                 target=1 << 27,
             ),
-            key_rule=KeyRule.from_properties(properties),
-            partition_rule=PartitionRule.from_properties(properties),
-            dedupe_rule=DedupeRule.from_properties(properties, is_global=False),
-            columns=evolution.columns,
-            incoming=evolution.incoming,
+            rules=RowRules(
+                key=KeyRule.from_properties(properties),
+                partition=PartitionRule.from_properties(properties),
+                dedupe=DedupeRule.from_properties(properties, is_global=False),
+                columns=evolution.columns,
+                incoming=evolution.incoming,
+            ),
         ),
         seed=rewrite.seed,
-        table_groups=TableGroups.from_view(state.view),
+        groups=measure_groups(state.view),
         size_rule=SteadyRule(
             sizes=FileSizeLimits(), record_size=RecordSize(fixed=440_000, per_row=100.0, because="")
         ),
@@ -70,11 +73,10 @@ def work_of(path, operation):
 def newest(storage, standing):
     """Every row that readers see, by folder and key."""
     found = {}
-    groups = standing.groups
-    for at, name in enumerate(standing.bases.to_pylist()):
+    for at, name in enumerate(standing.base_name.to_pylist()):
         if name is None:
             continue
-        folder = groups.partitions[groups.partition[at]]
+        folder = standing.get_partition(at)
         for one in rows_of(storage, folder, name):
             found[folder, one["_hoodie_record_key"]] = one
     return found
@@ -88,7 +90,7 @@ def rows_of(storage, folder, name):
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_of_hudi_are_found_by_their_keys_and_replaced(name, tmp_path):
     storage, work = work_of(unpack_table(name, tmp_path), RowOperation.UPSERT)
-    before = newest(storage, work.table_groups)
+    before = newest(storage, work.groups)
     old = list(before.values())[::3]
     rows = [{**{k: one[k] for k in ROWS.names}, "ts": 1000, "name": "ours"} for one in old]
     rows.append({"id": 10**6, "p": old[0]["p"], "ts": 1, "name": "new", "x": None})
@@ -105,14 +107,14 @@ def test_rows_of_hudi_are_found_by_their_keys_and_replaced(name, tmp_path):
     ours = [one for one in after.values() if one["name"] == "ours"]
     assert {(one["p"], one["id"]) for one in ours} == {(one["p"], one["id"]) for one in old}
     touched = {made.previous_name for made in done.files}
-    assert touched <= set(work.table_groups.bases.to_pylist())
+    assert touched <= set(work.groups.base_name.to_pylist())
     assert all(made.counts.inserts + made.counts.updates for made in done.files)
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_of_hudi_are_deleted_by_their_keys(name, tmp_path):
     storage, work = work_of(unpack_table(name, tmp_path), RowOperation.DELETE)
-    before = newest(storage, work.table_groups)
+    before = newest(storage, work.groups)
     gone = list(before)[::2]
     keys = [{k: before[key][k] for k in ("id", "p")} for key in gone]
     rows = pa.RecordBatch.from_pylist(keys, schema=pa.schema([ROWS.field("id"), ROWS.field("p")]))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, sum_by_code, to_arrow, to_nullable
+from reconciler.arrays import sum_by_code, to_integer_array
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.layout.sizing.record_size import LOG_RATIO
@@ -22,20 +23,22 @@ class FileGroupSizes:
 
     Within a partition, groups come in the order of a listing. ``partitions``: sorted paths.
     ``partition``: int32, index into them. ``file_id``: pyarrow string array without nulls.
-    ``base``: int64, bytes of the newest slice's base file, -1 if it has none. ``logs``: int64,
-    bytes of its log files; ``log_files``: int64, their number. The slice of a pending compaction
-    counts together with the one before. ``slice_start``: int32, index into the sorted ``instants``,
-    the instant that began the slice. ``is_live``: bool, whether readers see the group.
-    ``is_compacting``: bool, whether a pending compaction or log compaction will rewrite it;
-    ``is_clustering``: bool, whether a pending clustering will.
+    ``base``: int64, bytes of the newest slice's base file, -1 if it has none; ``base_name``:
+    pyarrow string array, its name, null if it has none. ``logs``: int64, bytes of its log files;
+    ``log_files``: int64, their number. The slice of a pending compaction counts together with the
+    one before. ``slice_start``: int32, index into the sorted ``instants``, the instant that began
+    the slice. ``is_live``: bool, whether readers see the group. ``is_compacting``: bool, whether a
+    pending compaction or log compaction will rewrite it; ``is_clustering``: bool, whether a pending
+    clustering will.
     """
 
     partitions: tuple[str, ...]
     partition: NDArray[np.int32]
     file_id: Any
-    base: Integers
-    logs: Integers
-    log_files: Integers
+    base: NDArray[np.int64]
+    base_name: Any
+    logs: NDArray[np.int64]
+    log_files: NDArray[np.int64]
     slice_start: NDArray[np.int32]
     instants: tuple[str, ...]
     is_live: Mask
@@ -55,6 +58,26 @@ class FileGroupSizes:
     @cached_property
     def _codes(self) -> dict[str, int]:
         return {path: code for code, path in enumerate(self.partitions)}
+
+    def get_partition(self, group: int) -> str:
+        """Return the path of a group's partition."""
+        return self.partitions[int(self.partition[group])]
+
+    def get_file_id(self, group: int) -> str:
+        """Return the file id of a group."""
+        return str(self.file_id[group])
+
+    def get_base_path(self, group: int) -> str:
+        """Return the path of a group's newest base file, which it must have."""
+        return make_file_path(self.get_partition(group), str(self.base_name[group]))
+
+    def list_file_ids(self, groups: NDArray[np.int64]) -> dict[str, list[str]]:
+        """Return the file ids of some groups by partition."""
+        file_ids = self.file_id.take(to_integer_array(groups)).to_pylist()
+        by_partition: dict[str, list[str]] = {}
+        for code, file_id in zip(self.partition[groups].tolist(), file_ids, strict=True):
+            by_partition.setdefault(self.partitions[code], []).append(file_id)
+        return by_partition
 
     def partition_range(self, partition: str) -> slice:
         """Return the range of a partition's groups, empty if it has none."""
@@ -84,6 +107,8 @@ def measure_groups(
     of_file = of_slice[view.row_slice]
     is_base = (files.kind == FileKind.BASE) & (of_file >= 0)
     is_log = (files.kind == FileKind.LOG) & (of_file >= 0)
+    base_row = np.full(count, -1, np.int64)
+    base_row[of_file[is_base]] = np.flatnonzero(is_base)
     base = np.full(count, -1, np.int64)
     base[of_file[is_base]] = files.size[is_base]
     slice_start = np.zeros(count, np.int32)
@@ -96,6 +121,7 @@ def measure_groups(
         partition=files.group_partition[order],
         file_id=files.group_id.take(to_arrow(order)),
         base=base[order],
+        base_name=files.name.take(pa.array(base_row[order], mask=base_row[order] < 0)),
         logs=sum_by_code(of_file[is_log], files.size[is_log], count)[order],
         log_files=np.bincount(of_file[is_log], minlength=count)[order],
         slice_start=slice_start[order],
@@ -106,22 +132,7 @@ def measure_groups(
     )
 
 
-def newest_base_names(view: FileView) -> Any:
-    """Return the name of each group's newest base file, null if it has none.
-
-    A pyarrow string array in the order of ``measure_groups``.
-    """
-    files = view.files
-    at = np.full(len(files.group_partition), -1, np.int64)
-    is_read = np.zeros(len(view), np.bool_)
-    is_read[_visible_slices(view)] = True
-    rows = np.flatnonzero((files.kind == FileKind.BASE) & is_read[view.row_slice])
-    at[view.group[view.row_slice[rows]]] = rows
-    at = at[_listing_order(view)]
-    return files.name.take(to_nullable(at, at >= 0))
-
-
-def _visible_slices(view: FileView) -> Integers:
+def _visible_slices(view: FileView) -> NDArray[np.int64]:
     """Return the slices that readers see now, ascending: the newest one of every live group.
 
     If the newest slice belongs to a pending compaction, the slice before is included.

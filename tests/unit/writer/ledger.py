@@ -21,7 +21,7 @@ from reconciler.storage.open import open_storage
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.job import RowJob, RowOperation, TableGroups, WriteJob
+from reconciler.writer.job import RowJob, RowOperation, RowRules, WriteJob
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.partition_paths import PartitionRule
 from reconciler.writer.record_keys import KeyRule
@@ -81,25 +81,27 @@ class Ledger:
         )
         recipe = RowJob(
             operation=operation,
+            instant=f"20300101000000{self.number:03}",
             settings=BucketSettings(
-                instant=f"20300101000000{self.number:03}",
                 reading=reading,
                 schema=self.schema,
                 form=FORM,
                 target=target,
             ),
-            key_rule=KeyRule.from_properties(self.properties),
-            partition_rule=PartitionRule.from_properties(self.properties),
-            dedupe_rule=DedupeRule.from_properties(self.properties, is_global=self.is_global),
-            columns=self.columns,
-            incoming=self.columns,
+            rules=RowRules(
+                key=KeyRule.from_properties(self.properties),
+                partition=PartitionRule.from_properties(self.properties),
+                dedupe=DedupeRule.from_properties(self.properties, is_global=self.is_global),
+                columns=self.columns,
+                incoming=self.columns,
+            ),
             dedupes=more.pop("dedupes", False),
         )
         standing = more.pop("standing", None) or self.standing()
         return WriteJob(
             row_job=recipe,
             seed=f"{self.number:032x}",
-            table_groups=standing,
+            groups=standing,
             size_rule=self.rule,
             has_commits=bool(self.number),
             **more,
@@ -111,7 +113,7 @@ class Ledger:
             held.setdefault(partition, {})[file_id] = size
         groups = make_groups(held, **pending)
         names = [self.files[key][0] for key in sorted(self.files)]
-        return TableGroups(groups=groups, bases=pa.array(names, pa.string()))
+        return replace(groups, base_name=pa.array(names, pa.string()))
 
     def write(self, operation, *parts, assigned=lambda _found: None, **more):
         self.number += 1

@@ -50,7 +50,6 @@ class Subject:
     def write(self, rows, *, base=True, target=1 << 30, attempt=3):
         of = self.rewrite
         work = BucketSettings(
-            instant=of.instant,
             reading=of.reading,
             schema=of.schema,
             form=of.form,
@@ -63,7 +62,13 @@ class Subject:
             prefix=PREFIX,
             base=self.base if base else None,
         )
-        writing = BucketWriter(settings=work, bucket=bucket, attempt=attempt, folder=self.folder)
+        writing = BucketWriter(
+            settings=work,
+            instant=of.instant,
+            bucket=bucket,
+            attempt=attempt,
+            folder=self.folder,
+        )
         return writing.write(rows, self.storage)
 
     def rows(self, *numbers, ts=1000, name=lambda n: f"new {n}"):

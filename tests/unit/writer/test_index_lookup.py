@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import FormatError, NotFoundError, ReconcilerError
 from reconciler.hudi.metadata.index_keys import find_record_groups
 from reconciler.hudi.metadata.record_index import KeyLocations
-from reconciler.writer import index_matching, key_search
+from reconciler.writer import index_lookup, key_search
 from reconciler.writer.job import RowOperation
 from tests.unit.writer.ledger import Ledger, batch, few_a_file, row, wide
 
@@ -89,7 +89,7 @@ def test_a_row_moves_unless_the_one_that_is_there_is_newer(table, ts, moves):
 
 def test_no_event_time_saves_a_row_that_another_has_left_for_its_partition(table, monkeypatch):
     monkeypatch.setattr(
-        index_matching, "_find_older_rows", lambda keys, *_: np.zeros(len(keys), np.bool_)
+        index_lookup, "_find_older_rows", lambda keys, *_: np.zeros(len(keys), np.bool_)
     )
     table.upsert(row(1, "b", ts=0))
 

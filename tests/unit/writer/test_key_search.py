@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from reconciler.writer import key_search
-from reconciler.writer.job import TableGroups
 from reconciler.writer.key_search import KeySearch
 from tests.unit.layout.sizing.file_groups import make_groups
 from tests.unit.writer.ledger import Ledger, few_a_file, row, wide
-
-
-def standing(held, **more):
-    groups = make_groups(held, **more)
-    names = [f"{one}.parquet" for one in groups.file_id.to_pylist()]
-    return TableGroups(groups=groups, bases=pa.array(names, pa.string()))
 
 
 def looked_into(search):
@@ -28,7 +19,7 @@ def looked_into(search):
 
 
 def test_every_file_of_a_partition_with_rows_is_looked_into_once():
-    table = standing({"p": {f"f{n}": 10 for n in range(7)}, "q": {"g": 5}, "r": {"h": 5}})
+    table = make_groups({"p": {f"f{n}": 10 for n in range(7)}, "q": {"g": 5}, "r": {"h": 5}})
     search = KeySearch.from_groups(table, {"p": 100, "q": 1, "new": 9}, 4)
 
     found = looked_into(search)
@@ -42,13 +33,13 @@ def test_every_file_of_a_partition_with_rows_is_looked_into_once():
 
 
 def test_files_that_readers_do_not_see_are_not_looked_into():
-    table = standing({"p": {"a": 10, "b": 10}}, replaced=["a"])
+    table = make_groups({"p": {"a": 10, "b": 10}}, replaced=["a"])
 
     assert looked_into(KeySearch.from_groups(table, {"p": 1}, 4)) == {"p": [["p/b.parquet"]]}
 
 
 def test_many_keys_are_sent_to_fewer_tasks(monkeypatch):
-    table = standing({"p": {f"f{n}": 10 for n in range(8)}})
+    table = make_groups({"p": {f"f{n}": 10 for n in range(8)}})
     monkeypatch.setattr(key_search, "_MAX_KEY_COPIES", 300)
 
     (shares,) = looked_into(KeySearch.from_groups(table, {"p": 100}, 8)).values()

@@ -17,7 +17,7 @@ def rows(count, first):
 def test_the_writer_does_what_was_simulated(tmp_path, count):
     table = Ledger(tmp_path, rule=few_a_file(60))
     table.insert(*rows(24, first=0))
-    (found,) = simulate_inserts(table.standing().groups, {"p=a": count}, CopyOnWrite(), table.rule)
+    (found,) = simulate_inserts(table.standing(), {"p=a": count}, CopyOnWrite(), table.rule)
     made = table.insert(*rows(count, first=100)).files
     filled = [each for each in made if each.previous_name is not None]
     new = [each for each in made if each.previous_name is None]

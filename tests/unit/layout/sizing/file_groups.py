@@ -31,6 +31,9 @@ def make_groups(by_partition, *, compacting=(), clustering=(), replaced=(), begu
         partition=np.array([partitions.index(p) for p, _, _ in rows], np.int32),
         file_id=pa.array(ids, pa.string()),
         base=np.array([-1 if sizes[0] is None else sizes[0] for *_, sizes in rows], np.int64),
+        base_name=pa.array(
+            [None if sizes[0] is None else f"{i}.parquet" for _, i, sizes in rows], pa.string()
+        ),
         logs=np.array([sum(sizes[1:]) for *_, sizes in rows], np.int64),
         log_files=np.array([len(sizes) - 1 for *_, sizes in rows], np.int64),
         slice_start=np.array([instants.index((begun or {}).get(i, "1")) for i in ids], np.int32),

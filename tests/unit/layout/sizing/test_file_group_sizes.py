@@ -6,7 +6,7 @@ from reconciler.hudi.files.table_files import build_files
 from reconciler.hudi.files.view import build_view
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.layout.sizing.file_group_sizes import measure_groups, newest_base_names
+from reconciler.layout.sizing.file_group_sizes import measure_groups
 
 T = [f"202401010{n}0000000" for n in range(10)]
 
@@ -136,11 +136,6 @@ def test_newest_base_name_of_each_group():
     instants = [done(T[n], Action.COMMIT) for n in range(3)]
     view, _ = view_of(folders, instants)
 
-    names = dict(
-        zip(
-            measure_groups(view).file_id.to_pylist(),
-            newest_base_names(view).to_pylist(),
-            strict=True,
-        )
-    )
+    found = measure_groups(view)
+    names = dict(zip(found.file_id.to_pylist(), found.base_name.to_pylist(), strict=True))
     assert names == {"a": base("a", T[0], 7)[0], "b": base("b", T[2], 20)[0], "c": None}
