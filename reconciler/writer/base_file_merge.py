@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_boolean_array, to_integer_array
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.merge.log_records import (
     LogRecords,
     find_ordering_fields,
@@ -66,7 +66,7 @@ class BaseFileMerge:
         rows = np.sort(self._records.row[is_new])
         self._add_counts(inserts=len(rows))
         is_all = len(rows) == len(self._rows)
-        new = self._rows if is_all else self._rows.take(to_integer_array(rows))
+        new = self._rows if is_all else self._rows.take(to_arrow(rows))
         for start in range(0, len(new), _BATCH_ROWS):
             yield new.slice(start, _BATCH_ROWS)
 

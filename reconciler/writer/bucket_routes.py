@@ -101,7 +101,7 @@ def count_bins(
                 continue
             counts = count_hashes(hashes[rows], _count_bits(routing.new[paths[code]]))
             bins = np.flatnonzero(counts)
-            columns = [to_integer_array(bins), to_integer_array(counts[bins])]
+            columns = [to_arrow(bins), to_arrow(counts[bins])]
             data = pa.RecordBatch.from_arrays(columns, ["bin", "rows"])
             block = RowBlock(kind=BlockKind.BINS, source=partition, number=number, data=data)
             yield number % tasks, block
@@ -118,7 +118,7 @@ def cut_bins(
         zeros = np.zeros(1 << _count_bits(routing.new[paths[block.number]]), np.int64)
         counts = counts_by_number.setdefault(block.number, zeros)
         bins = block.read_batch()
-        counts[to_numpy_numbers(bins.column("bin"))] += to_numpy_numbers(bins.column("rows"))
+        counts[to_numpy(bins.column("bin"))] += to_numpy(bins.column("rows"))
     for number, counts in counts_by_number.items():
         path = paths[number]
         yield path, find_route_boundaries(counts, routing.new[path].inserts)
@@ -146,17 +146,17 @@ def _send_new_rows(
     keys = chunk.rows.column(RECORD_KEY)
     bucket = np.zeros(len(rows), np.int64)
     for code, code_rows in group_rows(codes):
-        code_keys = keys.take(to_integer_array(rows[code_rows]))
+        code_keys = keys.take(to_arrow(rows[code_rows]))
         bucket[code_rows] = routes.new[paths[code]].choose_buckets(code_keys, hashes[code_rows])
-    batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_integer_array(rows))
+    batch = chunk.rows if len(rows) == len(chunk.rows) else chunk.rows.take(to_arrow(rows))
     yield from send_rows(batch, bucket, BlockKind.ROWS, chunk.source, chunk.number)
 
 
 def _send_changes(
     chunk: RowChunk, matched: MatchedRows, routes: BucketRoutes
 ) -> Iterator[BlockForPartition]:
-    batch = chunk.rows.take(to_integer_array(matched.row))
-    batch = batch.append_column(DELETION, to_boolean_array(matched.removes_old_row(chunk)))
-    batch = batch.append_column(FINAL, to_boolean_array(matched.is_moved))
+    batch = chunk.rows.take(to_arrow(matched.row))
+    batch = batch.append_column(DELETION, to_arrow(matched.removes_old_row(chunk)))
+    batch = batch.append_column(FINAL, to_arrow(matched.is_moved))
     buckets = routes.file[matched.file]
     yield from send_rows(batch, buckets, BlockKind.CHANGES, chunk.source, chunk.number)

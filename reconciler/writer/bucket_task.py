@@ -122,14 +122,14 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
     reading = row_job.settings.reading
     fields = find_ordering_fields(reading.rules, reading.schema)
     ordering = read_ordering_values(batch, fields, "the rows")
-    is_deletion = to_numpy_bools(batch.column(DELETION))
+    is_deletion = to_numpy(batch.column(DELETION))
     if row_job.operation is RowOperation.DELETE:
         is_final = np.ones(len(batch), np.bool_)
         table = reading.wanted.columns.empty_table()
     else:
         has_no_time = is_deletion & _has_no_event_time(ordering, reading)
-        is_final = to_numpy_bools(batch.column(FINAL)) | has_no_time
-        table = pa.Table.from_batches([batch.filter(to_boolean_array(~is_deletion))])
+        is_final = to_numpy(batch.column(FINAL)) | has_no_time
+        table = pa.Table.from_batches([batch.filter(to_arrow(~is_deletion))])
     return LogRecords(
         keys=batch.column(RECORD_KEY),
         row=np.where(is_deletion, -1, np.cumsum(~is_deletion) - 1),

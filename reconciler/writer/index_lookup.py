@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array, to_integer_array, to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.log_records import find_ordering_fields, read_ordering_values
@@ -131,7 +131,7 @@ def look_up_keys(
     for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
         batch = combine_keys(blocks)
         rows, file = _find_file_groups(lookup.value, storage, batch.column("key"))
-        batch = batch.take(to_integer_array(rows)).append_column("file", to_integer_array(file))
+        batch = batch.take(to_arrow(rows)).append_column("file", to_arrow(file))
         tasks = file % lookup.value.file_tasks
         yield from send_rows(batch, tasks, BlockKind.KEYS, partition, number)
 
@@ -181,10 +181,8 @@ def _match_file_groups(
 ) -> NDArray[np.int64]:
     """Return the file groups at some locations, -1 where no current base file is."""
     live = np.flatnonzero(groups.is_live & (groups.base >= 0))
-    folders = pa.array(groups.partitions, pa.string()).take(
-        to_integer_array(groups.partition[live])
-    )
-    file_ids = groups.file_id.take(to_integer_array(live))
+    folders = pa.array(groups.partitions, pa.string()).take(to_arrow(groups.partition[live]))
+    file_ids = groups.file_id.take(to_arrow(live))
     existing = pc.binary_join_element_wise(folders, file_ids, "/")
     wanted = pa.array(["/".join(location) for location in locations], pa.string())
     position = pc.index_in(wanted, value_set=existing).fill_null(-1)
@@ -207,8 +205,8 @@ def match_keys(
     for number, (blocks, storage) in enumerate(batch_blocks(buffers, context)):
         batch = pa.concat_batches([block.read_batch() for block in blocks])
         tags = []
-        for file, rows in group_rows(to_numpy_numbers(batch.column("file"))):
-            keys = batch.take(to_integer_array(rows))
+        for file, rows in group_rows(to_numpy(batch.column("file"))):
+            keys = batch.take(to_arrow(rows))
             outcome = _decide_outcomes(keys, file, row_job.value, lookup.value.groups, storage)
             tags.append(make_tags(file, keys, outcome))
         yield from send_tags(tags, partition, number)
@@ -224,15 +222,15 @@ def _decide_outcomes(
     if len(stored) < len(keys):
         missing = np.setdiff1d(np.arange(len(keys)), stored, assume_unique=True)
         raise _misplaced_keys_error(keys, missing, f"in {path}")
-    is_elsewhere = to_numpy_numbers(batch.column("folder")) != groups.partition[file]
-    moves = is_elsewhere & ~to_numpy_bools(batch.column("deletes"))
+    is_elsewhere = to_numpy(batch.column("folder")) != groups.partition[file]
+    moves = is_elsewhere & ~to_numpy(batch.column("deletes"))
     outcome = np.where(moves, MatchOutcome.MOVES, MatchOutcome.CHANGES).astype(np.int8)
     times = [batch.column(name) for name in batch.schema.names if name.startswith("time")]
     if times and moves.any():
         rows = np.flatnonzero(moves)
-        selected = [column.take(to_integer_array(rows)) for column in times]
+        selected = [column.take(to_arrow(rows)) for column in times]
         ref = SliceFiles(base=path, base_size=size)
-        older = _find_older_rows(keys.take(to_integer_array(rows)), selected, ref, row_job, storage)
+        older = _find_older_rows(keys.take(to_arrow(rows)), selected, ref, row_job, storage)
         outcome[rows[older]] = MatchOutcome.STAYS
     return outcome
 
@@ -250,8 +248,8 @@ def _find_older_rows(
     path = file.base or ""
     for batch in read_slice(file, replace(reading, columns=tuple(columns)), storage):
         rows, positions = find_keys(batch, keys, reading.rules, path)
-        old = _read_event_times(batch.take(to_integer_array(rows)), row_job, path)
-        new = [column.take(to_integer_array(positions)) for column in times]
+        old = _read_event_times(batch.take(to_arrow(rows)), row_job, path)
+        new = [column.take(to_arrow(positions)) for column in times]
         older[positions[compare_rows(new, old) < 0]] = True
     return older
 

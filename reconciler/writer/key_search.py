@@ -149,7 +149,7 @@ def search_files(
         for file in search.files[task_number][code].tolist():
             rows = find_stored_keys(storage, search.path[file], search.size[file], keys)
             if len(rows):
-                yield file, batch.take(to_integer_array(rows))
+                yield file, batch.take(to_arrow(rows))
 
 
 def combine_keys(blocks: Sequence[RowBlock]) -> Any:
@@ -157,13 +157,13 @@ def combine_keys(blocks: Sequence[RowBlock]) -> Any:
     batches = [block.read_batch() for block in blocks]
     source = np.repeat([block.source for block in blocks], [len(batch) for batch in batches])
     whole = pa.concat_batches(batches)
-    return whole.append_column("source", to_integer_array(source.astype(np.int64)))
+    return whole.append_column("source", to_arrow(source.astype(np.int64)))
 
 
 def send_tags(tags: Sequence[Any], partition: int, number: int) -> Iterator[BlockForPartition]:
     """Yield tags (``make_tags``) for the source of each row, in blocks of this number."""
     if tags:
         whole = pa.concat_batches(tags)
-        source = to_numpy_numbers(whole.column("source"))
+        source = to_numpy(whole.column("source"))
         tags_alone = whole.select(whole.schema.names[1:])
         yield from send_rows(tags_alone, source, BlockKind.TAGS, partition, number)

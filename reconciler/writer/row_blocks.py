@@ -98,7 +98,7 @@ def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
     """Yield the rows of each code, in their order."""
     groups = list(group_rows(codes))
     if len(groups) > 1:
-        batch = batch.take(to_integer_array(np.concatenate([rows for _, rows in groups])))
+        batch = batch.take(to_arrow(np.concatenate([rows for _, rows in groups])))
     start = 0
     for code, rows in groups:
         yield code, batch.slice(start, len(rows))

@@ -108,7 +108,7 @@ def _choose_rows(partition: int, rows: Any, row_job: RowJob) -> RowChunk:
         source=partition,
         number=0,
         incoming_count=len(rows),
-        rows=rows if is_whole else rows.take(to_integer_array(chosen.rows)),
+        rows=rows if is_whole else rows.take(to_arrow(chosen.rows)),
         is_deletion=np.ones(len(chosen.rows), np.bool_) if is_delete else chosen.is_deletion,
     )
 
@@ -124,9 +124,9 @@ def make_tags(file: int, keys: Any, outcome: NDArray[np.int8] | None = None) -> 
     columns = {
         "source": keys.column("source"),
         "row": keys.column("row"),
-        "file": to_integer_array(np.full(len(keys), file)),
-        "hash": to_integer_array(hash_record_keys(keys.column("key"))),
-        "outcome": to_integer_array(outcome),
+        "file": to_arrow(np.full(len(keys), file)),
+        "hash": to_arrow(hash_record_keys(keys.column("key"))),
+        "outcome": to_arrow(outcome),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -152,7 +152,7 @@ def match_rows(chunk: RowChunk, tags: Sequence[RowBlock]) -> MatchedRows:
         none = np.zeros(0, np.bool_)
         return MatchedRows(new=np.flatnonzero(is_new), row=no_rows, file=no_rows, is_moved=none)
     columns = pa.concat_batches([tag.read_batch() for tag in tags]).columns
-    row, file, hashes, outcome = map(to_numpy_numbers, columns)
+    row, file, hashes, outcome = map(to_numpy, columns)
     order = np.lexsort((file, row))
     row, file, hashes = row[order].astype(np.int64), file[order].astype(np.int64), hashes[order]
     if len(row) and (row[-1] >= len(chunk.rows) or (chunk.hashes[row] != hashes).any()):

@@ -98,8 +98,8 @@ def find_winners(
     rows, positions = matches
     if not fields:
         return np.ones(len(rows), np.bool_)
-    old = read_ordering_values(batch.take(to_integer_array(rows)), fields, path)
-    new = [column.take(to_integer_array(positions)) for column in records.ordering]
+    old = read_ordering_values(batch.take(to_arrow(rows)), fields, path)
+    new = [column.take(to_arrow(positions)) for column in records.ordering]
     is_newer = compare_rows(new, to_comparable_columns(old, fields)) >= 0
     return is_newer | records.is_final[positions]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy_bools, to_numpy_numbers
+from reconciler.arrays import to_numpy
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.merge.ordering import find_column
 from reconciler.file_slices.merge.rules import MergeRules
@@ -71,5 +71,5 @@ def find_keys(
     Raises as ``read_record_keys`` does.
     """
     found = pc.index_in(read_record_keys(batch, rules, path), value_set=keys)
-    rows = np.flatnonzero(to_numpy_bools(found.is_valid()))
-    return rows, to_numpy_numbers(found.drop_null()).astype(np.int64)
+    rows = np.flatnonzero(to_numpy(found.is_valid()))
+    return rows, to_numpy(found.drop_null()).astype(np.int64)

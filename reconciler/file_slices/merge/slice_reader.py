@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_boolean_array
+from reconciler.arrays import to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants, read_committed_blocks

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import sum_by_code, to_integer_array
+from reconciler.arrays import sum_by_code, to_arrow
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
@@ -73,7 +73,7 @@ class FileGroupSizes:
 
     def list_file_ids(self, groups: NDArray[np.int64]) -> dict[str, list[str]]:
         """Return the file ids of some groups by partition."""
-        file_ids = self.file_id.take(to_integer_array(groups)).to_pylist()
+        file_ids = self.file_id.take(to_arrow(groups)).to_pylist()
         by_partition: dict[str, list[str]] = {}
         for code, file_id in zip(self.partition[groups].tolist(), file_ids, strict=True):
             by_partition.setdefault(self.partitions[code], []).append(file_id)
