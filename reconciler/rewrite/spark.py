@@ -27,8 +27,8 @@ from reconciler.rewrite.slice_parts import (
 )
 from reconciler.rewrite.sorting import RowSorter
 from reconciler.spark.jobs import report_progress, run_job_group, ship_package
-from reconciler.spark.shuffle import Shuffle, ShuffleOpener, choose_shuffle
-from reconciler.spark.staged_rows import BlockForPartition
+from reconciler.spark.staged_rows import BlockForPartition, Receive, RowSource, Send
+from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets
@@ -54,11 +54,11 @@ class SparkRewriter:
         self,
         session: SparkSession,
         bounds: MemoryLimits | None = None,
-        exchange: ShuffleOpener | None = None,
+        staging: StagingOpener | None = None,
     ) -> None:
         self._context = session.sparkContext
         self._bounds = bounds or MemoryLimits()
-        self._exchange = exchange or choose_shuffle(self._context)
+        self._staging = staging or choose_staging(self._context)
 
     def rewrite(
         self,
@@ -77,7 +77,7 @@ class SparkRewriter:
         description = f"reconciler: cluster {len(groups)} groups of files of {ref.location}"
         results = []
         with (
-            self._exchange(self._context) as shuffle,  # closed last, when no task runs any more
+            self._staging(self._context) as stage,  # closed last, when no task runs any more
             # files of an abandoned group are removed by their markers, so none may appear later
             run_job_group(
                 self._context,
@@ -89,7 +89,7 @@ class SparkRewriter:
             _use_system_memory_pool(self._context),
         ):
             cluster = _Cluster(
-                context=self._context, ref=ref, shuffle=shuffle, limits=self._bounds, done=done
+                context=self._context, ref=ref, stage=stage, limits=self._bounds, done=done
             )
             for wave in split_into_waves(
                 groups, _BYTES, _GROUPS, max(_OUTPUTS, _OUTPUTS_PER_SLOT * slots)
@@ -130,11 +130,14 @@ class _ReadProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cluster:
-    """Where waves run. ``done``: an accumulator of the bytes that tasks have read."""
+    """Where waves run. ``stage``: makes an RDD the source of a shuffle.
+
+    ``done``: an accumulator of the bytes that tasks have read.
+    """
 
     context: Any
     ref: StorageRef
-    shuffle: Shuffle
+    stage: Callable[[Any], RowSource]
     limits: MemoryLimits
     done: Any
 
@@ -172,10 +175,7 @@ class _Wave:
                 layouts=layouts,
                 sort_bytes=limits.sort_bytes,
             )
-            count = table.partitions.outputs
-            outputs: list[GroupOutput] = cluster.shuffle(
-                self._distribute_parts(), send, count, receive
-            )
+            outputs: list[GroupOutput] = self._shuffle(send, table.partitions.outputs, receive)
         finally:
             layouts.unpersist()
             job.unpersist()
@@ -194,17 +194,18 @@ class _Wave:
         if not self._job.ordering.columns:
             return {}
         receive = _FitTask(table, self._outline_groups())
-        count = len(self._groups)
-        return dict(
-            self._cluster.shuffle(self._distribute_parts(), _SampleTask(table), count, receive)
-        )
+        return dict(self._shuffle(_SampleTask(table), len(self._groups), receive))
 
     def _outline_groups(self) -> list[RewriteGroup]:
         """The groups without their slices, which reduce tasks do not need."""
         return [replace(group, slices=()) for group in self._groups]
 
-    def _distribute_parts(self) -> Any:
-        return self._cluster.context.parallelize(self._parts, len(self._parts))
+    def _shuffle(self, send: Send, count: int, receive: Receive) -> list[Any]:
+        parts = self._cluster.context.parallelize(self._parts, len(self._parts))
+        staged = self._cluster.stage(parts).shuffle(send, count)
+        results = staged.collect(receive)
+        staged.discard()
+        return results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +250,7 @@ class _SampleTask:
 
     table: _TaskInput
 
-    def __call__(self, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
+    def __call__(self, _number: int, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
         storage, job = self.table.open_storage(), self.table.job.value
         for part in parts:
             sample = sample_part(part, job, storage)
@@ -281,7 +282,7 @@ class _RunTask:
     done: Any
     run_bytes: int
 
-    def __call__(self, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
+    def __call__(self, _number: int, parts: Iterable[SlicePart]) -> Iterator[BlockForPartition]:
         storage, job, partitions = (
             self.table.open_storage(),
             self.table.job.value,

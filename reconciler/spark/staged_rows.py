@@ -1,12 +1,14 @@
 """Blocks of rows between the stages of a job, which later stages may read again and again.
 
-The protocols here have two implementations: Spark's in ``staging``, and the local one below. The
-local one writes spill files and runs one task after the other, without Spark.
+Blocks are in spill files where all tasks see the same disk: on Spark (``staging``), or here, one
+task after the other and without Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 from reconciler.spark.spill_files import ShuffleBlock, SpillFile, SpillWriter, read_blocks
@@ -17,6 +19,8 @@ BlockForPartition = tuple[int, ShuffleBlock]
 Receive = Callable[[int, Iterator[Any]], Iterator[Any]]
 #: a task of an earlier stage: takes its number and its items, yields blocks for the next stage
 Send = Callable[[int, Iterator[Any]], Iterator[BlockForPartition]]
+#: runs a task for each of so many partitions, without items, and returns all results
+RunTasks = Callable[[Receive, int], list[Any]]
 
 
 class RowSource(Protocol):
@@ -29,7 +33,7 @@ class RowSource(Protocol):
 class StagedRows(Protocol):
     """Blocks by shuffle partition; each partition has all blocks sent to it, in any order.
 
-    Where a task runs again or twice, the blocks of one attempt count.
+    If a task runs again or twice, the blocks of one attempt count.
     """
 
     def union(self, other: Self) -> Self:
@@ -41,6 +45,9 @@ class StagedRows(Protocol):
     def collect(self, receive: Receive) -> list[Any]:
         """Run ``receive`` on every partition and return all results."""
 
+    def discard(self) -> None:
+        """Free the disk; the blocks cannot be read afterwards."""
+
 
 class LocalRowSource:
     """Items of this process, in parts that stand for the tasks of a cluster."""
@@ -48,41 +55,54 @@ class LocalRowSource:
     def __init__(self, parts: Sequence[Iterable[Any]], folder: str) -> None:
         self._parts, self._folder = parts, folder
 
-    def shuffle(self, send: Send, count: int) -> LocalStagedRows:
-        parts = enumerate(self._parts)
+    def shuffle(self, send: Send, count: int) -> StagedInFiles:
         files = [
-            write_spill_file(send(number, iter(items)), self._folder) for number, items in parts
+            file
+            for number, items in enumerate(self._parts)
+            for file in write_spill_file(send, self._folder, number, iter(items))
         ]
-        return LocalStagedRows(files, count, self._folder)
+        return StagedInFiles(_run_in_process, files, count, self._folder)
 
 
-class LocalStagedRows:
-    """Blocks in spill files of a folder; the caller removes the folder."""
+def _run_in_process(task: Receive, count: int) -> list[Any]:
+    return [result for partition in range(count) for result in task(partition, iter(()))]
 
-    def __init__(self, files: Sequence[SpillFile], count: int, folder: str) -> None:
-        self._files, self._count, self._folder = files, count, folder
 
-    def union(self, other: LocalStagedRows) -> LocalStagedRows:
+class StagedInFiles:
+    """Blocks in spill files of a folder that all tasks see; the caller removes the folder."""
+
+    def __init__(self, run: RunTasks, files: Sequence[SpillFile], count: int, folder: str) -> None:
+        self._run, self._files, self._count, self._folder = run, files, count, folder
+
+    def union(self, other: StagedInFiles) -> StagedInFiles:
         assert self._count == other._count, "both have the same number of partitions"
-        return LocalStagedRows([*self._files, *other._files], self._count, self._folder)
+        files = [*self._files, *other._files]
+        return StagedInFiles(self._run, files, self._count, self._folder)
 
-    def shuffle(self, send: Send, count: int) -> LocalStagedRows:
-        files = [
-            write_spill_file(blocks, self._folder) for blocks in map(send, *self._partitions())
-        ]
-        return LocalStagedRows(files, count, self._folder)
+    def shuffle(self, send: Send, count: int) -> StagedInFiles:
+        files = self.collect(partial(write_spill_file, send, self._folder))
+        return StagedInFiles(self._run, files, count, self._folder)
 
     def collect(self, receive: Receive) -> list[Any]:
-        return [result for blocks in map(receive, *self._partitions()) for result in blocks]
+        return self._run(partial(_receive_blocks, receive, self._files), self._count)
 
-    def _partitions(self) -> tuple[Iterable[int], Iterable[Iterator[Any]]]:
-        partitions = range(self._count)
-        return partitions, (read_blocks(self._files, partition) for partition in partitions)
+    def discard(self) -> None:
+        for file in self._files:
+            Path(file.path).unlink(missing_ok=True)
 
 
-def write_spill_file(blocks: Iterable[BlockForPartition], folder: str) -> SpillFile:
+def _receive_blocks(
+    receive: Receive, files: Sequence[SpillFile], partition: int, _items: Iterator[Any]
+) -> Iterator[Any]:
+    """Run a task on its blocks in spill files."""
+    return receive(partition, read_blocks(files, partition))
+
+
+def write_spill_file(
+    send: Send, folder: str, number: int, items: Iterator[Any]
+) -> Iterator[SpillFile]:
     """Write the blocks that a task sends into one file; raises as ``SpillWriter`` does."""
     with SpillWriter(folder) as writer:
-        for partition, block in blocks:
+        for partition, block in send(number, items):
             writer.write(partition, block)
-        return writer.finish()
+        yield writer.finish()

@@ -1,34 +1,40 @@
 """Stage the blocks of a job on a Spark cluster, so that several stages can read them.
 
-DataFrame rows arrive as Arrow batches. Between two stages no row becomes an object of Java or
+Rows of a DataFrame arrive as Arrow batches. Between two stages no row becomes an object of Java or
 Python.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import pickle
+import shutil
 import struct
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
 
 from reconciler.spark.jobs import drop_zip_caches, is_single_host
-from reconciler.spark.shuffle import FetchTask, FrameTask, encode_block, make_scratch_folder
-from reconciler.spark.spill_files import SpillFile, read_blocks
-from reconciler.spark.staged_rows import Receive, RowSource, Send, StagedRows, write_spill_file
+from reconciler.spark.spill_files import ShuffleBlock
+from reconciler.spark.staged_rows import (
+    Receive,
+    RowSource,
+    Send,
+    StagedInFiles,
+    StagedRows,
+    write_spill_file,
+)
 from reconciler.spark.tasks import get_task_number
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-#: the columns of the frame that mapInArrow returns
-_ROW: Final = ["partition", "block"]
-#: opens staging in a SparkContext; files that it leaves are removed after the block
-StagingOpener = Callable[[Any], AbstractContextManager[Callable[["DataFrame"], RowSource]]]
+#: the frame that ``mapInArrow`` returns
+_DATA: Final = "data binary"
+#: opens staging in a SparkContext, for RDDs and for DataFrames; files that it leaves are removed
+#: after the block
+StagingOpener = Callable[[Any], AbstractContextManager[Callable[[Any], RowSource]]]
 
 
 def choose_staging(context: Any) -> StagingOpener:
@@ -37,154 +43,142 @@ def choose_staging(context: Any) -> StagingOpener:
 
 
 @contextlib.contextmanager
-def open_file_staging(_context: Any) -> Iterator[Callable[[DataFrame], RowSource]]:
-    """Stage blocks in files of the session's folder; each stage runs once, at once."""
+def open_file_staging(context: Any) -> Iterator[Callable[[Any], RowSource]]:
+    """Stage blocks in files of the session's folder, which workers map: nothing is copied.
+
+    Each stage runs once, at once. Spark removes the folder at its end if reconciler cannot.
+    """
     from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
 
-    with make_scratch_folder(SparkFiles.getRootDirectory()) as folder:
-        yield functools.partial(_FrameSourceByFiles, folder)
+    folder = tempfile.mkdtemp(prefix="reconciler-", dir=SparkFiles.getRootDirectory())
+    try:
+        yield partial(_FileSource, context, folder)
+    finally:
+        # a cancelled task may still write there; Spark removes that at its end
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-class _FrameSourceByFiles:
-    """The rows of a DataFrame as Arrow batches, shuffled through spill files."""
+class _FileSource:
+    """The items of an RDD, or the Arrow batches of a DataFrame, for staging in files."""
 
-    def __init__(self, folder: str, frame: DataFrame) -> None:
-        self._folder, self._frame = folder, frame
+    def __init__(self, context: Any, folder: str, rows: Any) -> None:
+        self._context, self._folder, self._rows = context, folder, rows
 
     def shuffle(self, send: Send, count: int) -> StagedRows:
-        task = _SpillFrameTask(send, self._folder)
-        rows = self._frame.mapInArrow(task, "kept binary").collect()
-        files = [pickle.loads(row[0]) for row in rows]  # noqa: S301 (this module's own)
-        return _StagedInFiles(self._frame.sparkSession.sparkContext, files, count, self._folder)
+        task = partial(write_spill_file, send, self._folder)
+        if hasattr(self._rows, "mapInArrow"):
+            pickled = partial(_map_batches, partial(_pickle_results, task))
+            rows = self._rows.mapInArrow(pickled, _DATA).collect()
+            files = [pickle.loads(row[0]) for row in rows]  # noqa: S301 (this module's own)
+        else:
+            files = self._rows.mapPartitionsWithIndex(partial(_run_task, task)).collect()
+        return StagedInFiles(partial(_run_tasks, self._context), files, count, self._folder)
 
 
-class _SpillFrameTask:
-    """Writes the blocks of a task's batches into one spill file; picklable."""
-
-    def __init__(self, send: Send, folder: str) -> None:
-        self._resend, self._folder = send, folder
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        drop_zip_caches()
-        file = write_spill_file(self._resend(get_task_number(), batches), self._folder)
-        yield pa.RecordBatch.from_pydict({"kept": pa.array([pickle.dumps(file)], pa.binary())})
-
-
-class _StagedInFiles:
-    """Blocks in spill files that all workers map."""
-
-    def __init__(self, context: Any, files: Sequence[SpillFile], count: int, folder: str) -> None:
-        self._context, self._files, self._count, self._folder = context, files, count, folder
-
-    def union(self, other: _StagedInFiles) -> _StagedInFiles:
-        files = [*self._files, *other._files]
-        return _StagedInFiles(self._context, files, self._count, self._folder)
-
-    def shuffle(self, send: Send, count: int) -> _StagedInFiles:
-        sent = self._partitions().mapPartitions(_RespillTask(send, self._files, self._folder))
-        return _StagedInFiles(self._context, sent.collect(), count, self._folder)
-
-    def collect(self, receive: Receive) -> list[Any]:
-        results: list[Any] = (
-            self._partitions().mapPartitions(FetchTask(receive, self._files)).collect()
-        )
-        return results
-
-    def _partitions(self) -> Any:
-        return self._context.parallelize(range(self._count), self._count)
-
-
-class _RespillTask:
-    """Writes the blocks made of a partition's blocks into one spill file; picklable."""
-
-    def __init__(self, send: Send, files: Sequence[SpillFile], folder: str) -> None:
-        self._resend, self._files, self._folder = send, files, folder
-
-    def __call__(self, partitions: Iterator[int]) -> Iterator[SpillFile]:
-        drop_zip_caches()
-        for partition in partitions:
-            yield write_spill_file(
-                self._resend(partition, read_blocks(self._files, partition)), self._folder
-            )
+def _run_tasks(context: Any, task: Receive, count: int) -> list[Any]:
+    partitions = context.parallelize(range(count), count)
+    results: list[Any] = partitions.mapPartitionsWithIndex(partial(_run_task, task)).collect()
+    return results
 
 
 @contextlib.contextmanager
-def open_shuffle_staging(_context: Any) -> Iterator[Callable[[DataFrame], RowSource]]:
+def open_shuffle_staging(_context: Any) -> Iterator[Callable[[Any], RowSource]]:
     """Stage blocks in Spark's shuffle files, which Spark reads again for every use.
 
-    What is lost with an executor, Spark computes again, from the DataFrame if need be.
+    What is lost with an executor, Spark computes again, from the source if need be.
     """
-    yield _FrameSourceByShuffle
+    yield _ShuffleSource
 
 
-class _FrameSourceByShuffle:
-    """The rows of a DataFrame as Arrow batches, shuffled through Spark."""
+class _ShuffleSource:
+    """The items of an RDD, or the Arrow batches of a DataFrame, for staging in shuffle files."""
 
-    def __init__(self, frame: DataFrame) -> None:
-        self._frame = frame
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
 
     def shuffle(self, send: Send, count: int) -> StagedRows:
-        task = _FrameBlocksTask(send)
-        rows = self._frame.mapInArrow(task, "partition long, block binary").rdd
-        return _StagedInShuffle.from_framed(
-            rows.mapPartitions(_FrameRowsTask(), preservesPartitioning=True), count
-        )
-
-
-class _FrameBlocksTask:
-    """Yields a batch per block with its partition and bytes, for mapInArrow; picklable."""
-
-    def __init__(self, send: Send) -> None:
-        self._resend = send
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        drop_zip_caches()
-        for partition, block in self._resend(get_task_number(), batches):
-            data = pa.array([encode_block(block)], pa.binary())
-            yield pa.RecordBatch.from_arrays([pa.array([partition], pa.int64()), data], _ROW)
-
-
-class _FrameRowsTask:
-    """Writes what Java's side of a shuffle reads, from rows of a partition and a block."""
-
-    def __call__(self, rows: Iterator[Any]) -> Iterator[bytes]:
-        for partition, block in rows:
-            yield struct.pack("!q", partition)
-            yield bytes(block)
+        task = partial(_frame_blocks, send)
+        if hasattr(self._rows, "mapInArrow"):
+            rows = self._rows.mapInArrow(partial(_map_batches, task), _DATA).rdd
+            framed = rows.mapPartitions(_take_data)
+        else:
+            framed = self._rows.mapPartitionsWithIndex(partial(_run_task, task))
+        return _StagedInShuffle.from_framed(framed, count)
 
 
 class _StagedInShuffle:
     """Blocks in the files of a shuffle; ``pairs``: Java's RDD of them by partition."""
 
-    def __init__(self, context: Any, pairs: Any, count: int) -> None:
-        self._context, self._pairs, self._count = context, pairs, count
+    def __init__(self, context: Any, pairs: Any) -> None:
+        self._context, self._pairs = context, pairs
 
     @classmethod
     def from_framed(cls, framed: Any, count: int) -> _StagedInShuffle:
-        """Partition an RDD of alternating partition numbers and blocks, both as bytes."""
+        """Partition an RDD of alternating partition numbers and blocks, both as bytes.
+
+        As ``RDD.partitionBy`` does, but without collecting blocks in the Python worker: each block
+        is sent as soon as it is made, and received one by one.
+        """
         context = framed.context
         framed._bypass_serializer = True  # noqa: SLF001 (as partitionBy does)
         pairs = context._jvm.PairwiseRDD(framed._jrdd.rdd()).asJavaPairRDD()  # noqa: SLF001
         # one id for all: Spark unites two by partition only if their partitioners are equal
         partitioner = context._jvm.PythonPartitioner(count, 0)  # noqa: SLF001
-        return cls(context, pairs.partitionBy(partitioner), count)
+        return cls(context, pairs.partitionBy(partitioner))
 
     def union(self, other: _StagedInShuffle) -> _StagedInShuffle:
-        return _StagedInShuffle(self._context, self._pairs.union(other._pairs), self._count)
+        return _StagedInShuffle(self._context, self._pairs.union(other._pairs))
 
     def shuffle(self, send: Send, count: int) -> _StagedInShuffle:
-        sent = self._blocks().mapPartitionsWithIndex(send)
-        return _StagedInShuffle.from_framed(
-            sent.mapPartitions(FrameTask(iter), preservesPartitioning=True), count
-        )
+        return _StagedInShuffle.from_framed(self._map(partial(_frame_blocks, send)), count)
 
     def collect(self, receive: Receive) -> list[Any]:
-        results: list[Any] = self._blocks().mapPartitionsWithIndex(receive).collect()
+        results: list[Any] = self._map(receive).collect()
         return results
 
-    def _blocks(self) -> Any:
+    def discard(self) -> None:
+        """Spark removes the files once nothing refers to them."""
+
+    def _map(self, task: Receive) -> Any:
         from pyspark import RDD  # noqa: PLC0415 (heavy)
         from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
 
         blocks = self._context._jvm.PythonRDD.valueOfPair(self._pairs)  # noqa: SLF001
-        return RDD(blocks, self._context, NoOpSerializer())
+        rows = RDD(blocks, self._context, NoOpSerializer())
+        # the result has no partitioner, because Spark shuffles nothing if both are equal
+        return rows.mapPartitionsWithIndex(partial(_run_task, task))
+
+
+def _run_task(task: Receive, number: int, items: Iterator[Any]) -> Iterator[Any]:
+    """Run a task on a worker."""
+    drop_zip_caches()
+    return task(number, items)
+
+
+def _map_batches(task: Receive, batches: Iterator[Any]) -> Iterator[Any]:
+    """Run a task that yields bytes in ``mapInArrow``; yield a batch for each result."""
+    for data in _run_task(task, get_task_number(), batches):
+        yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], ["data"])
+
+
+def _pickle_results(task: Receive, number: int, items: Iterator[Any]) -> Iterator[bytes]:
+    return map(pickle.dumps, task(number, items))
+
+
+def _take_data(rows: Iterator[Any]) -> Iterator[bytes]:
+    return (bytes(row[0]) for row in rows)
+
+
+def _frame_blocks(send: Send, number: int, items: Iterator[Any]) -> Iterator[bytes]:
+    """Yield what Java's side of a shuffle reads: partition number, then bytes."""
+    for partition, block in send(number, items):
+        yield struct.pack("!q", partition)
+        yield _encode_block(block)
+
+
+def _encode_block(block: ShuffleBlock) -> bytes:
+    """Return a block as the bytes that go through a network."""
+    sink = pa.BufferOutputStream()
+    block.write(sink, compressed=True)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

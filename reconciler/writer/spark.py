@@ -52,11 +52,11 @@ class SparkWriter:
         ref: StorageRef,
         *,
         shuffle_partitions: int | None = None,
-        holding: StagingOpener | None = None,
+        staging: StagingOpener | None = None,
     ) -> None:
         self._context, self._ref = session.sparkContext, ref
         self._places = shuffle_partitions
-        self._holding = holding or choose_staging(self._context)
+        self._staging = staging or choose_staging(self._context)
 
     def write(
         self, rows: DataFrame, job: WriteJob, *, assigned: Callable[[WriteAssignment], None]
@@ -67,7 +67,7 @@ class SparkWriter:
         description = f"reconciler: {job.row_job.operation.value} into {ref.location}"
         with ExitStack() as stack:
             shared = stack.enter_context(_open_broadcasts(self._context))
-            open_source = stack.enter_context(self._holding(self._context))
+            open_source = stack.enter_context(self._staging(self._context))
             stack.enter_context(translate_spark_errors(ref))
             # files of an abandoned write are removed by their markers, so none may appear later
             stack.enter_context(

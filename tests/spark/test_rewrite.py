@@ -14,7 +14,7 @@ from reconciler.rewrite import spark as module
 from reconciler.rewrite.local import LocalRewriter, MemoryLimits
 from reconciler.rewrite.model import RowOrdering
 from reconciler.rewrite.spark import SparkRewriter
-from reconciler.spark.shuffle import choose_shuffle, open_file_shuffle, open_spark_shuffle
+from reconciler.spark.staging import choose_staging, open_file_staging, open_shuffle_staging
 from tests.rewrite_jobs import (
     count_rows_after,
     count_rows_before,
@@ -29,17 +29,17 @@ pytestmark = PYSPARK
 
 TREE = RowOrdering(columns=("ts", "id"), curve="kd-tree", mapping="rank")
 SMALL = MemoryLimits(run_bytes=1 << 10, sort_bytes=1 << 10)
-EXCHANGES = pytest.mark.parametrize("exchange", [open_file_shuffle, open_spark_shuffle])
+STAGINGS = pytest.mark.parametrize("staging", [open_file_staging, open_shuffle_staging])
 
 
 def scratch():
-    """What an exchange has left in the session's folder."""
+    """What staging has left in the session's folder."""
     from pyspark import SparkFiles  # noqa: PLC0415
 
     return list(Path(SparkFiles.getRootDirectory()).iterdir())
 
 
-@EXCHANGES
+@STAGINGS
 @pytest.mark.parametrize(
     ("name", "ordering", "bounds"),
     [
@@ -49,12 +49,12 @@ def scratch():
     ],
     ids=["tree", "tree in pieces", "packed"],
 )
-def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, exchange, spark, tmp_path):
+def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, staging, spark, tmp_path):
     path, other = unpack_table(name, tmp_path / "a"), unpack_table(name, tmp_path / "b")
     storage, work, groups = make_rewrite(path, ordering)
     told = []
     before = count_rows_before(storage, work, groups)
-    rewriter = SparkRewriter(spark, bounds, exchange)
+    rewriter = SparkRewriter(spark, bounds, staging)
     found = rewriter.rewrite(storage.ref, work, groups, progress=told.append)
     there, *same = make_rewrite(other, ordering)
     expected = LocalRewriter(lambda _: there, bounds).rewrite(
@@ -108,9 +108,9 @@ class DiesOnce(module._WriteTask):
             yield made
 
 
-@EXCHANGES
+@STAGINGS
 def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
-    exchange, sessions, tmp_path, monkeypatch
+    staging, sessions, tmp_path, monkeypatch
 ):
     path = unpack_table("v9_cow_part", tmp_path)
     path.with_name("seen").mkdir()
@@ -121,7 +121,7 @@ def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     with open_spark_session("local[2,2]", {}) as session:
         monkeypatch.setattr(module, "_RunTask", SendsOnce)
         monkeypatch.setattr(module, "_WriteTask", DiesOnce)
-        found = SparkRewriter(session, exchange=exchange).rewrite(
+        found = SparkRewriter(session, staging=staging).rewrite(
             storage.ref, work, groups, progress=lambda _count: None
         )
         assert [] == scratch()
@@ -138,15 +138,15 @@ def test_a_task_that_dies_is_tried_again_and_its_file_is_not_in_the_results(
     assert {2} == {ids.count(one) for one in ids}
 
 
-@EXCHANGES
-def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(exchange, spark, tmp_path):
+@STAGINGS
+def test_what_a_task_dies_of_is_told_in_one_sentence_without_secrets(staging, spark, tmp_path):
     path = unpack_table("v9_cow_part", tmp_path)
     storage, work, groups = make_rewrite(path, TREE)
     secret = "hunter2-hunter2"
     gone = replace(groups[0].slices[0], base=f"{secret}-0_0-1-1_20260101000000000.parquet")
     broken = replace(groups[0], slices=(gone,))
     with pytest.raises(ReconcilerError) as raised:
-        SparkRewriter(spark, exchange=exchange).rewrite(
+        SparkRewriter(spark, staging=staging).rewrite(
             replace(storage.ref, secrets=(secret,)), work, [broken], progress=lambda _count: None
         )
 
@@ -182,8 +182,8 @@ def test_workers_of_one_host_pass_rows_on_by_files(spark):
     class Elsewhere:
         master = "local-cluster[2,1,1024]"
 
-    assert open_file_shuffle is choose_shuffle(spark.sparkContext)
-    assert open_spark_shuffle is choose_shuffle(Elsewhere)
+    assert open_file_staging is choose_staging(spark.sparkContext)
+    assert open_shuffle_staging is choose_staging(Elsewhere)
 
 
 def test_no_groups_start_no_job(spark, tmp_path):

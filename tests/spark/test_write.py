@@ -22,7 +22,7 @@ from tests.unit.writer.ledger import ROWS, Ledger, few_a_file, row, wide
 
 pytestmark = PYSPARK
 
-HOLDINGS = pytest.mark.parametrize("holding", [open_file_staging, open_shuffle_staging])
+STAGINGS = pytest.mark.parametrize("staging", [open_file_staging, open_shuffle_staging])
 SQL = "id long, p string, ts long, name string, _hoodie_is_deleted boolean"
 
 
@@ -63,10 +63,10 @@ def history(table):
     ]
 
 
-@HOLDINGS
-def test_a_history_ends_as_in_this_process(holding, spark, tmp_path):
+@STAGINGS
+def test_a_history_ends_as_in_this_process(staging, spark, tmp_path):
     ours, twin = (Ledger(tmp_path / name, few_a_file(30)) for name in "ab")
-    ours.writer = OnSpark(spark, ours.storage.ref, shuffle_partitions=3, holding=holding)
+    ours.writer = OnSpark(spark, ours.storage.ref, shuffle_partitions=3, staging=staging)
 
     assert history(ours) == history(twin)
     assert ours.rows() == twin.rows()
@@ -91,9 +91,9 @@ class DiesOnce:
             raise OSError("the machine is gone")
 
 
-@HOLDINGS
+@STAGINGS
 def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
-    holding, sessions, tmp_path, monkeypatch
+    staging, sessions, tmp_path, monkeypatch
 ):
     seen = tmp_path / "seen"
     seen.mkdir()
@@ -103,7 +103,7 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     for stage in (prepare_rows, search_keys_in_files, write_bucket):
         monkeypatch.setattr(stages, stage.__name__, DiesOnce(stage, str(seen)))
     with open_spark_session("local[2,2]", {}) as session:
-        table.writer = OnSpark(session, table.storage.ref, shuffle_partitions=2, holding=holding)
+        table.writer = OnSpark(session, table.storage.ref, shuffle_partitions=2, staging=staging)
         done = table.upsert(*(row(n, "ab"[n % 2], ts=2, name=wide(-n)) for n in range(30, 90)))
         assert [] == scratch()
 
@@ -121,10 +121,10 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     assert len(markers) == 2 * len(files)
 
 
-@HOLDINGS
-def test_what_a_task_dies_of_is_told_in_one_sentence(holding, spark, tmp_path):
+@STAGINGS
+def test_what_a_task_dies_of_is_told_in_one_sentence(staging, spark, tmp_path):
     table = Ledger(tmp_path)
-    table.writer = OnSpark(spark, table.storage.ref, holding=holding)
+    table.writer = OnSpark(spark, table.storage.ref, staging=staging)
 
     with pytest.raises(ReconcilerError) as raised:
         table.insert(row(1), row(None))
