@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import to_arrow, to_numpy
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.index.predicates.syntax import Predicate
@@ -34,6 +36,23 @@ SLICES: Final = pa.schema(
         pa.field("evolves", pa.bool_(), nullable=False),
     ]
 )
+
+
+class CodedReason(IntEnum):
+    """A reason whose number is its code in arrays.
+
+    ``key``: its name in documents; ``because``: a text for people.
+    """
+
+    key: str
+    because: str
+
+    def __new__(cls, key: str, because: str) -> Self:
+        code = len(cls.__members__)
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.key, member.because = key, because
+        return member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +93,7 @@ class Scan:
     order, sizes in bytes, ``base_size`` 0 where ``base`` is null; ``evolves``: the base file has
     another type in a column than the table, so readers that cannot widen types (Spark's parquet
     reader) must not read it. ``commit_times``: of an incremental read, the instants whose rows
-    count, sorted; else None. ``condition``: rows for which it is not true may be left out; None: no
+    count, sorted; else None. ``condition``: rows for which it is not true may be skipped; None: no
     row may.
     """
 
@@ -90,10 +109,20 @@ class Scan:
     commit_times: tuple[str, ...] | None = None
     condition: ReadCondition | None = None
 
-    def select_partitions(self, mask: NDArray[np.bool_]) -> Self:
-        """Return the scan of some partitions; ``mask`` has an element per partition."""
-        rows = self.slices.column("partition").combine_chunks()
-        return replace(self, slices=self.slices.filter(to_arrow(mask).take(rows)))
+    @property
+    def has_logs(self) -> NDArray[np.bool_]:
+        """A mask of the slices that have log files."""
+        counts = pc.list_value_length(self.slices.column("logs")).combine_chunks()
+        mask: NDArray[np.bool_] = to_numpy(counts) > 0
+        return mask
+
+    def get_numbers(self, name: str) -> NDArray[Any]:
+        """Return a column of ``slices`` that holds numbers."""
+        return to_numpy(self.slices.column(name).combine_chunks())
+
+    def select_slices(self, mask: NDArray[np.bool_]) -> Self:
+        """Return the scan of some slices; ``mask`` has an element per slice."""
+        return replace(self, slices=self.slices.filter(to_arrow(mask)))
 
     def get_partition_values(self, partition: int) -> Mapping[str, Any]:
         """Return the values that the rows of a partition have in ``partition_schema``."""

@@ -15,12 +15,10 @@ from reconciler.reader.skipping import (
     decide_by_index,
     decide_by_logs,
     find_slices_with_undecided_logs,
-    get_decision_code,
     list_file_columns,
     mark_read_slices,
     repeat_decision,
 )
-from reconciler.reader.slice_readers import select_slices
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +67,7 @@ def prune_by_index(scan: Scan, storage: Storage) -> PrunedScan:
     decisions = decide_by_logs(scan, decisions, is_unmatched)
     return PrunedScan(
         scan=scan,
-        kept=select_slices(scan, mark_read_slices(decisions)),
+        kept=scan.select_slices(mark_read_slices(decisions)),
         decisions=decisions,
         index=index_read.version,
         problems=(*index_read.problems, *([problem] if problem else [])),
@@ -81,8 +79,3 @@ def widen_to_scan(whole: Scan, is_kept: NDArray[np.bool_], index_read: PrunedSca
     decisions = repeat_decision(SkipDecision.PARTITION, len(whole.slices))
     decisions[is_kept] = index_read.decisions
     return replace(index_read, scan=whole, decisions=decisions)
-
-
-def count_slices(index_read: PrunedScan, decision: SkipDecision) -> int:
-    """Return how many slices have a decision."""
-    return int((index_read.decisions == get_decision_code(decision)).sum())

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler import canonical_json
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.reader.pruning import PrunedScan
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.row_group_counts import RowGroupCounts
-from reconciler.reader.skipping import BECAUSE as BECAUSE_DECIDED
-from reconciler.reader.skipping import LEFT_OUT, SkipDecision, get_decision_code
-from reconciler.reader.slice_readers import BECAUSE, PythonReason, find_python_reasons
+from reconciler.reader.skipping import SkipDecision
+from reconciler.reader.slice_readers import PythonReason, find_python_reasons
 from reconciler.reader.spark_types import spell_spark_type
 
 
@@ -88,9 +88,8 @@ class ReadReport:
 
     def to_document(self) -> dict[str, Any]:
         """Return the report as a JSON object."""
-        pruned = asdict(self)
-        pruned["columns"] = [{"name": name, "type": kind} for name, kind in self.columns]
-        return {"format": 1, **_to_json(pruned)}
+        columns = [{"name": name, "type": kind} for name, kind in self.columns]
+        return {"format": 1, **canonical_json.to_document(self), "columns": columns}
 
 
 def make_read_report(
@@ -102,10 +101,10 @@ def make_read_report(
     row_groups: RowGroupCounts | None = None,
     damaged: tuple[str, ...] = (),
 ) -> ReadReport:
-    """Report what a read touches. ``found``: what ``where`` leaves of the scan."""
+    """Report what a read touches. ``pruned``: what ``where`` leaves of the scan."""
     scan, kept_scan = pruned.scan, pruned.kept
     reasons = find_python_reasons(kept_scan, spark_reaches=spark_reaches)
-    counts = [int(np.count_nonzero(reasons == at)) for at in range(len(PythonReason))]
+    counts = {reason: int(np.count_nonzero(reasons == reason)) for reason in PythonReason}
     stages = _count_stages(pruned)
     return ReadReport(
         table=scan.location,
@@ -118,10 +117,10 @@ def make_read_report(
         partitions=_count_partitions(scan.slices),
         kept_partitions=_count_partitions(kept_scan.slices),
         direct_slices=int(np.count_nonzero(reasons < 0)),
-        python_slices=sum(counts),
+        python_slices=sum(counts.values()),
         through_python=tuple(
-            PythonSlices(reason=str(reason), because=BECAUSE[reason], slices=count)
-            for reason, count in zip(PythonReason, counts, strict=True)
+            PythonSlices(reason=reason.key, because=reason.because, slices=count)
+            for reason, count in counts.items()
             if count
         ),
         base_files=stages[-1].base_files,
@@ -138,7 +137,7 @@ def make_read_report(
 
 
 def _count_stages(pruned: PrunedScan) -> tuple[ReadStage, ...]:
-    is_in_partition = pruned.decisions != get_decision_code(SkipDecision.PARTITION)
+    is_in_partition = pruned.decisions != SkipDecision.PARTITION
     slices = pruned.scan.slices
     return (
         _count_stage("all", slices),
@@ -161,14 +160,14 @@ def _count_decisions(pruned: PrunedScan) -> tuple[SliceDecisions, ...]:
     """Group the slices by decision, skipped ones first."""
     decisions = []
     for decision in SkipDecision:
-        mask = pruned.decisions == get_decision_code(decision)
+        mask = pruned.decisions == decision
         if mask.any():
             slices = pruned.scan.slices.filter(to_arrow(mask))
             decisions.append(
                 SliceDecisions(
-                    decision=str(decision),
-                    because=BECAUSE_DECIDED[decision],
-                    is_read=decision not in LEFT_OUT,
+                    decision=decision.key,
+                    because=decision.because,
+                    is_read=decision.is_read,
                     slices=len(slices),
                     bytes=_sum_column(slices, "base_size") + _sum_column(slices, "log_size"),
                     files=tuple(_list_names(slices)),
@@ -189,19 +188,3 @@ def _count_partitions(slices: pa.Table) -> int:
 
 def _sum_column(slices: pa.Table, name: str) -> int:
     return int(to_numpy(slices.column(name).combine_chunks()).sum())
-
-
-def _to_json(value: Any) -> Any:
-    """Return the value with camel-case names and lists."""
-    match value:
-        case dict():
-            return {_to_camel_case(name): _to_json(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_to_json(one) for one in value]
-        case _:
-            return value
-
-
-def _to_camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.title() for part in rest)

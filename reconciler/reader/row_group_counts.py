@@ -12,7 +12,7 @@ from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.index.footer_tails import FooterTails
 from reconciler.index.footer_validation import is_valid_footer
-from reconciler.reader.skipping import RowGroupTest, has_logs
+from reconciler.reader.skipping import RowGroupTest
 from reconciler.storage import parallel
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def count_row_groups(storage: Storage, kept: Scan) -> RowGroupCounts | None:
     test = RowGroupTest.from_scan(kept)
     if test is None:
         return None
-    is_whole = to_numpy(kept.slices.column("base").combine_chunks().is_valid()) & ~has_logs(kept)
+    is_whole = to_numpy(kept.slices.column("base").combine_chunks().is_valid()) & ~kept.has_logs
     rows = np.flatnonzero(is_whole)
     sampled = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_FOOTERS)).astype(np.int64)]
     files = kept.slices.take(to_arrow(sampled)).select(["partition", "base", "base_size"])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,49 +26,40 @@ from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.index.predicate_columns import find_predicate_columns
 from reconciler.index.predicates.parse import parse
 from reconciler.index.temporal import SessionZone
-from reconciler.reader.model import PATH, ReadCondition, Scan
+from reconciler.reader.model import PATH, CodedReason, ReadCondition, Scan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class SkipDecision(StrEnum):
+class SkipDecision(CodedReason):
     """The decision about a slice, and its reason."""
 
-    PARTITION = "partition"
-    INDEX = "index"
-    LOG_STATISTICS = "logStatistics"
-    MATCHES = "matches"
-    NOT_INDEXED = "notIndexed"
-    NO_STATISTICS = "noStatistics"
-    LOGS = "logs"
-    NO_COLUMN = "noColumn"
-    NOT_UNDERSTOOD = "notUnderstood"
-    NO_INDEX = "noIndex"
-    SWITCHED_OFF = "switchedOff"
-    NO_CONDITION = "noCondition"
+    PARTITION = "partition", "the partition holds no row that can match"
+    INDEX = "index", "by the index no row can match"
+    LOG_STATISTICS = (
+        "logStatistics",
+        "no row of base and log files can match, by the index and Hudi's column_stats",
+    )
+    MATCHES = "matches", "by the index a row may match"
+    NOT_INDEXED = "notIndexed", "the base file is not in the index"
+    NO_STATISTICS = (
+        "noStatistics",
+        "the index knows nothing of this file in the condition's columns",
+    )
+    LOGS = "logs", "log files may hold rows that match"
+    NO_COLUMN = "noColumn", "the index has no column that the condition speaks of"
+    NOT_UNDERSTOOD = "notUnderstood", "the condition says nothing that an index could decide"
+    NO_INDEX = "noIndex", "the table has no index that can be read"
+    SWITCHED_OFF = "switchedOff", "skipping is switched off"
+    NO_CONDITION = "noCondition", "no condition is given"
+
+    @property
+    def is_read(self) -> bool:
+        """True if slices with this decision are read."""
+        return self > SkipDecision.LOG_STATISTICS
 
 
-#: decision -> text for people
-BECAUSE: Final = {
-    SkipDecision.PARTITION: "the partition holds no row that can match",
-    SkipDecision.INDEX: "by the index no row can match",
-    SkipDecision.LOG_STATISTICS: "no row of base and log files can match, by the index and Hudi's "
-    "column_stats",
-    SkipDecision.MATCHES: "by the index a row may match",
-    SkipDecision.NOT_INDEXED: "the base file is not in the index",
-    SkipDecision.NO_STATISTICS: "the index knows nothing of this file in the condition's columns",
-    SkipDecision.LOGS: "log files may hold rows that match",
-    SkipDecision.NO_COLUMN: "the index has no column that the condition speaks of",
-    SkipDecision.NOT_UNDERSTOOD: "the condition says nothing that an index could decide",
-    SkipDecision.NO_INDEX: "the table has no index that can be read",
-    SkipDecision.SWITCHED_OFF: "skipping is switched off",
-    SkipDecision.NO_CONDITION: "no condition is given",
-}
-#: decisions for slices that are not read
-LEFT_OUT: Final = (SkipDecision.PARTITION, SkipDecision.INDEX, SkipDecision.LOG_STATISTICS)
-_ORDER: Final = tuple(SkipDecision)
-_CODES: Final = {decision: code for code, decision in enumerate(_ORDER)}
 #: prefixes of session settings that can change what a condition means
 _SETTINGS: Final = (
     "spark.sql.legacy.",
@@ -91,21 +81,14 @@ _HARMLESS_SETTINGS: Final = (
 )
 
 
-def get_decision_code(decision: SkipDecision) -> int:
-    """Return the number of a decision in an array of decisions."""
-    return _CODES[decision]
-
-
 def repeat_decision(decision: SkipDecision, slices: int) -> NDArray[np.int8]:
     """Return an array with the same decision for so many slices."""
-    return np.full(slices, _CODES[decision], np.int8)
+    return np.full(slices, decision, np.int8)
 
 
 def mark_read_slices(decisions: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Return a mask of the slices that are read."""
-    left_out = [_CODES[decision] for decision in LEFT_OUT]
-    found: NDArray[np.bool_] = ~np.isin(decisions, left_out)
-    return found
+    return decisions > SkipDecision.LOG_STATISTICS
 
 
 def find_unusual_keys(keys: list[str]) -> list[str]:
@@ -159,14 +142,11 @@ def decide_by_index(
     rows = np.flatnonzero(has_base)
     index_rows = _find_in_index(scan, index, rows)
     known_rows = rows[index_rows >= 0]
-    partition_rows = to_numpy(scan.slices.column("partition").combine_chunks())[known_rows]
-    stats = add_partition_columns(
-        _select_files(index, index_rows[index_rows >= 0]), scan, partition_rows
-    )
-    used_columns = find_used_columns(
-        condition.predicate, stats, schema=scan.table_schema, zone=condition.zone
-    )
-    mask = may_match(condition.predicate, stats, schema=scan.table_schema, zone=condition.zone)
+    stats = _select_files(index, index_rows[index_rows >= 0])
+    stats = add_partition_columns(stats, scan, scan.get_numbers("partition")[known_rows])
+    predicate, schema, zone = condition.predicate, scan.table_schema, condition.zone
+    used_columns = find_used_columns(predicate, stats, schema=schema, zone=zone)
+    mask = may_match(predicate, stats, schema=schema, zone=zone)
     if not used_columns - set(scan.partition_schema.names) and mask.all():
         return repeat_decision(SkipDecision.NOT_UNDERSTOOD, count)
     decisions = repeat_decision(SkipDecision.NOT_INDEXED, count)
@@ -174,16 +154,16 @@ def decide_by_index(
         [stats.columns[name] for name in used_columns if name in index.columns], len(known_rows)
     )
     decisions[known_rows] = np.where(
-        has_statistics, _CODES[SkipDecision.MATCHES], _CODES[SkipDecision.NO_STATISTICS]
+        has_statistics, SkipDecision.MATCHES, SkipDecision.NO_STATISTICS
     )
-    decisions[known_rows[~mask]] = _CODES[SkipDecision.INDEX]
-    decisions[~has_base] = _CODES[SkipDecision.INDEX]
+    decisions[known_rows[~mask]] = SkipDecision.INDEX
+    decisions[~has_base] = SkipDecision.INDEX
     return decisions
 
 
 def find_slices_with_undecided_logs(scan: Scan, decisions: NDArray[np.int8]) -> NDArray[np.int64]:
     """Return the slices that are read only if one of their log files can match."""
-    return np.flatnonzero(has_logs(scan) & (decisions == _CODES[SkipDecision.INDEX]))
+    return np.flatnonzero(scan.has_logs & (decisions == SkipDecision.INDEX))
 
 
 def decide_by_logs(
@@ -191,23 +171,16 @@ def decide_by_logs(
 ) -> NDArray[np.int8]:
     """Return the decisions with those about slices that have log files.
 
-    ``cannot``: per slice of ``find_slices_with_undecided_logs`` whether no log file of it can
+    ``is_unmatched``: per slice of ``find_slices_with_undecided_logs`` whether no log file of it can
     match; None: unknown for all.
     """
-    found = decisions.copy()
-    has_log_files, slices = has_logs(scan), find_slices_with_undecided_logs(scan, decisions)
-    found[has_log_files & (decisions == _CODES[SkipDecision.MATCHES])] = _CODES[SkipDecision.LOGS]
-    found[slices] = _CODES[SkipDecision.LOGS]
+    decided = decisions.copy()
+    slices = find_slices_with_undecided_logs(scan, decisions)
+    decided[scan.has_logs & (decisions == SkipDecision.MATCHES)] = SkipDecision.LOGS
+    decided[slices] = SkipDecision.LOGS
     if is_unmatched is not None:
-        found[slices[is_unmatched]] = _CODES[SkipDecision.LOG_STATISTICS]
-    return found
-
-
-def has_logs(scan: Scan) -> NDArray[np.bool_]:
-    """Return a mask of the slices that have log files."""
-    counts = pc.list_value_length(scan.slices.column("logs")).combine_chunks()
-    found: NDArray[np.bool_] = to_numpy(counts) > 0
-    return found
+        decided[slices[is_unmatched]] = SkipDecision.LOG_STATISTICS
+    return decided
 
 
 def _find_in_index(scan: Scan, index: FileIndex, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -245,11 +218,11 @@ def _select_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
 
 def _has_statistics(columns: list[ColumnStats], files: int) -> NDArray[np.bool_]:
     """Return a mask of the files that have statistics in any of the columns."""
-    found = np.zeros(files, np.bool_)
+    has_any = np.zeros(files, np.bool_)
     for stats in columns:
-        found |= to_numpy(stats.least.is_valid()) | to_numpy(stats.greatest.is_valid())
-        found |= stats.nulls >= 0
-    return found if columns else ~found
+        has_any |= to_numpy(stats.least.is_valid()) | to_numpy(stats.greatest.is_valid())
+        has_any |= stats.nulls >= 0
+    return has_any if columns else ~has_any
 
 
 def add_partition_columns(
@@ -257,7 +230,7 @@ def add_partition_columns(
 ) -> FileIndex:
     """Add the columns that folder names hold; they are constant in a file.
 
-    ``number``: per file the row of its partition in ``Scan.partitions``. Values that files
+    ``partition_rows``: per file the row of its partition in ``Scan.partitions``. Values that files
     themselves hold in such a column are ignored, as readers do.
     """
     columns = dict(index.columns)
@@ -297,7 +270,7 @@ class RowGroupTest:
 
     @classmethod
     def from_scan(cls, scan: Scan) -> RowGroupTest | None:
-        """Return the test of a scan; None where it would skip nothing."""
+        """Return the test of a scan; None if it would skip nothing."""
         if scan.condition is None:
             return None
         columns = list_file_columns(scan, scan.condition)

@@ -248,18 +248,11 @@ def _select_newest_bases(state: TableState) -> SliceSelection:
 def _select_merged_slices(view: FileView) -> SliceSelection:
     """Return every live group's newest slice, with the previous one where compaction pends."""
     files = view.files
-    rows = np.flatnonzero(view.is_visible & view.is_live)
-    is_last = _is_last(view.group[rows])
-    newest = rows[is_last]
+    read = np.flatnonzero(view.is_current)
+    is_last = _is_last(view.group[read])
+    newest = read[is_last]
     position = np.full(len(view), -1, np.int64)
-    position[newest] = np.arange(len(newest))
-    at = np.flatnonzero(is_last)
-    previous = at - 1
-    is_pending = view.is_phantom[newest] & (previous >= 0)
-    is_pending[is_pending] = (
-        view.group[rows[previous[is_pending]]] == view.group[newest[is_pending]]
-    )
-    position[rows[previous[is_pending]]] = np.flatnonzero(is_pending)
+    position[read] = np.cumsum(is_last) - is_last
 
     target = position[view.row_slice]
     base = np.full(len(newest), -1, np.int64)

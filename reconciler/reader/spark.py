@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import sort_unique, to_arrow, to_numpy
+from reconciler.arrays import sort_unique, to_arrow
 from reconciler.errors import ReconcilerError
 from reconciler.index.predicates.functions import find_functions
 from reconciler.reader.manifest import BATCH, FOLDER, make_manifest, quote_path
@@ -32,7 +32,7 @@ from reconciler.reader.session import (
     read_session_zone,
 )
 from reconciler.reader.skipping import SkipDecision, parse_condition, uses_time_columns
-from reconciler.reader.slice_readers import find_python_reasons, select_slices
+from reconciler.reader.slice_readers import find_python_reasons
 from reconciler.reader.slice_rows import COMMIT_TIME, check_mergeable
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
@@ -110,9 +110,9 @@ def prune_by_condition(
     Raises UsageError where ``where`` is no condition on the table's columns.
     """
     partitions = _find_matching_partitions(session, scan, where)
-    partition = to_numpy(scan.slices.column("partition").combine_chunks())
+    partition = scan.get_numbers("partition")
     mask = partitions[partition] if len(partition) else np.zeros(0, np.bool_)
-    matching_slices = select_slices(scan, mask)
+    matching_slices = scan.select_slices(mask)
     if index is None:
         return widen_to_scan(scan, mask, keep_all(matching_slices, SkipDecision.SWITCHED_OFF))
     unusual = find_unusual_settings(session)
@@ -120,23 +120,15 @@ def prune_by_condition(
         f"its own {name}()" for name in find_replaced_functions(session, find_functions(where))
     ]
     if unusual:
-        said = f"the session has {unusual[0]}, so only Spark interprets the condition"
-        found = replace(keep_all(matching_slices, SkipDecision.NOT_UNDERSTOOD), problems=(said,))
-        return widen_to_scan(scan, mask, found)
+        problem = f"the session has {unusual[0]}, so only Spark interprets the condition"
+        kept = keep_all(matching_slices, SkipDecision.NOT_UNDERSTOOD)
+        return widen_to_scan(scan, mask, replace(kept, problems=(problem,)))
     condition = parse_condition(where, zone="")
     if uses_time_columns(scan, condition):
         condition = replace(condition, zone=read_session_zone(session))
     return widen_to_scan(
         scan, mask, prune_by_index(replace(matching_slices, condition=condition), index)
     )
-
-
-def select_matching_partitions(session: SparkSession, scan: Scan, where: str) -> Scan:
-    """Return the scan of the partitions that may hold a matching row.
-
-    Raises UsageError where ``where`` is no condition on the table's columns.
-    """
-    return scan.select_partitions(_find_matching_partitions(session, scan, where))
 
 
 def _find_matching_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
@@ -206,9 +198,9 @@ def _make_rows(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
     is_direct = find_python_reasons(scan, spark_reaches=root is not None) < 0
     frames = []
     if root is not None and is_direct.any():
-        frames.append(_read_with_spark(session, select_slices(scan, is_direct), root))
+        frames.append(_read_with_spark(session, scan.select_slices(is_direct), root))
     if not is_direct.all():
-        frames.append(_read_with_python(session, select_slices(scan, ~is_direct), ref))
+        frames.append(_read_with_python(session, scan.select_slices(~is_direct), ref))
     if not frames:
         return _make_local_frame(session, scan.schema.empty_table())
     return reduce(lambda one, other: one.union(other), frames)
@@ -238,7 +230,7 @@ def _read_with_spark(session: SparkSession, scan: Scan, root: str) -> DataFrame:
     Partition columns come from a literal list, by the partition number that each file carries as
     its modification time. So filters on them skip files (FileSourceStrategy prunes by metadata).
     """
-    partition = to_numpy(scan.slices.column("partition").combine_chunks())
+    partition = scan.get_numbers("partition")
     used_partitions = sort_unique(partition)
     base, sizes = (scan.slices.column(name).combine_chunks() for name in ("base", "base_size"))
     files = make_manifest(root, base, sizes, to_arrow(np.searchsorted(used_partitions, partition)))

@@ -134,7 +134,7 @@ def test_names_and_types_of_every_kind_come_through(evolves, sessions, tmp_path)
 )
 def test_a_condition_spares_the_partitions_that_cannot_match(where, kept, spark, tmp_path):
     scan = scan_by_hand(tmp_path)
-    pruned = reader.select_matching_partitions(spark, scan, where)
+    pruned = reader.prune_by_condition(spark, scan, where, None).kept
     ref = StorageRef(str(tmp_path))
     whole = reader.make_data_frame(spark, scan, ref)
 
@@ -149,7 +149,7 @@ def test_a_comparison_that_fails_prunes_nothing_and_is_told_with_the_rows(sessio
     scan = scan_by_hand(tmp_path)
     ref = StorageRef(str(tmp_path))
     where = "cast(concat('x', `part=%`) as int) = 1"
-    pruned = reader.select_matching_partitions(session, scan, where)
+    pruned = reader.prune_by_condition(session, scan, where, None).kept
 
     assert 6 == len(pruned.slices)
     with pytest.raises(ReconcilerError, match="cannot be cast"), reader.translate_spark_errors(ref):

@@ -171,7 +171,7 @@ def test_the_index_is_read_where_there_is_a_condition_and_nowhere_else(spark, tm
 
 def fates(found):
     every = tuple(SkipDecision)
-    return [str(every[code]) for code in found.decisions.tolist()]
+    return [every[code].key for code in found.decisions.tolist()]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def in_order(table):
 
 def fates(found):
     every = tuple(SkipDecision)
-    return [str(every[code]) for code in found.decisions.tolist()]
+    return [every[code].key for code in found.decisions.tolist()]
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -80,6 +80,16 @@ class FileView:
         return live
 
     @property
+    def is_current(self) -> NDArray[np.bool_]:
+        """Per slice: readers see it now, as the newest of a live group or before a phantom."""
+        is_newest = self.is_visible & (self.rank == 0)
+        waits = np.zeros(len(self.replaced), np.bool_)
+        waits[self.group[is_newest & self.is_phantom]] = True
+        is_previous = self.is_visible & (self.rank == 1) & waits[self.group]
+        current: NDArray[np.bool_] = (is_newest | is_previous) & self.is_live
+        return current
+
+    @property
     def is_newest(self) -> NDArray[np.bool_]:
         """Per slice: the newest visible one of its group, or the newest visible one with files."""
         has_files = self.is_visible & (self.file_counts > 0)

@@ -101,7 +101,7 @@ def measure_groups(
     """
     files = view.files
     count = len(files.group_partition)
-    read = _visible_slices(view)
+    read = np.flatnonzero(view.is_current)
     of_slice = np.full(len(view), -1, np.int64)
     of_slice[read] = view.group[read]
     of_file = of_slice[view.row_slice]
@@ -132,20 +132,7 @@ def measure_groups(
     )
 
 
-def _visible_slices(view: FileView) -> NDArray[np.int64]:
-    """Return the slices that readers see now, ascending: the newest one of every live group.
-
-    If the newest slice belongs to a pending compaction, the slice before is included.
-    """
-    rows = np.flatnonzero(view.is_visible & view.is_live)
-    newest = np.flatnonzero(np.append(np.diff(view.group[rows]) != 0, True)[: len(rows)])
-    waiting = newest[view.is_phantom[rows[newest]] & (newest > 0)]
-    waiting = waiting[view.group[rows[waiting - 1]] == view.group[rows[waiting]]]
-    found: Integers = rows[np.sort(np.concatenate([newest, waiting - 1]))]
-    return found
-
-
-def _listing_order(view: FileView) -> Integers:
+def _listing_order(view: FileView) -> NDArray[np.int64]:
     """Return the groups of each partition sorted by their first file name, as stores list them."""
     groups, first = np.unique(view.files.group, return_index=True)
     found: Integers = groups[np.argsort(first, kind="stable")].astype(np.int64)

@@ -78,7 +78,7 @@ def scan_of(*slices, where="x = 1", zone="UTC", location="t"):
 
 def fates(scan, index):
     found = decide_by_logs(scan, decide_by_index(scan, scan.condition, index))
-    return [str(EVERY[code]) for code in found.tolist()]
+    return [EVERY[code].key for code in found.tolist()]
 
 
 def index_of_files(*files):
@@ -156,7 +156,7 @@ def test_slices_with_log_files_that_cannot_match_either_are_left_out():
     found = decide_by_logs(scan, base, np.array([True, False]))
 
     assert [1, 2] == find_slices_with_undecided_logs(scan, base).tolist()
-    assert ["logs", "logStatistics", "logs", "index"] == [EVERY[code] for code in found]
+    assert ["logs", "logStatistics", "logs", "index"] == [EVERY[code].key for code in found]
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,6 @@ def test_records_that_cannot_be_merged_are_refused_where_there_are_logs():
 def test_what_is_pruned_is_not_refused():
     found = scan(base=SKELETON)
 
-    assert 0 == len(found.select_partitions(np.array([True, False])).slices)
-    assert check_mergeable(found.select_partitions(np.array([True, False]))) is None
-    assert 1 == len(found.select_partitions(np.array([False, True])).slices)
+    assert 0 == len(found.select_slices(np.array([False])).slices)
+    assert check_mergeable(found.select_slices(np.array([False]))) is None
+    assert 1 == len(found.select_slices(np.array([True])).slices)

@@ -17,7 +17,7 @@ from reconciler.reader.pruning import keep_all, widen_to_scan
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.skipping import SkipDecision
-from reconciler.reader.slice_readers import PythonReason, find_python_reasons, select_slices
+from reconciler.reader.slice_readers import PythonReason, find_python_reasons
 from reconciler.reader.worker import SliceReadTask, pack_slices
 from reconciler.storage.api import StorageRef
 
@@ -123,10 +123,10 @@ def test_only_whole_base_files_of_the_tables_types_are_read_by_spark_itself(tmp_
     every = tuple(PythonReason)
 
     assert ["-", "logs", "logs", "evolves", "empty"] == [
-        "-" if at < 0 else every[at] for at in find_python_reasons(scan)
+        "-" if at < 0 else every[at].key for at in find_python_reasons(scan)
     ]
     assert ["store", "logs", "logs", "evolves", "empty"] == [
-        every[at] for at in find_python_reasons(scan, spark_reaches=False)
+        every[at].key for at in find_python_reasons(scan, spark_reaches=False)
     ]
 
 
@@ -134,7 +134,7 @@ def test_an_explanation_counts_what_is_left_of_what_there_is(tmp_path):
     scan = scan_of(tmp_path, ODD)
     mask = np.array([False, False, True, True, True])
     pruned = widen_to_scan(
-        scan, mask, keep_all(select_slices(scan, mask), SkipDecision.SWITCHED_OFF)
+        scan, mask, keep_all(scan.select_slices(mask), SkipDecision.SWITCHED_OFF)
     )
     found = make_read_report(pruned, ReadArguments(), where="base = 'Z'").to_document()
 
