@@ -86,9 +86,9 @@ def test_it_is_what_it_would_be_in_this_process(name, ordering, bounds, staging,
 class SendsOnce(module._RunTask):
     """The first attempt at every part dies when it has sent all of its rows."""
 
-    def __call__(self, parts):
+    def __call__(self, number, parts):
         parts = list(parts)
-        yield from module._RunTask.__call__(self, parts)
+        yield from module._RunTask.__call__(self, number, parts)
         name = f"sent-{parts[0].group.number}-{parts[0].number}"
         seen = Path(self.table.ref.location).with_name("seen") / name
         if not seen.exists():
