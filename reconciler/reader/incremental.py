@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.errors import BlockedError
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.timeline.instant import COMMITS, Instant
@@ -65,7 +65,7 @@ def check_range(state: TableState, begin: str, archived: Iterable[Instant]) -> N
 
 def find_touched_slices(
     picked: SliceSelection, state: TableState, write_times: tuple[str, ...]
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return a mask of the slices that may have a record of one of the writes.
 
     A base file holds records of its own and earlier writes. Log files of version 6 are only known

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import load_properties, load_timeline
@@ -41,9 +41,7 @@ MAX_STATISTICS: Final = 200_000
 _NOT_USED: Final = "column_stats of log files are not used"
 
 
-def find_unmatched_logs(
-    storage: Storage, scan: Scan, slices: NDArray[np.int64]
-) -> tuple[NDArray[np.bool_], str | None]:
+def find_unmatched_logs(storage: Storage, scan: Scan, slices: Integers) -> tuple[Mask, str | None]:
     """Return a mask of the given slices: whether no log file of it can match the condition.
 
     The second value says why statistics were not read, None for no problem. Raises nothing.
@@ -96,12 +94,12 @@ class _LogFiles:
     scan's partitions. ``folders``: the partitions' paths, each with the names of its log files.
     """
 
-    slice: NDArray[np.int64]
+    slice: Integers
     partition: NDArray[np.int32]
     folders: tuple[tuple[str, list[str]], ...]
 
     @classmethod
-    def from_slices(cls, scan: Scan, slices: NDArray[np.int64]) -> _LogFiles:
+    def from_slices(cls, scan: Scan, slices: Integers) -> _LogFiles:
         selected = scan.slices.take(to_arrow(slices))
         number = to_numpy(selected.column("partition").combine_chunks())
         lists = selected.column("logs").to_pylist()

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.index.predicates.syntax import Predicate
 from reconciler.index.temporal import SessionZone
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 ReadKind = Literal["snapshot", "readOptimized", "incremental"]
@@ -110,17 +109,17 @@ class Scan:
     condition: ReadCondition | None = None
 
     @property
-    def has_logs(self) -> NDArray[np.bool_]:
+    def has_logs(self) -> Mask:
         """A mask of the slices that have log files."""
         counts = pc.list_value_length(self.slices.column("logs")).combine_chunks()
-        mask: NDArray[np.bool_] = to_numpy(counts) > 0
+        mask: Mask = to_numpy(counts) > 0
         return mask
 
     def get_numbers(self, name: str) -> NDArray[Any]:
         """Return a column of ``slices`` that holds numbers."""
         return to_numpy(self.slices.column(name).combine_chunks())
 
-    def select_slices(self, mask: NDArray[np.bool_]) -> Self:
+    def select_slices(self, mask: Mask) -> Self:
         """Return the scan of some slices; ``mask`` has an element per slice."""
         return replace(self, slices=self.slices.filter(to_arrow(mask)))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Mask, to_arrow
 from reconciler.errors import NotFoundError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
@@ -201,7 +201,7 @@ class _ScanOpening:
                 "rewrite them with Hudi, for example by clustering, to read the table here"
             )
 
-    def _find_evolved_slices(self, picked: SliceSelection, schema: pa.Schema) -> NDArray[np.bool_]:
+    def _find_evolved_slices(self, picked: SliceSelection, schema: pa.Schema) -> Mask:
         """Return a mask of slices whose base file has other types than the table, by footers."""
         instants = picked.files.instants
         codes = picked.get_base_instants()

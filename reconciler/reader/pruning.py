@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from reconciler.arrays import Mask
 from reconciler.reader.index_reading import IndexRead, read_index
 from reconciler.reader.log_statistics import find_unmatched_logs
 from reconciler.reader.skipping import (
@@ -74,7 +75,7 @@ def prune_by_index(scan: Scan, storage: Storage) -> PrunedScan:
     )
 
 
-def widen_to_scan(whole: Scan, is_kept: NDArray[np.bool_], index_read: PrunedScan) -> PrunedScan:
+def widen_to_scan(whole: Scan, is_kept: Mask, index_read: PrunedScan) -> PrunedScan:
     """Return the pruning for a whole scan, of which only the marked slices were examined."""
     decisions = repeat_decision(SkipDecision.PARTITION, len(whole.slices))
     decisions[is_kept] = index_read.decisions

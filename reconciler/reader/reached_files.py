@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.build import IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows, join_indexes, take_files
 from reconciler.index.footers import find_index_types
@@ -25,8 +25,6 @@ from reconciler.reader.model import PATH, Scan
 from reconciler.reader.skipping import add_partition_columns
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.storage.api import Storage
 
 
@@ -38,7 +36,7 @@ def find_reached_files(
     *,
     zone: str,
     known: FileIndex | None = None,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return a mask, predicates by base files: whether a row of the file may match.
 
     ``files``: of partitions of the scan, each once; ``known``: statistics of some of them, used
@@ -49,9 +47,7 @@ def find_reached_files(
         return np.ones((len(wheres), len(files)), np.bool_)
     index = read_statistics(storage, scan, files, wheres, known)
     found = find_reads(wheres, index, index.size, schema=scan.table_schema, zone=zone)
-    reached: NDArray[np.bool_] = found.kept[
-        :, find_rows(index, files.partition, files.name, files.size)
-    ]
+    reached: Mask = found.kept[:, find_rows(index, files.partition, files.name, files.size)]
     return reached
 
 
@@ -96,7 +92,7 @@ def _select_columns(known: FileIndex | None, types: Mapping[str, Any]) -> FileIn
     return replace(known, columns={name: known.columns[name] for name in types})
 
 
-def make_keys(partition: Sequence[str], name: Sequence[str], size: NDArray[np.int64]) -> FileKeys:
+def make_keys(partition: Sequence[str], name: Sequence[str], size: Integers) -> FileKeys:
     """Return files as keys of an index."""
     paths = pa.array(partition, pa.string()).dictionary_encode().cast(PARTITION)
     return FileKeys(partition=paths, name=pa.array(name, pa.string()), size=size)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types, index_row_groups
 from reconciler.index.may_match import find_used_columns, may_match
@@ -86,7 +86,7 @@ def repeat_decision(decision: SkipDecision, slices: int) -> NDArray[np.int8]:
     return np.full(slices, decision, np.int8)
 
 
-def mark_read_slices(decisions: NDArray[np.int8]) -> NDArray[np.bool_]:
+def mark_read_slices(decisions: NDArray[np.int8]) -> Mask:
     """Return a mask of the slices that are read."""
     return decisions > SkipDecision.LOG_STATISTICS
 
@@ -161,13 +161,13 @@ def decide_by_index(
     return decisions
 
 
-def find_slices_with_undecided_logs(scan: Scan, decisions: NDArray[np.int8]) -> NDArray[np.int64]:
+def find_slices_with_undecided_logs(scan: Scan, decisions: NDArray[np.int8]) -> Integers:
     """Return the slices that are read only if one of their log files can match."""
     return np.flatnonzero(scan.has_logs & (decisions == SkipDecision.INDEX))
 
 
 def decide_by_logs(
-    scan: Scan, decisions: NDArray[np.int8], is_unmatched: NDArray[np.bool_] | None = None
+    scan: Scan, decisions: NDArray[np.int8], is_unmatched: Mask | None = None
 ) -> NDArray[np.int8]:
     """Return the decisions with those about slices that have log files.
 
@@ -183,7 +183,7 @@ def decide_by_logs(
     return decided
 
 
-def _find_in_index(scan: Scan, index: FileIndex, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find_in_index(scan: Scan, index: FileIndex, rows: Integers) -> Integers:
     """Return the rows of base files in the index, -1 for none."""
     slices = scan.slices if len(rows) == len(scan.slices) else scan.slices.take(to_arrow(rows))
     partition_rows = slices.column("partition").combine_chunks()
@@ -204,7 +204,7 @@ def _last_path_parts(paths: Any) -> Any:
     return pc.list_element(parts, 1)
 
 
-def _select_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
+def _select_files(index: FileIndex, rows: Integers) -> FileIndex:
     """Return the statistics of some files, without their names, which are not needed any more."""
     if len(rows) == len(index) and (rows == np.arange(len(rows))).all():
         return index
@@ -216,7 +216,7 @@ def _select_files(index: FileIndex, rows: NDArray[np.int64]) -> FileIndex:
     )
 
 
-def _has_statistics(columns: list[ColumnStats], files: int) -> NDArray[np.bool_]:
+def _has_statistics(columns: list[ColumnStats], files: int) -> Mask:
     """Return a mask of the files that have statistics in any of the columns."""
     has_any = np.zeros(files, np.bool_)
     for stats in columns:
@@ -283,7 +283,7 @@ class RowGroupTest:
             restored=scan.partition_schema,
         )
 
-    def may_match(self, path: str, footer: Any, values: Mapping[str, Any]) -> NDArray[np.bool_]:
+    def may_match(self, path: str, footer: Any, values: Mapping[str, Any]) -> Mask:
         """Return a mask of the row groups in which a row may match.
 
         ``footer``: pyarrow's FileMetaData, or the file's bytes from the footer on; ``values``: of

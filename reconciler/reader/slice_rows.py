@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.arrays import Mask
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.merge.slice_reader import (
     SliceFiles,
@@ -20,8 +21,7 @@ from reconciler.reader.model import Scan
 from reconciler.reader.skipping import RowGroupTest
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
 #: the end of base file names of a metadata-only bootstrap, whose data are elsewhere
@@ -77,7 +77,7 @@ class SliceRowReader:
 
     def _make_row_group_filter(
         self, files: SliceFiles, values: Mapping[str, Any]
-    ) -> Callable[[Any], NDArray[np.bool_]] | None:
+    ) -> Callable[[Any], Mask] | None:
         row_groups = self.groups
         if row_groups is None or files.base is None:
             return None

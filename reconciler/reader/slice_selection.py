@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.errors import BlockedError
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
@@ -57,19 +57,19 @@ class SliceSelection:
 
     files: TableFiles
     group: NDArray[np.int32]
-    base: NDArray[np.int64]
-    logs: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    base: Integers
+    logs: Integers
+    ends: Integers
 
     def __len__(self) -> int:
         return len(self.base)
 
     @property
-    def has_logs(self) -> NDArray[np.bool_]:
-        has: NDArray[np.bool_] = np.diff(self.ends) > 0
+    def has_logs(self) -> Mask:
+        has: Mask = np.diff(self.ends) > 0
         return has
 
-    def filter(self, mask: NDArray[np.bool_]) -> SliceSelection:
+    def filter(self, mask: Mask) -> SliceSelection:
         """Return the marked slices."""
         count = np.diff(self.ends)
         return replace(
@@ -80,10 +80,10 @@ class SliceSelection:
             ends=_sum_ends(count[mask]),
         )
 
-    def has_marked_log(self, of_log: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def has_marked_log(self, of_log: Mask) -> Mask:
         """Return a mask of slices with a marked log file; ``of_log``: per row of ``logs``."""
         seen = np.concatenate([[0], np.cumsum(of_log)])
-        marked: NDArray[np.bool_] = seen[self.ends[1:]] > seen[self.ends[:-1]]
+        marked: Mask = seen[self.ends[1:]] > seen[self.ends[:-1]]
         return marked
 
     def get_base_instants(self) -> NDArray[np.int32]:
@@ -92,7 +92,7 @@ class SliceSelection:
             return np.full(len(self), -1, np.int32)
         return np.where(self.base >= 0, self.files.instant[self.base], -1).astype(np.int32)
 
-    def to_table(self, partition: NDArray[np.int32], evolves: NDArray[np.bool_]) -> pa.Table:
+    def to_table(self, partition: NDArray[np.int32], evolves: Mask) -> pa.Table:
         """Return the columns of ``Scan.slices``; two of them are given."""
         paths = _make_paths(self.files)
         rows = np.concatenate([[0], np.cumsum(self.files.size[self.logs])])
@@ -212,7 +212,7 @@ def _list_pending_removals(state: TableState) -> list[CompletedClean]:
     ]
 
 
-def _filter_files(files: TableFiles, mask: NDArray[np.bool_]) -> TableFiles:
+def _filter_files(files: TableFiles, mask: Mask) -> TableFiles:
     """Return some rows of the files; groups, partitions and instants keep their codes."""
     if mask.all():
         return files
@@ -271,9 +271,7 @@ def _select_merged_slices(view: FileView) -> SliceSelection:
     return picked.filter((base >= 0) | picked.has_logs)
 
 
-def _sort_logs(
-    files: TableFiles, logs: NDArray[np.int64], slice_of: NDArray[np.int32]
-) -> NDArray[np.int64]:
+def _sort_logs(files: TableFiles, logs: Integers, slice_of: NDArray[np.int32]) -> Integers:
     """Sort log files like Hudi's LogFileComparator; slices follow each other."""
     keys = (files.version[logs], files.instant[logs], slice_of)
     order = np.lexsort(keys)
@@ -300,12 +298,12 @@ def _parse_write_token(name: str) -> tuple[int, ...]:
     return log.order[2]
 
 
-def _is_last(group: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _is_last(group: NDArray[np.int32]) -> Mask:
     """Return a mask of elements in an ascending array that are followed by another value."""
     return np.append(np.diff(group) != 0, True)[: len(group)]
 
 
-def _sum_ends(count: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sum_ends(count: Integers) -> Integers:
     return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
 
 
@@ -315,11 +313,11 @@ def _make_paths(files: TableFiles) -> pa.Array:
     return pc.binary_join_element_wise(folders.take(to_arrow(files.partition)), files.name, "")
 
 
-def _take_or_null(rows: NDArray[np.int64]) -> pa.Array:
+def _take_or_null(rows: Integers) -> pa.Array:
     return pc.if_else(to_arrow(rows >= 0), to_arrow(rows), None)
 
 
-def _take_or_zero(values: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _take_or_zero(values: Integers, rows: Integers) -> Integers:
     found = np.zeros(len(rows), np.int64)
     exists = rows >= 0
     found[exists] = values[rows[exists]]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import sort_unique, to_arrow
+from reconciler.arrays import Mask, sort_unique, to_arrow
 from reconciler.errors import ReconcilerError
 from reconciler.index.predicates.functions import find_functions
 from reconciler.reader.manifest import BATCH, FOLDER, make_manifest, quote_path
@@ -131,13 +131,13 @@ def prune_by_condition(
     )
 
 
-def _find_matching_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
+def _find_matching_partitions(session: SparkSession, scan: Scan, where: str) -> Mask:
     """Return a mask of the partitions that may hold a matching row."""
     with activate_session(session):
         return _evaluate_on_partitions(session, scan, where)
 
 
-def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> NDArray[np.bool_]:
+def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> Mask:
     _find_named_columns(session, scan, where)
     all_partitions = np.ones(len(scan.partitions), np.bool_)
     if not scan.partition_schema.names or not len(scan.partitions):

@@ -13,9 +13,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.errors import NotFoundError, StorageError
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.reader.model import Scan
@@ -33,16 +32,16 @@ _OPEN_COST_BYTES: Final = 4 * 1024 * 1024
 _LOG_WEIGHT: Final = 4
 
 
-def weigh_slices(slices: pa.Table) -> NDArray[np.int64]:
+def weigh_slices(slices: pa.Table) -> Integers:
     """Estimate the time to read each slice, in bytes of a base file."""
     base, logs = (
         to_numpy(slices.column(name).combine_chunks()) for name in ("base_size", "log_size")
     )
-    found: NDArray[np.int64] = base + logs * _LOG_WEIGHT
+    found: Integers = base + logs * _LOG_WEIGHT
     return found
 
 
-def group_into_tasks(weight: NDArray[np.int64], slots: int) -> list[NDArray[np.int64]]:
+def group_into_tasks(weight: Integers, slots: int) -> list[Integers]:
     """Return the rows that each task reads, the longest tasks first; ``slots`` tasks run at once.
 
     >>> [task.tolist() for task in group_into_tasks(np.array([1, 900 << 20, 2]), 2)]
@@ -57,7 +56,7 @@ def group_into_tasks(weight: NDArray[np.int64], slots: int) -> list[NDArray[np.i
     return np.split(order, np.flatnonzero(np.diff(number)) + 1)
 
 
-def pack_slices(scan: Scan, tasks: Sequence[NDArray[np.int64]]) -> list[bytes]:
+def pack_slices(scan: Scan, tasks: Sequence[Integers]) -> list[bytes]:
     """Encode what each task must know of its slices, given by their rows; an Arrow stream each."""
     number = scan.slices.column("partition").combine_chunks()
     known = scan.slices.select(_SLICE).append_column(

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.layout.sizing.buckets import BucketAssignment
 from reconciler.layout.sizing.key_routing import (
@@ -42,11 +41,11 @@ class BucketRoute:
     ``cuts``: None where one bucket takes all, or where rows go by Hudi's hash.
     """
 
-    buckets: NDArray[np.int64]
-    inserts: NDArray[np.int64]
+    buckets: Integers
+    inserts: Integers
     cuts: RouteBoundaries | None = None
 
-    def choose_buckets(self, keys: Any, hashes: Hashes) -> NDArray[np.int64]:
+    def choose_buckets(self, keys: Any, hashes: Hashes) -> Integers:
         """Return the bucket of each row."""
         if len(self.buckets) == 1:
             return np.full(len(hashes), self.buckets[0])
@@ -60,7 +59,7 @@ class BucketRoutes:
     """``new``: routes by partition. ``file``: per group, the bucket of its next file, or -1."""
 
     new: Mapping[str, BucketRoute]
-    file: NDArray[np.int64]
+    file: Integers
 
     @classmethod
     def from_assignment(cls, assignment: BucketAssignment, groups: int) -> BucketRoutes:
@@ -113,7 +112,7 @@ def cut_bins(
     """Cut the bins of partitions into the ranges of their buckets."""
     routing: BucketRoutes = routes.value
     paths = routing.split_partitions
-    counts_by_number: dict[int, NDArray[np.int64]] = {}
+    counts_by_number: dict[int, Integers] = {}
     for block in map(RowBlock.from_bytes, buffers):
         zeros = np.zeros(1 << _count_bits(routing.new[paths[block.number]]), np.int64)
         counts = counts_by_number.setdefault(block.number, zeros)
@@ -139,7 +138,7 @@ def route_rows(
 
 
 def _send_new_rows(
-    chunk: RowChunk, rows: NDArray[np.int64], routes: BucketRoutes
+    chunk: RowChunk, rows: Integers, routes: BucketRoutes
 ) -> Iterator[BlockForPartition]:
     codes, paths = chunk.encode_paths(rows)
     hashes = chunk.hashes[rows]

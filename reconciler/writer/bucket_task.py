@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.log_records import (
     LogRecords,
@@ -139,9 +138,7 @@ def make_log_records(changes: list[RowBlock], row_job: RowJob) -> LogRecords:
     )
 
 
-def _has_no_event_time(
-    ordering: tuple[Any, ...], reading: SliceReadOptions
-) -> NDArray[np.bool_] | bool:
+def _has_no_event_time(ordering: tuple[Any, ...], reading: SliceReadOptions) -> Mask | bool:
     """Return whether each row lacks an event time, as Hudi 1.x sees it; 0.x always compares."""
     if not ordering:
         return True

@@ -15,9 +15,8 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy
+from reconciler.arrays import Integers, Mask, to_numpy
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.file_slices.merge.deletion_marks import find_deletions
 from reconciler.file_slices.merge.ordering import find_column, pick_last, pick_newest, to_comparable
@@ -62,8 +61,8 @@ class DedupedRows:
     ``is_deletion``: whether each of them deletes its key.
     """
 
-    rows: NDArray[np.int64]
-    is_deletion: NDArray[np.bool_]
+    rows: Integers
+    is_deletion: Mask
 
 
 def choose_rows(batch: Any, keys: Any, paths: Any, rule: DedupeRule) -> DedupedRows:
@@ -84,7 +83,7 @@ def choose_rows(batch: Any, keys: Any, paths: Any, rule: DedupeRule) -> DedupedR
     return DedupedRows(rows=rows, is_deletion=find_deletions(batch, rule.delete_marker)[rows])
 
 
-def _encode_keys(keys: Any, paths: Any) -> tuple[NDArray[np.int64], int]:
+def _encode_keys(keys: Any, paths: Any) -> tuple[Integers, int]:
     """Return a number per row, equal for equal keys, and how many numbers there are."""
     encoded = keys.dictionary_encode()
     codes = to_numpy(encoded.indices).astype(np.int64)

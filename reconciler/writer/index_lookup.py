@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.merge.log_records import find_ordering_fields, read_ordering_values
@@ -138,7 +138,7 @@ def look_up_keys(
 
 def _find_file_groups(
     lookup: IndexLookup, storage: Storage, keys: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Return which of the keys the index has, and the file group of each."""
     known: dict[FileGroupLocation, int] = {}
     rows, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -169,16 +169,14 @@ def _read_index(lookup: IndexLookup, storage: Storage, group: int, keys: Any) ->
         ) from None
 
 
-def _misplaced_keys_error(keys: Any, rows: NDArray[np.int64], expected: str) -> FormatError:
+def _misplaced_keys_error(keys: Any, rows: Integers, expected: str) -> FormatError:
     """Return the error for keys that are not where the index has them."""
     key, keys_ = keys[int(rows[0])].as_py(), "key" if len(rows) == 1 else "keys"
     message = f"wrong location of {len(rows)} {keys_} (first {key!r}): expected {expected}"
     return FormatError(INDEX_PATH, message, REMEDY)
 
 
-def _match_file_groups(
-    groups: FileGroupSizes, locations: Sequence[FileGroupLocation]
-) -> NDArray[np.int64]:
+def _match_file_groups(groups: FileGroupSizes, locations: Sequence[FileGroupLocation]) -> Integers:
     """Return the file groups at some locations, -1 where no current base file is."""
     live = np.flatnonzero(groups.is_live & (groups.base >= 0))
     folders = pa.array(groups.partitions, pa.string()).take(to_arrow(groups.partition[live]))
@@ -237,7 +235,7 @@ def _decide_outcomes(
 
 def _find_older_rows(
     keys: Any, times: Sequence[Any], file: SliceFiles, row_job: RowJob, storage: Storage
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return a mask of keys whose row in the file is newer than their event times."""
     reading = row_job.settings.reading
     fields = find_ordering_fields(reading.rules, reading.schema)

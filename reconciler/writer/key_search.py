@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.spark.staged_rows import BlockForPartition
@@ -41,7 +40,7 @@ class KeySearch:
 
     partitions: tuple[str, ...]
     tasks_by_partition: tuple[range, ...]
-    files: tuple[Mapping[int, NDArray[np.int64]], ...]
+    files: tuple[Mapping[int, Integers], ...]
     path: Mapping[int, str]
     size: Mapping[int, int]
 
@@ -56,7 +55,7 @@ class KeySearch:
         by_path = {path: files for path, files in by_path.items() if len(files)}
         total = sum(map(len, by_path.values()))
         task_ranges: list[range] = []
-        files: list[dict[int, NDArray[np.int64]]] = []
+        files: list[dict[int, Integers]] = []
         for code, (path, group_files) in enumerate(by_path.items()):
             wanted = max(1, round(count * len(group_files) / total))
             shares = min(len(group_files), wanted, max(1, _MAX_KEY_COPIES // max(keys[path], 1)))
@@ -72,11 +71,11 @@ class KeySearch:
         )
 
 
-def _find_groups(groups: FileGroupSizes, path: str) -> NDArray[np.int64]:
+def _find_groups(groups: FileGroupSizes, path: str) -> Integers:
     """Return the groups of a partition that have a current base file."""
     within = groups.partition_range(path)
     has_base = groups.is_live[within] & (groups.base[within] >= 0)
-    found: NDArray[np.int64] = np.flatnonzero(has_base) + within.start
+    found: Integers = np.flatnonzero(has_base) + within.start
     return found
 
 
@@ -89,7 +88,7 @@ def send_keys_to_files(
 
 
 def send_keys(
-    chunk: RowChunk, rows: NDArray[np.int64], partition: int, search: KeySearch
+    chunk: RowChunk, rows: Integers, partition: int, search: KeySearch
 ) -> Iterator[BlockForPartition]:
     """Yield the keys of some rows for the tasks that read their partitions' files."""
     codes = {path: code for code, path in enumerate(search.partitions)}

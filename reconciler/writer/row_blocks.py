@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.rewrite.runs import make_ipc_options
 from reconciler.spark.staged_rows import BlockForPartition
 
@@ -105,7 +105,7 @@ def split_by_code(batch: Any, codes: NDArray[Any]) -> Iterator[tuple[int, Any]]:
         start += len(rows)
 
 
-def group_rows(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def group_rows(codes: NDArray[Any]) -> Iterator[tuple[int, Integers]]:
     """Yield each code, ascending, and the rows that have it.
 
     >>> [(code, rows.tolist()) for code, rows in group_rows(np.array([7, 3, 7]))]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY
 from reconciler.file_slices.merge.deletion_marks import find_deletions
@@ -46,14 +46,14 @@ class RowChunk:
     number: int
     incoming_count: int
     rows: Any
-    is_deletion: NDArray[np.bool_]
+    is_deletion: Mask
 
     @cached_property
     def hashes(self) -> Hashes:
         """Hashes of the keys."""
         return hash_record_keys(self.rows.column(RECORD_KEY))
 
-    def encode_paths(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], list[str]]:
+    def encode_paths(self, rows: Integers) -> tuple[NDArray[np.int32], list[str]]:
         """Return the partition paths of some rows as codes, and what the codes stand for."""
         column = self.rows.column(PARTITION).take(to_arrow(rows)).dictionary_encode()
         return to_numpy(column.indices), column.dictionary.to_pylist()
@@ -68,12 +68,12 @@ class MatchedRows:
     deleted.
     """
 
-    new: NDArray[np.int64]
-    row: NDArray[np.int64]
-    file: NDArray[np.int64]
-    is_moved: NDArray[np.bool_]
+    new: Integers
+    row: Integers
+    file: Integers
+    is_moved: Mask
 
-    def removes_old_row(self, chunk: RowChunk) -> NDArray[np.bool_]:
+    def removes_old_row(self, chunk: RowChunk) -> Mask:
         """Return whether each match removes the file's row."""
         return chunk.is_deletion[self.row] | self.is_moved
 

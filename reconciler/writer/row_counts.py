@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique
+from reconciler.arrays import Integers, sort_unique
 from reconciler.file_slices.base_file.meta_columns import PARTITION
 from reconciler.layout.sizing.buckets import Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
@@ -45,9 +45,9 @@ class ChunkCounts:
     absent_deletes: int
     inserts: Mapping[str, Tally]
     moves: Mapping[str, int]
-    file: NDArray[np.int64]
+    file: Integers
     changes: tuple[Tally, ...]
-    deletes: NDArray[np.int64]
+    deletes: Integers
 
 
 def count_changes(

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.file_slices.base_file.writer import BaseFileWriter
@@ -78,7 +76,7 @@ class WeightSample:
     _bytes: int = 0
     _kept: list[Any] = field(default_factory=list)
 
-    def add(self, batch: Any, new: NDArray[np.int64]) -> None:
+    def add(self, batch: Any, new: Integers) -> None:
         """Add the given rows of a batch, as far as there is room."""
         if self.rows >= self.max_rows or self._bytes >= _BYTES or not len(new):
             return

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.instant import Action, State
@@ -251,7 +251,7 @@ def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
 
 def _find_replaced_groups(
     request: WriteRequest, facts: WriteFacts, written: WrittenFiles | None
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the file groups that the write replaces."""
     groups = facts.groups
     live = np.flatnonzero(groups.is_live)
@@ -265,5 +265,5 @@ def _find_replaced_groups(
         case _:
             return np.zeros(0, np.int64)
     codes = [code for code, path in enumerate(groups.partitions) if path in paths]
-    replaced: NDArray[np.int64] = live[np.isin(groups.partition[live], codes)]
+    replaced: Integers = live[np.isin(groups.partition[live], codes)]
     return replaced

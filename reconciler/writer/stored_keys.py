@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import get_value_offsets, to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, get_value_offsets, to_arrow, to_numpy
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.settings import BLOOM, BLOOM_CODE, MAX_KEY, MIN_KEY
@@ -26,7 +25,7 @@ _FIRST_SUPPLEMENTARY: Final = 0xF0
 _BATCH_ROWS: Final = 64 * 1024
 
 
-def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> NDArray[np.int64]:
+def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> Integers:
     """Return the ascending indices of the keys that the base file holds.
 
     ``keys``: a string array of distinct keys without nulls; ``size``: of the file in bytes. Reads
@@ -54,7 +53,7 @@ def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> ND
     return possible[found]
 
 
-def _find_possible_keys(keys: Any, footer: dict[bytes, bytes], path: str) -> NDArray[np.int64]:
+def _find_possible_keys(keys: Any, footer: dict[bytes, bytes], path: str) -> Integers:
     """Return the indices of the keys that the footer does not rule out."""
     possible = np.flatnonzero(_is_in_range(keys, footer))
     text = footer.get(BLOOM.encode())
@@ -65,7 +64,7 @@ def _find_possible_keys(keys: Any, footer: dict[bytes, bytes], path: str) -> NDA
     return possible[bloom.contains(keys.take(to_arrow(possible)))]
 
 
-def _is_in_range(keys: Any, footer: dict[bytes, bytes]) -> NDArray[np.bool_]:
+def _is_in_range(keys: Any, footer: dict[bytes, bytes]) -> Mask:
     """Return whether each key is in the footer's key range, as far as that is known."""
     least, greatest = footer.get(MIN_KEY.encode()), footer.get(MAX_KEY.encode())
     if (
@@ -79,11 +78,11 @@ def _is_in_range(keys: Any, footer: dict[bytes, bytes]) -> NDArray[np.bool_]:
     return to_numpy(is_inside) | _has_supplementary(keys)
 
 
-def _has_supplementary(keys: Any) -> NDArray[np.bool_]:
+def _has_supplementary(keys: Any) -> Mask:
     """Return whether each key has a character beyond U+FFFF."""
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
     characters = np.flatnonzero(data >= _FIRST_SUPPLEMENTARY)
     if not len(characters):
         return np.zeros(len(keys), np.bool_)
-    found: NDArray[np.bool_] = np.diff(np.searchsorted(characters, get_value_offsets(keys))) > 0
+    found: Mask = np.diff(np.searchsorted(characters, get_value_offsets(keys))) > 0
     return found

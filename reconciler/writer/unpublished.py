@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reconciler.arrays import Integers
 from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 from reconciler.writer.bucket import WrittenBaseFile
 from reconciler.writer.facts import WriteFacts
@@ -27,7 +25,7 @@ class UnpublishedWrite:
     facts: WriteFacts
     files: Sequence[WrittenBaseFile]
     counts: RowCounts
-    replaced: NDArray[np.int64]
+    replaced: Integers
     extra: Mapping[str, str]
 
     @property

@@ -14,9 +14,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_decode import Offsets, decode_records
 from reconciler.file_slices.merge.avro_schema import parse_avro_schema
@@ -63,8 +62,8 @@ class LogRecords:
     """
 
     keys: Any
-    row: NDArray[np.int64]
-    is_final: NDArray[np.bool_]
+    row: Integers
+    is_final: Mask
     ordering: tuple[Any, ...]
     table: Any
 
@@ -77,19 +76,19 @@ class _BlockRecords:
     """Records or deletions of a block in written order; ``rows`` is None for a delete block."""
 
     keys: Any
-    is_delete: NDArray[np.bool_]
-    is_final: NDArray[np.bool_]
+    is_delete: Mask
+    is_final: Mask
     ordering: tuple[Any, ...]
     rows: Any = None
 
 
 def find_winners(
     records: LogRecords,
-    matches: tuple[NDArray[np.int64], NDArray[np.int64]],
+    matches: tuple[Integers, Integers],
     batch: Any,
     fields: Mapping[str, pa.DataType],
     path: str,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return a mask of matches where the record wins over the row: always, or by event time.
 
     ``matches``: rows of the batch and positions of records (``find_keys``). ``fields``: the
@@ -181,7 +180,7 @@ def _read_records(
     )
 
 
-def is_default_ordering(column: Any) -> NDArray[np.bool_]:
+def is_default_ordering(column: Any) -> Mask:
     """Return whether each event time means none: null, or 0 for an int."""
     if column.type == pa.int32():
         return to_numpy(pc.equal(column.fill_null(0), 0))
@@ -265,8 +264,8 @@ def _merge_parts(
 
 
 def _select_rows(
-    parts: list[_BlockRecords], winners: NDArray[np.int64], wanted: WantedColumns
-) -> tuple[NDArray[np.int64], Any]:
+    parts: list[_BlockRecords], winners: Integers, wanted: WantedColumns
+) -> tuple[Integers, Any]:
     """Return for each key its row among the winning rows, and these rows."""
     total = sum(len(part.keys) for part in parts)
     is_kept = np.zeros(total, np.bool_)

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy
+from reconciler.arrays import Integers, to_numpy
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.merge.ordering import find_column
 from reconciler.file_slices.merge.rules import MergeRules
@@ -63,9 +62,7 @@ def join_named_keys(names: Sequence[str], parts: Sequence[Any]) -> Any:
     return pc.binary_join_element_wise(*named_parts, ",")
 
 
-def find_keys(
-    batch: Any, keys: Any, rules: MergeRules, path: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_keys(batch: Any, keys: Any, rules: MergeRules, path: str) -> tuple[Integers, Integers]:
     """Return the rows of a batch that have one of the keys, and the position of each one's key.
 
     Raises as ``read_record_keys`` does.

@@ -26,7 +26,7 @@ from reconciler.file_slices.merge.log_records import (
     find_winners,
     merge_log_blocks,
 )
-from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
+from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.file_slices.merge.record_keys import find_keys
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import sum_by_code, to_arrow
+from reconciler.arrays import Integers, Mask, sum_by_code, to_arrow, to_nullable
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
@@ -35,10 +35,10 @@ class FileGroupSizes:
     partitions: tuple[str, ...]
     partition: NDArray[np.int32]
     file_id: Any
-    base: NDArray[np.int64]
+    base: Integers
     base_name: Any
-    logs: NDArray[np.int64]
-    log_files: NDArray[np.int64]
+    logs: Integers
+    log_files: Integers
     slice_start: NDArray[np.int32]
     instants: tuple[str, ...]
     is_live: Mask
@@ -71,7 +71,7 @@ class FileGroupSizes:
         """Return the path of a group's newest base file, which it must have."""
         return make_file_path(self.get_partition(group), str(self.base_name[group]))
 
-    def list_file_ids(self, groups: NDArray[np.int64]) -> dict[str, list[str]]:
+    def list_file_ids(self, groups: Integers) -> dict[str, list[str]]:
         """Return the file ids of some groups by partition."""
         file_ids = self.file_id.take(to_arrow(groups)).to_pylist()
         by_partition: dict[str, list[str]] = {}
@@ -121,7 +121,7 @@ def measure_groups(
         partition=files.group_partition[order],
         file_id=files.group_id.take(to_arrow(order)),
         base=base[order],
-        base_name=files.name.take(pa.array(base_row[order], mask=base_row[order] < 0)),
+        base_name=files.name.take(to_nullable(base_row[order], base_row[order] >= 0)),
         logs=sum_by_code(of_file[is_log], files.size[is_log], count)[order],
         log_files=np.bincount(of_file[is_log], minlength=count)[order],
         slice_start=slice_start[order],
@@ -132,7 +132,7 @@ def measure_groups(
     )
 
 
-def _listing_order(view: FileView) -> NDArray[np.int64]:
+def _listing_order(view: FileView) -> Integers:
     """Return the groups of each partition sorted by their first file name, as stores list them."""
     groups, first = np.unique(view.files.group, return_index=True)
     found: Integers = groups[np.argsort(first, kind="stable")].astype(np.int64)
