@@ -34,7 +34,9 @@ _REMOTE_THREADS: Final = 16
 #: Python's global lock at every system call and take 1.5 times the CPU and the time of one
 _LOCAL_THREADS: Final = 1
 #: files that a thread reads before it reports progress: larger shares cost less, but end later
-_LEAST_SHARE, _MOST_SHARE, _SHARES_EACH = 64, 256, 4
+_MIN_SHARE, _MAX_SHARE, _THREAD_SHARES = 64, 256, 4
+#: called with the number of files read since the last call
+Progress = Callable[[int], None]
 #: problems that are reported in words; further ones are only counted
 MAX_PROBLEMS: Final = 5
 
@@ -68,12 +70,7 @@ class IndexBuilder(Protocol):
     """Builds an index from footers, in this process or on executors."""
 
     def build(
-        self,
-        ref: StorageRef,
-        request: IndexRequest,
-        files: FileKeys,
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, request: IndexRequest, files: FileKeys, *, progress: Progress
     ) -> BuiltIndex:
         """Return an index with an element for every file; call ``progress`` with files read.
 
@@ -89,17 +86,10 @@ class ThreadedIndexBuilder:
     at_once: int | None = None
 
     def build(
-        self,
-        ref: StorageRef,
-        request: IndexRequest,
-        files: FileKeys,
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, request: IndexRequest, files: FileKeys, *, progress: Progress
     ) -> BuiltIndex:
-        storage = self.open_storage(ref)
-        return read_share(
-            storage, request, files_to_batch(files), at_once=self.at_once, progress=progress
-        )
+        storage, rows = self.open_storage(ref), files_to_batch(files)
+        return read_share(storage, request, rows, at_once=self.at_once, progress=progress)
 
 
 def read_share(
@@ -108,7 +98,7 @@ def read_share(
     rows: Any,
     *,
     at_once: int | None = None,
-    progress: Callable[[int], None],
+    progress: Progress,
 ) -> BuiltIndex:
     """Return the index of the files in ``rows``, a batch made by ``files_to_batch``.
 
@@ -117,14 +107,11 @@ def read_share(
     """
     if at_once is None:
         at_once = _REMOTE_THREADS if "://" in storage.location else _LOCAL_THREADS
-    reading = _ShareReader(
-        SlimFooterTails(FooterTails(storage), FooterSlimmer(STATISTICS_KEYS)), request
-    )
+    tails = SlimFooterTails(FooterTails(storage), FooterSlimmer(STATISTICS_KEYS))
+    share = min(max(_MIN_SHARE, len(rows) // (at_once * _THREAD_SHARES)), _MAX_SHARE)
     parts = parallel.run_parallel(
-        reading.read,
-        split_batch(
-            rows, min(max(_LEAST_SHARE, len(rows) // (at_once * _SHARES_EACH)), _MOST_SHARE)
-        ),
+        _ShareReader(tails, request).read,
+        split_batch(rows, share),
         parallelism=at_once,
         on_done=lambda part: progress(len(part.index)),
     )
@@ -144,14 +131,9 @@ def combine_parts(parts: Sequence[BuiltIndex], request: IndexRequest) -> BuiltIn
 
 def files_to_batch(files: FileKeys) -> Any:
     """Return files as a record batch: partition and name (strings), size (int64)."""
-    return pa.RecordBatch.from_arrays(
-        [
-            files.partition.dictionary.take(files.partition.indices).cast(pa.string()),
-            files.name,
-            to_arrow(np.ascontiguousarray(files.size)),
-        ],
-        names=["partition", "name", "size"],
-    )
+    partition = files.partition.dictionary.take(files.partition.indices).cast(pa.string())
+    columns = [partition, files.name, to_arrow(files.size)]
+    return pa.RecordBatch.from_arrays(columns, names=["partition", "name", "size"])
 
 
 def split_batch(rows: Any, max_rows: int) -> list[Any]:

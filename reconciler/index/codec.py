@@ -10,7 +10,8 @@ better than reading with a wrong one.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -36,6 +37,10 @@ _FILE: Final = (
 )
 _FLAGS: Final = ("is_exact_least", "is_exact_greatest", "is_nan_free")
 _REMEDY: Final = "delete it; the next apply builds it again"
+
+
+class _DamageError(Exception):
+    """The file differs from what an index file holds."""
 
 
 class NewerFormatError(FormatError):
@@ -108,20 +113,18 @@ def decode_index(
 
     if isinstance(source, bytes | bytearray | memoryview | pa.Buffer):
         source = pa.BufferReader(source)
-    try:
-        with pq.ParquetFile(
+    with (
+        _name_damaged_file(path),
+        pq.ParquetFile(
             source, read_dictionary=["partition"], page_checksum_verification=True
-        ) as file:
-            provenance = _parse_provenance(file.metadata.metadata or {}, path)
-            kinds = _read_types(file.schema_arrow, provenance, path)
-            wanted = [name for name in kinds if columns is None or name in columns]
-            fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
-            table = file.read(columns=fields).select(fields)
-            return _decode_table(table, wanted, provenance, path), provenance
-    except KeyError:  # pyarrow's message for a missing column is only its name
-        raise _damaged_error(path, "its columns differ from those of an index") from None
-    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
-        raise _damaged_error(path, _describe_problem(problem)) from None
+        ) as file,
+    ):
+        provenance = _parse_provenance(file.metadata.metadata or {}, path)
+        kinds = _read_types(file.schema_arrow, provenance)
+        wanted = [name for name in kinds if columns is None or name in columns]
+        fields = [*(part.name for part in _FILE), *(STATS + name for name in wanted)]
+        table = file.read(columns=fields).select(fields)
+        return _decode_table(table, wanted, provenance), provenance
 
 
 def check_format(tail: bytes, path: str) -> None:
@@ -132,11 +135,22 @@ def check_format(tail: bytes, path: str) -> None:
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    with _name_damaged_file(path):
+        _parse_provenance(pq.read_metadata(pa.BufferReader(tail)).metadata or {}, path)
+
+
+@contextmanager
+def _name_damaged_file(path: str) -> Iterator[None]:
+    """Raise FormatError with ``path`` for any damage that is found inside."""
     try:
-        pairs = pq.read_metadata(pa.BufferReader(tail)).metadata
-    except (pa.ArrowException, OSError, ValueError) as problem:
-        raise _damaged_error(path, _describe_problem(problem)) from None
-    _parse_provenance(pairs or {}, path)
+        yield
+    except _DamageError as problem:
+        raise FormatError(path, str(problem), _REMEDY) from None
+    except KeyError:  # pyarrow's message for a missing column is only its name
+        raise FormatError(path, "its columns differ from those of an index", _REMEDY) from None
+    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as problem:
+        message = " ".join(str(problem).split()).rstrip(". ")
+        raise FormatError(path, f"it cannot be read as an index: {message}", _REMEDY) from None
 
 
 def _encode_provenance(index: FileIndex, provenance: Provenance) -> bytes:
@@ -148,14 +162,12 @@ def _encode_provenance(index: FileIndex, provenance: Provenance) -> bytes:
 def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
     text = pairs.get(KEY)
     if text is None:
-        raise _damaged_error(path, f"its footer has no {KEY.decode()}")
+        raise _DamageError(f"its footer has no {KEY.decode()}")
     try:
         document = json.loads(text)
         version, digest = document.pop("format"), document.pop("digest")
     except (ValueError, TypeError, AttributeError, KeyError) as problem:
-        raise _damaged_error(
-            path, f"the provenance in its footer is malformed: {problem}"
-        ) from None
+        raise _DamageError(f"the provenance in its footer is malformed: {problem}") from None
     if isinstance(version, int) and version > FORMAT:
         raise NewerFormatError(
             path,
@@ -163,9 +175,9 @@ def _parse_provenance(pairs: Mapping[bytes, bytes], path: str) -> Provenance:
             "upgrade reconciler, or delete it; until then the index is not updated",
         )
     if version != FORMAT:
-        raise _damaged_error(path, f"its format is {version}, which does not exist")
+        raise _DamageError(f"its format is {version}, which does not exist")
     if digest != canonical_json.digest_document({**document, "format": version}):
-        raise _damaged_error(path, "the digest in its footer is wrong")
+        raise _DamageError("the digest in its footer is wrong")
     return Provenance(**document)
 
 
@@ -197,69 +209,67 @@ def _encode_counts(values: Integers) -> Any:
     return to_nullable(values, values >= 0)
 
 
-def _read_types(schema: pa.Schema, provenance: Provenance, path: str) -> dict[str, Any]:
-    """Return the type of each column; raises FormatError where file and footer differ."""
+def _read_types(schema: pa.Schema, provenance: Provenance) -> dict[str, Any]:
+    """Return the type of each column; raises _DamageError if file and footer differ."""
     kinds = {}
     for part in list(schema)[len(_FILE) :]:
         name = part.name.removeprefix(STATS)
         kind = part.type.field(0).type if pa.types.is_struct(part.type) else None
         if kind is None or indexed_type(kind) != kind or part.type != _stats_type(kind):
-            raise _damaged_error(path, f"its column {part.name} does not hold statistics")
+            raise _DamageError(f"its column {part.name} does not hold statistics")
         kinds[name] = kind
     has = [(part.name, part.type) for part in list(schema)[: len(_FILE)]]
     if has != [(part.name, part.type) for part in _FILE]:
-        raise _damaged_error(path, "its columns differ from those of an index")
+        raise _DamageError("its columns differ from those of an index")
     if {name: str(kind) for name, kind in kinds.items()} != dict(provenance.columns):
-        raise _damaged_error(path, "its columns differ from those that its footer names")
+        raise _DamageError("its columns differ from those that its footer names")
     return kinds
 
 
-def _decode_table(
-    table: Any, columns: Sequence[str], provenance: Provenance, path: str
-) -> FileIndex:
+def _decode_table(table: Any, columns: Sequence[str], provenance: Provenance) -> FileIndex:
     partition, name, size, rows = (_combine_chunks(table.column(part.name)) for part in _FILE)
     if len(table) != provenance.files or partition.null_count or name.null_count or size.null_count:
-        raise _damaged_error(path, "its number of rows differs from its footer, or a key is null")
+        raise _DamageError("its number of rows differs from its footer, or a key is null")
     partition.validate(full=True)
     index = FileIndex(
         partition=sort_partitions(partition),
         name=name,
         size=to_numpy(size),
-        rows=_decode_counts(rows, path),
+        rows=_decode_counts(rows),
         columns={
-            column: _decode_stats(_combine_chunks(table.column(STATS + column)), column, path)
+            column: _decode_stats(_combine_chunks(table.column(STATS + column)), column)
             for column in columns
         },
     )
     if not is_in_order(index):
-        raise _damaged_error(path, "its rows are not sorted")
+        raise _DamageError("its rows are not sorted")
     return index
 
 
-def _decode_stats(struct: Any, column: str, path: str) -> ColumnStats:
+def _decode_stats(struct: Any, column: str) -> ColumnStats:
     if struct.null_count:
-        raise _damaged_error(path, f"its statistics of {column} are null")
+        raise _DamageError(f"its statistics of {column} are null")
     least, greatest, nulls, values, *flags = struct.flatten()
     if any(flag.null_count for flag in flags):
-        raise _damaged_error(path, f"its statistics of {column} have nulls where none are allowed")
+        raise _DamageError(f"its statistics of {column} have nulls where none are allowed")
     stats = ColumnStats(
         least=least,
         greatest=greatest,
-        nulls=_decode_counts(nulls, path),
-        values=_decode_counts(values, path),
+        nulls=_decode_counts(nulls),
+        values=_decode_counts(values),
         **{name: to_numpy(flag) for name, flag in zip(_FLAGS, flags, strict=True)},
     )
     is_wrong = (stats.values >= 0) & (stats.nulls > stats.values)
     if is_wrong.any() or pc.any(pc.greater(least, greatest)).as_py():
-        raise _damaged_error(path, f"its statistics of {column} contradict each other")
+        raise _DamageError(f"its statistics of {column} contradict each other")
     return stats
 
 
-def _decode_counts(counts: Any, path: str) -> Integers:
-    """Return counts with -1 where unknown; raises FormatError for a negative count."""
+def _decode_counts(counts: Any) -> Integers:
+    """Return counts with -1 where unknown; raises _DamageError for a negative count."""
     found: Integers = fill_unknown(counts)
     if (found < 0).sum() != counts.null_count:
-        raise _damaged_error(path, "it has a negative count")
+        raise _DamageError("it has a negative count")
     return found
 
 
@@ -270,13 +280,3 @@ def _combine_chunks(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     return pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
-
-
-def _describe_problem(problem: Exception) -> str:
-    """Return a library's message on one line without a final full stop."""
-    message = " ".join(str(problem).split()).rstrip(". ")
-    return f"it cannot be read as an index: {message}"
-
-
-def _damaged_error(path: str, problem: str) -> FormatError:
-    return FormatError(path, problem, _REMEDY)

@@ -98,11 +98,8 @@ class SlimFooterTails:
         if len(tail) != last or gap <= 0:
             return None
         head = storage.read_range(path, size - whole, first)
-        return (
-            self.slimmer.slim(FooterEnds(first=head, last=tail, gap=gap))
-            if len(head) == first
-            else None
-        )
+        is_read = len(head) == first
+        return self.slimmer.slim(FooterEnds(first=head, last=tail, gap=gap)) if is_read else None
 
 
 def _footer_length(tail: bytes, size: int) -> int:

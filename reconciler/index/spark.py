@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from reconciler.index.build import (
     MIN_FILES_FOR_JOB,
     BuiltIndex,
     IndexRequest,
+    Progress,
     ThreadedIndexBuilder,
     combine_parts,
     files_to_batch,
@@ -28,6 +29,8 @@ from reconciler.storage.redaction import redact_secrets
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: the result of a task: an encoded index, the number of unread files, and the first problems
+_Part = tuple[bytes, int, tuple[str, ...]]
 _TASKS_PER_SLOT: Final = 4
 #: threads of a task, which has one core: several, because reads wait for the store
 _AT_ONCE: Final = 4
@@ -46,44 +49,31 @@ class SparkIndexBuilder:
         self._min_files = MIN_FILES_FOR_JOB if min_files is None else min_files
 
     def build(
-        self,
-        ref: StorageRef,
-        request: IndexRequest,
-        files: FileKeys,
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, request: IndexRequest, files: FileKeys, *, progress: Progress
     ) -> BuiltIndex:
         if not len(files) or len(files) < self._min_files:
             return ThreadedIndexBuilder(open_storage).build(ref, request, files, progress=progress)
         ship_package(self._context)
         tasks = self._context.defaultParallelism * _TASKS_PER_SLOT
-        shares = [
-            _pack_batch(share)
-            for share in split_batch(files_to_batch(files), -(-len(files) // tasks))
-        ]
+        rows = -(-len(files) // tasks)
+        shares = [_pack_batch(share) for share in split_batch(files_to_batch(files), rows)]
         done = self._context.accumulator(0)
         described = f"reconciler: read footers of {len(files)} files of {ref.location}"
         with (
             run_job_group(self._context, described, lambda text: redact_secrets(text, ref.secrets)),
             report_progress(done, _limit_progress(len(files), progress)),
         ):
-            results: list[tuple[bytes, int, tuple[str, ...]]] = (
-                self._context.parallelize(shares, len(shares))
-                .mapPartitions(_ReadTask(ref, request, done))
-                .collect()
-            )
-        parts = [
-            BuiltIndex(
-                index=decode_index(data, "a part of an index")[0],
-                unread_count=unread,
-                problems=problems,
-            )
-            for data, unread, problems in results
-        ]
-        return combine_parts(parts, request)
+            work = self._context.parallelize(shares, len(shares))
+            parts: list[_Part] = work.mapPartitions(_ReadTask(ref, request, done)).collect()
+        return combine_parts([_decode_part(*part) for part in parts], request)
 
 
-def _limit_progress(total: int, progress: Callable[[int], None]) -> Callable[[int], None]:
+def _decode_part(data: bytes, unread: int, problems: tuple[str, ...]) -> BuiltIndex:
+    index, _ = decode_index(data, "a part of an index")
+    return BuiltIndex(index=index, unread_count=unread, problems=problems)
+
+
+def _limit_progress(total: int, progress: Progress) -> Progress:
     """Return ``progress`` limited to a total: Spark counts the files of a retried task again."""
     left = total
 
@@ -102,18 +92,13 @@ class _ReadTask:
     """The work of one task; picklable."""
 
     def __init__(self, ref: StorageRef, request: IndexRequest, done: Any) -> None:
-        self._ref, self._asked, self._done = ref, request, done
+        self._ref, self._request, self._done = ref, request, done
 
-    def __call__(self, work: Iterable[bytes]) -> Iterator[tuple[bytes, int, tuple[str, ...]]]:
+    def __call__(self, work: Iterable[bytes]) -> Iterator[_Part]:
         storage = open_storage(self._ref)
         for share in work:
-            built = read_share(
-                storage,
-                self._asked,
-                _unpack_batch(share),
-                at_once=_AT_ONCE,
-                progress=self._done.add,
-            )
+            rows, add = _unpack_batch(share), self._done.add
+            built = read_share(storage, self._request, rows, at_once=_AT_ONCE, progress=add)
             yield encode_index(built.index, _PART).to_pybytes(), built.unread_count, built.problems
 
 

@@ -34,20 +34,14 @@ def list_versions(storage: Storage) -> IndexVersions:
         if not _is_blocked_by_file(storage):
             raise
         return read_versions(())  # a file has the folder's name, so there are no versions
-    found = {entry.name: _list_folder(storage, entry.name) for entry in entries if entry.is_folder}
-    return read_versions(
-        (
-            (folder, [(entry.name, entry.size) for entry in inside if not entry.is_folder])
-            for folder, inside in found.items()
-        ),
-        [entry.name for entry in entries if not entry.is_folder],
-        [
-            f"{folder}/{entry.name}"
-            for folder, inside in found.items()
-            for entry in inside
-            if entry.is_folder
-        ],
-    )
+    folders: dict[str, list[tuple[str, int]]] = {}
+    nested: list[str] = []
+    for folder in (entry.name for entry in entries if entry.is_folder):
+        inside = _list_folder(storage, folder)
+        folders[folder] = [(entry.name, entry.size) for entry in inside if not entry.is_folder]
+        nested += [f"{folder}/{entry.name}" for entry in inside if entry.is_folder]
+    names = [entry.name for entry in entries if not entry.is_folder]
+    return read_versions(folders.items(), names, nested)
 
 
 def _is_blocked_by_file(storage: Storage) -> bool:
@@ -138,12 +132,12 @@ def remove_superseded(
     for folder in removal.folders:
         is_nested = folder in versions.nested_folders
         try:
-            is_gone = storage.remove_folder(folder)
+            is_removed = storage.remove_folder(folder)
         except StorageError as error:
             problems.append(str(error))
             continue
-        removed += is_gone and not is_nested
-        if is_nested and not is_gone:
+        removed += is_removed and not is_nested
+        if is_nested and not is_removed:
             problems.append(describe_nested(folder))
     return TidyResult(removed_folders=removed, problems=tuple(problems))
 

@@ -113,25 +113,18 @@ class IndexVersions:
         """
         stays = {version.name for version in self.valid if keep is None or version.name > keep.name}
         stays |= set(spared)
-        removed = [
-            (name, files)
-            for name, files in self.version_files
-            if name not in stays and (keep is None or name != keep.name)
-        ]
-        extra = [
-            path
-            for name, files in self.version_files
-            if keep and name == keep.name
-            for path in files
-        ]
-        strays = tuple(path for path in extra if keep and path != keep.path)
-        folders = [name.folder for name, _ in removed]
+        files: list[str] = []
+        folders: list[str] = []
+        strays: list[str] = []
+        for name, paths in self.version_files:
+            if keep is not None and name == keep.name:
+                strays = [path for path in paths if path != keep.path]
+            elif name not in stays:
+                files += paths
+                folders.append(name.folder)
         cleaned = {*folders, *([keep.name.folder] if keep else [])}
         nested = [path for path in self.nested_folders if path.rpartition("/")[0] in cleaned]
-        return VersionRemoval(
-            files=(*(path for _, files in removed for path in files), *strays),
-            folders=(*nested, *folders),
-        )
+        return VersionRemoval(files=(*files, *strays), folders=(*nested, *folders))
 
 
 def read_versions(
@@ -152,17 +145,17 @@ def read_versions(
         if name is None:
             continue
         found.append((name, tuple(sorted(f"{name.folder}/{file}" for file, _ in files))))
-        whole = sorted(file for file, size in files if _is_complete(file, size))
+        whole = sorted(entry for entry in files if _is_complete(*entry))
         if whole:
-            size = next(size for file, size in files if file == whole[-1])
-            valid.append(IndexVersion(name=name, path=f"{name.folder}/{whole[-1]}", size=size))
+            file, size = whole[-1]
+            valid.append(IndexVersion(name=name, path=f"{name.folder}/{file}", size=size))
     taken = (VersionName.parse(name) for name in file_names)
-    ours = (path for path in nested if VersionName.parse(path.partition("/")[0]))
+    inside = (path for path in nested if VersionName.parse(path.partition("/")[0]))
     return IndexVersions(
         valid=tuple(sorted(valid, key=lambda version: version.name)),
         version_files=tuple(sorted(found)),
         taken_names=tuple(name for name in taken if name is not None),
-        nested_folders=tuple(sorted(f"{FOLDER}/{path}" for path in ours)),
+        nested_folders=tuple(sorted(f"{FOLDER}/{path}" for path in inside)),
     )
 
 
@@ -172,5 +165,5 @@ def describe_nested(path: str) -> str:
 
 
 def _is_complete(file: str, size: int) -> bool:
-    found = _FILE.fullmatch(file)
-    return bool(found) and int(found[1]) == size if found else False
+    match = _FILE.fullmatch(file)
+    return match is not None and int(match[1]) == size
