@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from reconciler.arrays import Integers, Mask, sum_by_code, to_arrow, to_nullable
 from reconciler.index.file_forms import ABSENT, ColumnPlace
 from reconciler.index.model import UNKNOWN, ColumnStats
 from reconciler.index.nan_free import NAN_FREE, read_nan_free_columns
-from reconciler.index.parquet_kinds import ParquetKind, convert_bounds, is_true
+from reconciler.index.parquet_kinds import ChunkBounds, ParquetKind, convert_bounds, is_true
 from reconciler.index.parquet_writers import FooterWriter
 
 _SPARK: Final = b"org.apache.spark.version"
@@ -159,38 +159,28 @@ class ColumnChunks:
         order: Integers,
     ) -> ColumnStats:
         """Return the statistics of the chunks in the column's type, in the given order."""
-        code = np.array(self.kind, np.int64)
-        low: list[Any] = [pa.nulls(0, wanted)]
-        high: list[Any] = [pa.nulls(0, wanted)]
-        exact: list[tuple[Mask, Mask]] = []
-        rows: list[Integers] = [np.zeros(0, np.int64)]
-        for found in sorted({*self.kind}):
-            at = np.flatnonzero(code == found)
-            rows.append(at)
-            if found < 0:
-                low.append(pa.nulls(len(at), wanted))
-                high.append(pa.nulls(len(at), wanted))
-                exact.append((np.zeros(len(at), np.bool_), np.zeros(len(at), np.bool_)))
+        codes = sorted({*self.kind})
+        rows = [np.flatnonzero(np.array(self.kind, np.int64) == code) for code in codes]
+        parts = [ChunkBounds.unknown(wanted, 0)]
+        for code, at in zip(codes, rows, strict=True):
+            if code < 0:
+                parts.append(ChunkBounds.unknown(wanted, len(at)))
                 continue
-            kind, writer = kinds[found]
-            bounds = convert_bounds(
-                kind, wanted, _select_values(self.low, at), _select_values(self.high, at)
-            )
-            low.append(bounds.least)
-            high.append(bounds.greatest)
-            exact.append((bounds.is_exact_least, bounds.is_exact_greatest))
+            kind, writer = kinds[code]
+            low, high = _select_values(self.low, at), _select_values(self.high, at)
+            bounds = convert_bounds(kind, wanted, low, high)
             if kind.is_bytes and kind.logical != "DECIMAL" and writer.cuts_text:
                 is_one = is_true(pc.equal(bounds.least, bounds.greatest))
-                exact[-1] = (is_one, is_one)
-        none = np.zeros(0, np.bool_)
-        back = np.argsort(np.concatenate(rows), kind="stable")[order]
+                bounds = replace(bounds, is_exact_least=is_one, is_exact_greatest=is_one)
+            parts.append(bounds)
+        back = np.argsort(np.concatenate([np.zeros(0, np.int64), *rows]), kind="stable")[order]
         return ColumnStats(
-            least=pa.concat_arrays(low).take(to_arrow(back)),
-            greatest=pa.concat_arrays(high).take(to_arrow(back)),
+            least=pa.concat_arrays([part.least for part in parts]).take(to_arrow(back)),
+            greatest=pa.concat_arrays([part.greatest for part in parts]).take(to_arrow(back)),
             nulls=np.array(self.nulls, np.int64)[order],
             values=np.array(self.values, np.int64)[order],
-            is_exact_least=np.concatenate([none, *(one for one, _ in exact)])[back],
-            is_exact_greatest=np.concatenate([none, *(one for _, one in exact)])[back],
+            is_exact_least=np.concatenate([part.is_exact_least for part in parts])[back],
+            is_exact_greatest=np.concatenate([part.is_exact_greatest for part in parts])[back],
             is_nan_free=is_free[order],
         )
 

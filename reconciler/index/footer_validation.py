@@ -66,29 +66,21 @@ class LeafColumn:
             return False
 
     def _is_valid_chunk(self, data: bytes, at: int) -> bool:
-        for number, kind, start in _walk_fields(data, at):
-            if number == _CRYPTO:
-                return False
-            if (number, kind) == (_META, STRUCT) and not self._is_valid_metadata(data, start):
-                return False
-        return True
-
-    def _is_valid_metadata(self, data: bytes, at: int) -> bool:
-        is_type = False
-        for number, kind, start in _walk_fields(data, at):
-            if (number, kind) == (_TYPE, _I32):
-                named = thrift_compact.decode_zigzag(thrift_compact.read_varint(data, start)[0])
-                is_type = 0 <= named < len(_TYPES) and _TYPES[named] == self.physical_type
-            # statistics of another physical type are never requested
-            elif (number, kind) == (_STATISTICS, STRUCT):
-                if is_type and not self._has_valid_bounds(data, start):
-                    return False
-            elif (number, kind) == (_SIZES, STRUCT) and not self._has_valid_sizes(data, start):
-                return False
-        return True
+        fields = _find_fields(data, at)
+        if any(number == _CRYPTO for number, _ in fields):
+            return False
+        if (_META, STRUCT) not in fields:
+            return True
+        meta = _find_fields(data, fields[_META, STRUCT])
+        statistics, sizes = meta.get((_STATISTICS, STRUCT)), meta.get((_SIZES, STRUCT))
+        if (_TYPE, _I32) not in meta or self.physical_type != _read_type(data, meta[_TYPE, _I32]):
+            statistics = None  # statistics of another physical type are never requested
+        return (statistics is None or self._has_valid_bounds(data, statistics)) and (
+            sizes is None or self._has_valid_sizes(data, sizes)
+        )
 
     def _has_valid_bounds(self, data: bytes, at: int) -> bool:
-        for number, kind, start in _walk_fields(data, at):
+        for (number, kind), start in _find_fields(data, at).items():
             if number in _BOUNDS and kind == BINARY and self.length is not None:
                 begin, end = thrift_compact.read_binary(data, start)
                 if end - begin != self.length:
@@ -96,14 +88,21 @@ class LeafColumn:
         return True
 
     def _has_valid_sizes(self, data: bytes, at: int) -> bool:
-        for number, kind, start in _walk_fields(data, at):
-            if (number, kind) == (_BYTES, _I64) and self.physical_type != "BYTE_ARRAY":
-                return False
-            if number in {_REPETITION, _DEFINITION} and kind == LIST:
-                size = thrift_compact.read_list_header(data, start)[0]
-                if size not in {0, self.levels[number - _REPETITION] + 1}:
+        fields = _find_fields(data, at)
+        if (_BYTES, _I64) in fields and self.physical_type != "BYTE_ARRAY":
+            return False
+        for number, level in zip((_REPETITION, _DEFINITION), self.levels, strict=True):
+            if (number, LIST) in fields:
+                size = thrift_compact.read_list_header(data, fields[number, LIST])[0]
+                if size not in {0, level + 1}:
                     return False
         return True
+
+
+def _read_type(data: bytes, at: int) -> str | None:
+    """Return the name of a physical type; None for an unknown number."""
+    number = thrift_compact.decode_zigzag(thrift_compact.read_varint(data, at)[0])
+    return _TYPES[number] if 0 <= number < len(_TYPES) else None
 
 
 def list_leaves(schema: Any) -> tuple[LeafColumn, ...]:
@@ -137,26 +136,26 @@ def find_chunk_starts(tail: bytes) -> list[tuple[int, ...]]:
     at = len(tail) - _TAIL - int.from_bytes(tail[-_TAIL:-4], "little")
     if at < 0:
         raise MalformedError("the footer is cut off")
-    found: list[tuple[int, ...]] = []
-    for number, kind, start in _walk_fields(tail, at):
-        if (number, kind) == (_GROUPS, LIST):
-            size, element, begin = thrift_compact.read_list_header(tail, start)
-            if size and element != STRUCT:
-                raise MalformedError("the list of row groups holds something else")
-            for _ in range(size):
-                begin, starts = thrift_patterns.split_row_group(tail, begin)
-                found.append(starts)
-    return found
+    start = _find_fields(tail, at).get((_GROUPS, LIST))
+    if start is None:
+        return []
+    size, element, begin = thrift_compact.read_list_header(tail, start)
+    if size and element != STRUCT:
+        raise MalformedError("the list of row groups holds something else")
+    groups: list[tuple[int, ...]] = []
+    for _ in range(size):
+        begin, starts = thrift_patterns.split_row_group(tail, begin)
+        groups.append(starts)
+    return groups
 
 
 def read_chunk_path(data: bytes, at: int) -> bytes:
     """Return the column path, with dots, that the chunk at this offset names."""
-    for number, kind, start in _walk_fields(data, at):
-        if (number, kind) == (_META, STRUCT):
-            for inner, sort, begin in _walk_fields(data, start):
-                if (inner, sort) == (_PATH, LIST):
-                    return b".".join(_read_texts(data, begin))
-    raise MalformedError("a chunk names no column")
+    meta = _find_fields(data, at).get((_META, STRUCT))
+    path = None if meta is None else _find_fields(data, meta).get((_PATH, LIST))
+    if path is None:
+        raise MalformedError("a chunk names no column")
+    return b".".join(_read_texts(data, path))
 
 
 def _read_texts(data: bytes, at: int) -> Iterator[bytes]:
@@ -170,14 +169,15 @@ def _read_texts(data: bytes, at: int) -> Iterator[bytes]:
         yield data[begin:at]
 
 
-def _walk_fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the fields of a struct: number, kind, and the offset of the value."""
+def _find_fields(data: bytes, at: int) -> dict[tuple[int, int], int]:
+    """Return the offset of each value in a struct, by the number and the kind of its field."""
+    fields: dict[tuple[int, int], int] = {}
     last = 0
     while True:
         last, kind, at = thrift_compact.read_field(data, at, last)
         if kind == STOP:
-            return
-        yield last, kind, at
+            return fields
+        fields[last, kind] = at
         at = thrift_compact.skip_field(data, at, kind)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -105,6 +105,12 @@ class ChunkBounds:
     is_exact_least: Mask
     is_exact_greatest: Mask
 
+    @classmethod
+    def unknown(cls, kind: Any, chunks: int) -> Self:
+        """Return the bounds of so many chunks of which nothing is known."""
+        nothing, never = pa.nulls(chunks, kind), np.zeros(chunks, np.bool_)
+        return cls(least=nothing, greatest=nothing, is_exact_least=never, is_exact_greatest=never)
+
 
 #: the least or the greatest value of each chunk, and a mask of those that are exact
 _Side = tuple[Any, Mask]
@@ -118,7 +124,7 @@ def convert_bounds(kind: ParquetKind, wanted: Any, low: Any, high: Any) -> Chunk
     least = _convert_side(kind, wanted, low, is_least=True)
     greatest = _convert_side(kind, wanted, high, is_least=False)
     if least is None or greatest is None:
-        least = greatest = pa.nulls(len(low), wanted), np.zeros(len(low), np.bool_)
+        return ChunkBounds.unknown(wanted, len(low))
     return _drop_inconsistent(least, greatest)
 
 
