@@ -26,7 +26,6 @@ from reconciler.layout.sizing.assignment_rules import (
 )
 from reconciler.layout.sizing.candidates import find_small_files
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
-from reconciler.layout.sizing.filling import rows_per_full_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +214,6 @@ def rows_per_new_file(rule: AssignmentRule) -> int:
         case HudiRule():
             return max(rule.split_rows or rule.sizes.target // rule.average, 1)
         case SteadyRule():
-            return rows_per_full_file(rule)
+            return rule.rows_per_full_file
         case _:
             assert_never(rule)

@@ -1,19 +1,29 @@
-"""The rules that assign rows to files: Hudi's, or the steady one of this tool."""
+"""The rules that assign rows to files: Hudi's, or the steady one of the reconciler.
+
+A rule fills the small files of one partition with new rows, and splits the rest into new files.
+Hudi's rule is UpsertPartitioner.assignInserts (0.15.0, 1.2.0), and for streams BucketAssigner and
+WriteProfile of its Flink writer.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import Mask
+from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
 
 MIB: Final = 1024 * 1024
 #: default bytes of a record (hoodie.copyonwrite.record.size.estimate)
 DEFAULT_RECORD_SIZE: Final = 1024
+#: a file may exceed the target by this factor to avoid two small files
+MAX_OVERFILL: Final = 1.15
+#: the rows of a full file take at least this share of the target, however many fixed bytes it has
+_MIN_DATA_SHARE: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +59,54 @@ class MergeOnRead:
 TableKind = CopyOnWrite | MergeOnRead
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SmallFiles:
+    """The small files of a partition, an element a file, in the order of ``find_small_files``.
+
+    ``size``: int64, bytes. ``growth``: int64, bytes that updates of the same write add.
+    ``rewritten``: int64, bytes of old rows that are rewritten only if the file takes new rows.
+    """
+
+    size: Integers
+    growth: Integers
+    rewritten: Integers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HudiRule:
     """Hudi's rule: fill the files in the order of Hudi's view by the average record size.
 
     ``average``: bytes of a record (``compute_average_size``). ``split_rows``: rows of a new file
-    (hoodie.copyonwrite.insert.split.size), None if the average decides (auto.split).
+    (hoodie.copyonwrite.insert.split.size), None if the average decides (auto.split). ``is_stream``:
+    empty files take no rows, and the rows of a new file are rounded down, not up.
     """
 
     sizes: FileSizeLimits
     average: int
     split_rows: int | None = None
+    is_stream: bool = False
 
     def __post_init__(self) -> None:
         assert self.average > 0, "a record has bytes"
         assert self.split_rows is None or self.split_rows > 0, "a file has rows"
+
+    @property
+    def record_size(self) -> RecordSize:
+        return RecordSize(fixed=0, per_row=float(self.average), because="the average record")
+
+    def fill(self, files: SmallFiles, rows: int) -> Integers:
+        """Return the rows that each file takes: as many average records as fit, file by file.
+
+        Like Hudi, this ignores updates of the same write.
+        """
+        room = np.maximum((self.sizes.target - files.size) // self.average, 0)
+        return _share_rows(np.where(files.size > 0, room, 0) if self.is_stream else room, rows)
+
+    def split(self, rows: int) -> Integers:
+        """Return the rows of each new file: all full except the last, by Hudi's rows per file."""
+        target, average = self.sizes.target, self.average
+        per_file = max(target // average, 1) if self.is_stream else math.ceil(target / average)
+        return _split_full_files(rows, self.split_rows or per_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,5 +146,66 @@ class SteadyRule:
     def __post_init__(self) -> None:
         assert self.record_size.per_row > 0, "a row has bytes"
 
+    def fill(self, files: SmallFiles, rows: int) -> Integers:
+        """Return the rows that each file takes: files rewritten anyway first, then in their order.
+
+        Each file is filled up to the target, including the growth by updates. Filling stops at the
+        first file that would get too few rows to justify rewriting it.
+        """
+        order = np.argsort(files.rewritten > 0, kind="stable")
+        size, growth, rewritten = files.size[order], files.growth[order], files.rewritten[order]
+        left = np.maximum(self.sizes.target - size - growth, 0)
+        takes = _share_rows(np.floor(left / self.record_size.per_row).astype(np.int64), rows)
+        if self.rewrite_cap is not None:
+            worth = self.rewrite_cap.allows(rewritten, takes * self.record_size.per_row)
+            takes = np.where(np.logical_and.accumulate(worth | (takes == 0)), takes, 0)
+        found = np.zeros(len(order), np.int64)
+        found[order] = takes
+        return found
+
+    def split(self, rows: int) -> Integers:
+        """Return the rows of each new file: equal shares, with at most one small file.
+
+        There are as many files as the target requires. If equal shares would be small files, there
+        is one file fewer, provided that none exceeds the target by more than 15 %. Otherwise all
+        files are full except the last.
+        """
+        target, small = self.sizes.target, min(self.sizes.small, self.sizes.target)
+        fixed, per_row = self.record_size.fixed, self.record_size.per_row
+        per_file = self.rows_per_full_file
+        most = max(int((MAX_OVERFILL * target - fixed) / per_row), per_file)
+        enough = min(math.ceil(max(small - fixed, 0) / per_row), per_file)
+        files = -(-rows // per_file)
+        if not files or rows // files >= enough:
+            return _split_equally(rows, files)
+        if files > 1 and -(-rows // (files - 1)) <= most:
+            return _split_equally(rows, files - 1)
+        return _split_full_files(rows, per_file)
+
+    @property
+    def rows_per_full_file(self) -> int:
+        """The rows, at least one, that fill a file to the target with its fixed bytes.
+
+        If the fixed bytes take nearly the whole target, the file exceeds it by 15 %.
+        """
+        room = max(self.sizes.target - self.record_size.fixed, _MIN_DATA_SHARE * self.sizes.target)
+        return max(int(room / self.record_size.per_row), 1)
+
 
 AssignmentRule = HudiRule | SteadyRule
+
+
+def _share_rows(room: Integers, rows: int) -> Integers:
+    """Distribute rows over files with the given room, one file after the other."""
+    before = np.cumsum(room) - room
+    shares: Integers = np.clip(rows - before, 0, room)
+    return shares
+
+
+def _split_full_files(rows: int, per_file: int) -> Integers:
+    """Return as many full files as there are, and last the rest; none for no rows."""
+    return np.minimum(rows - np.arange(0, rows, per_file), per_file)
+
+
+def _split_equally(rows: int, files: int) -> Integers:
+    return (rows + np.arange(files)[::-1]) // max(files, 1)

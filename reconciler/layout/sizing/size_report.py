@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 
 from reconciler.arrays import Integers, Mask, sum_by_code
-from reconciler.layout.sizing.assignment_rules import FileSizeLimits
+from reconciler.layout.sizing.assignment_rules import MAX_OVERFILL, FileSizeLimits
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
-from reconciler.layout.sizing.filling import MAX_OVERFILL
 
 #: the ends of the histogram's bars as shares of the target; ``small`` is a further end
 _BAR_ENDS: Final = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, MAX_OVERFILL)
