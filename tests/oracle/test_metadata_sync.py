@@ -13,7 +13,7 @@ import fastavro
 import pytest
 
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
-from reconciler.hudi.metadata.index_keys import build_bloom_filter_keys, build_column_stats_keys
+from reconciler.hudi.metadata.index_keys import build_bloom_keys, build_stats_keys
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
@@ -205,12 +205,10 @@ def stale_keys(clean):
     if "column_stats" in metadata.live_partitions:
         columns = ["_hoodie_commit_time", "_hoodie_record_key", "id", "p", "ts", "x", "n"]
         keys = read_index_keys(metadata, "column_stats")
-        found |= {
-            k for p, n in removed for k in build_column_stats_keys(columns, p, n) if k in keys
-        }
+        found |= {k for p, n in removed for k in build_stats_keys(columns, p, n) if k in keys}
     if "bloom_filters" in metadata.live_partitions:
         keys = read_index_keys(metadata, "bloom_filters")
-        found |= {k for p, n in removed for k in build_bloom_filter_keys(p, n) if k in keys}
+        found |= {k for p, n in removed for k in build_bloom_keys(p, n) if k in keys}
     return found
 
 

@@ -13,13 +13,13 @@ from reconciler.hudi.codecs.log_blocks import (
     BlockType,
     HeaderKey,
     encode_block,
-    encode_delete_content,
+    encode_deletes,
     get_block_schema,
     read_blocks,
 )
 from reconciler.hudi.metadata import column_stats, record_encoder
 from reconciler.hudi.metadata.column_stats import read_column_stats
-from reconciler.hudi.metadata.index_keys import build_column_stats_keys
+from reconciler.hudi.metadata.index_keys import build_stats_keys
 from reconciler.hudi.metadata.record_encoder import BoundWrapper, ColumnRange, RecordEncoder
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.active import Timeline
@@ -91,8 +91,8 @@ class Index:
         self._block(BlockType.HFILE_DATA, content, (HeaderKey.SCHEMA, self.schema))
 
     def delete(self, column, name):
-        (key,) = build_column_stats_keys([column], "p", [name])
-        self._block(BlockType.DELETE, encode_delete_content([key], "column_stats"))
+        (key,) = build_stats_keys([column], "p", [name])
+        self._block(BlockType.DELETE, encode_deletes([key], "column_stats"))
 
     def _block(self, kind, content, *header):
         header = [(HeaderKey.INSTANT_TIME, f"2026010{self.names + 1}000000000"), *header]

@@ -16,7 +16,7 @@ from reconciler.hudi.codecs.avro_binary import decode_record, parse_schema
 from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_delete_keys
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.metadata import sync_decisions
-from reconciler.hudi.metadata.index_keys import build_bloom_filter_keys
+from reconciler.hudi.metadata.index_keys import build_bloom_keys
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.partition_stats import read_partition_ranges
 from reconciler.hudi.metadata.record_encoder import ColumnRange
@@ -173,7 +173,7 @@ def test_every_new_file_has_its_ranges_and_its_filter(upserted):
             said = {one["columnName"]: one for one in stats if one["fileName"] == file.name}
             rows = pq.read_table(upserted.folder / path / file.name, columns=["l"])
             known = [value for value in rows.column("l").to_pylist() if value is not None]
-            (key,) = build_bloom_filter_keys(path, [file.name])
+            (key,) = build_bloom_keys(path, [file.name])
 
             assert columns == len(said)
             assert len(rows) == said["l"]["valueCount"]

@@ -18,8 +18,8 @@ from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata import sync_decisions
 from reconciler.hudi.metadata.index_keys import (
-    build_bloom_filter_keys,
-    build_column_stats_keys,
+    build_bloom_keys,
+    build_stats_keys,
     find_record_groups,
 )
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
@@ -121,7 +121,7 @@ def test_the_ranges_of_every_indexed_column_are_recorded(begun, version):
     begun.complete()
     found, _groups = entries(begun.metadata(), "column_stats")
     (file,) = begun.added["p=b"]
-    said = dict(zip(columns, build_column_stats_keys(columns, "p=b", [file.name]), strict=True))
+    said = dict(zip(columns, build_stats_keys(columns, "p=b", [file.name]), strict=True))
     stats = {column: found[key]["ColumnStatsMetadata"] for column, key in said.items()}
 
     assert {"0.15.0": 18, "1.0.2": 17, "1.2.0": 18}[version] == len(columns)
@@ -143,7 +143,7 @@ def test_the_bloom_filters_are_those_of_the_footers(begun):
     found, _groups = entries(begun.metadata(), "bloom_filters")
     for path, (file,) in begun.added.items():
         said = pq.ParquetFile(begun.folder / path / file.name).metadata.metadata
-        (key,) = build_bloom_filter_keys(path, [file.name])
+        (key,) = build_bloom_keys(path, [file.name])
         made = found[key]["BloomFilterMetadata"]
 
         assert said[b"org.apache.hudi.bloomfilter"] == made["bloomFilter"]

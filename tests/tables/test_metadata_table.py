@@ -17,7 +17,7 @@ from reconciler.hudi.codecs import hfile_reader
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks, read_delete_keys
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
-from reconciler.hudi.metadata.index_keys import build_column_stats_keys, split_by_file_group
+from reconciler.hudi.metadata.index_keys import build_stats_keys, split_by_file_group
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
@@ -274,7 +274,7 @@ def test_column_stats_lose_the_entries_of_removed_files_only(name):
     gone = {
         key
         for path, names in clean.removed.items()
-        for key in build_column_stats_keys(columns, path or ".", names)
+        for key in build_stats_keys(columns, path or ".", names)
     }
     sync = clean.plan()
     for write in sync.writes:
@@ -294,7 +294,7 @@ def test_index_keys_equal_those_of_hudi():
     ours = {
         key
         for path, names, _sizes in Table("v9_index").folders()
-        for key in build_column_stats_keys(columns, path, names)
+        for key in build_stats_keys(columns, path, names)
     }
 
     assert hudis == ours

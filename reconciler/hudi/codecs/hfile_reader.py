@@ -39,7 +39,7 @@ _CELL_TAIL: Final = 10  # family length, timestamp and type behind the record ke
 
 
 @dataclass(frozen=True, slots=True)
-class _BlockPointer:
+class _Pointer:
     """The position of a block, and its index key.
 
     The index key is above all keys before the block and not above the block's first key.
@@ -60,7 +60,7 @@ class HFile:
     _fetch: Fetch = field(repr=False)
     _codec: Codec = field(repr=False)
     _levels: int = field(repr=False)
-    _root: Sequence[_BlockPointer] = field(repr=False)
+    _root: Sequence[_Pointer] = field(repr=False)
     _index_end: int = field(repr=False)
 
     def scan_all(self) -> Iterator[Cell]:
@@ -91,7 +91,7 @@ class HFile:
         Each result is (start, end, entries): ``keys[start:end]`` are the keys the block would hold.
         Blocks close to each other are read in one request. Raises FormatError, UnsupportedError.
         """
-        batch: list[tuple[_BlockPointer, int, int]] = []
+        batch: list[tuple[_Pointer, int, int]] = []
         for block in self._find_blocks(self._root, self._levels, keys, (0, len(keys))):
             if batch and not _is_near(batch[0][0], batch[-1][0], block[0]):
                 yield from self._read_blocks(batch)
@@ -104,7 +104,7 @@ class HFile:
 
         Blocks that cannot hold such keys are not read. Raises FormatError, UnsupportedError.
         """
-        batch: list[_BlockPointer] = []
+        batch: list[_Pointer] = []
         for pointer in self._find_data_blocks(self._root, self._levels, prefix):
             if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
                 yield from self._read_matching(batch, prefix)
@@ -119,7 +119,7 @@ class HFile:
         new prefix. Raises FormatError, UnsupportedError.
         """
         before: bytes | None = None
-        waiting: _BlockPointer | None = None
+        waiting: _Pointer | None = None
         for pointer in self._find_data_blocks(self._root, self._levels):
             if waiting is not None:
                 start = waiting.key[:width]
@@ -132,11 +132,11 @@ class HFile:
 
     def _find_blocks(
         self,
-        level: Sequence[_BlockPointer],
+        level: Sequence[_Pointer],
         depth: int,
         keys: Sequence[bytes],
         span: tuple[int, int],
-    ) -> Iterator[tuple[_BlockPointer, int, int]]:
+    ) -> Iterator[tuple[_Pointer, int, int]]:
         """Yield the data blocks below an index level that may hold keys of a span, and the keys."""
         start, stop = span
         while start < stop and level:
@@ -152,15 +152,15 @@ class HFile:
             start = end
 
     def _read_blocks(
-        self, blocks_with_keys: Sequence[tuple[_BlockPointer, int, int]]
+        self, blocks_with_keys: Sequence[tuple[_Pointer, int, int]]
     ) -> Iterator[KeyBlock]:
         cells = self._decode_blocks([pointer for pointer, _start, _end in blocks_with_keys])
         for (_pointer, start, end), entries in zip(blocks_with_keys, cells, strict=True):
             yield start, end, entries
 
     def _find_data_blocks(
-        self, level: Sequence[_BlockPointer], depth: int, prefix: bytes = b""
-    ) -> Iterator[_BlockPointer]:
+        self, level: Sequence[_Pointer], depth: int, prefix: bytes = b""
+    ) -> Iterator[_Pointer]:
         """Yield the blocks below an index level that may hold keys starting with ``prefix``."""
         first = max(bisect_left(level, prefix, key=lambda pointer: pointer.key) - 1, 0)
         for pointer in level[first:]:
@@ -173,7 +173,7 @@ class HFile:
                     self._read_index_block(pointer), depth - 1, prefix
                 )
 
-    def _read_index_block(self, pointer: _BlockPointer) -> tuple[_BlockPointer, ...]:
+    def _read_index_block(self, pointer: _Pointer) -> tuple[_Pointer, ...]:
         (frame,) = self._read_frames([pointer])
         with decoding(self.path, f"the index block at byte {pointer.offset}"):
             is_index = frame.magic in (blocks.LEAF_INDEX, blocks.INTERMEDIATE_INDEX)
@@ -182,14 +182,14 @@ class HFile:
             _check_order(pointers, self._index_end)
             return pointers
 
-    def _read_cells(self, pointers: Sequence[_BlockPointer]) -> Iterator[Cell]:
+    def _read_cells(self, pointers: Sequence[_Pointer]) -> Iterator[Cell]:
         return (cell for cells in self._decode_blocks(pointers) for cell in cells)
 
-    def _read_matching(self, pointers: Sequence[_BlockPointer], prefix: bytes) -> Iterator[Cell]:
+    def _read_matching(self, pointers: Sequence[_Pointer], prefix: bytes) -> Iterator[Cell]:
         cells = self._read_cells(pointers)
         return (cell for cell in cells if cell[0].startswith(prefix)) if prefix else cells
 
-    def _decode_blocks(self, pointers: Sequence[_BlockPointer]) -> Iterator[list[Cell]]:
+    def _decode_blocks(self, pointers: Sequence[_Pointer]) -> Iterator[list[Cell]]:
         """Yield the entries of each block, given in ascending order."""
         frames = self._read_frames(pointers)
         has_version = self.info.get(b"KEY_VALUE_VERSION") == struct.pack(">i", 1)
@@ -203,7 +203,7 @@ class HFile:
                 cells = _parse_cells(blocks.decompress(frame, self._codec), has_version=has_version)
             yield cells
 
-    def _read_frames(self, pointers: Sequence[_BlockPointer]) -> list[blocks.HFileBlock]:
+    def _read_frames(self, pointers: Sequence[_Pointer]) -> list[blocks.HFileBlock]:
         """Read the blocks of ascending pointers in one request and verify their checksums."""
         if not pointers:
             return []
@@ -272,7 +272,7 @@ def open_hfile(fetch: Fetch, size: int, path: str) -> HFile:
     )
 
 
-def _is_near(first: _BlockPointer, last: _BlockPointer, pointer: _BlockPointer) -> bool:
+def _is_near(first: _Pointer, last: _Pointer, pointer: _Pointer) -> bool:
     """Return whether a block can join the read that covers the blocks from first to last."""
     is_small = pointer.offset + pointer.size - first.offset <= _BATCH
     return is_small and pointer.offset - last.offset - last.size <= _MAX_GAP
@@ -304,19 +304,19 @@ def _parse_file_info(data: bytes) -> dict[bytes, bytes]:
     return info
 
 
-def _parse_root_index(data: bytes, count: int) -> tuple[_BlockPointer, ...]:
+def _parse_root_index(data: bytes, count: int) -> tuple[_Pointer, ...]:
     """Return the first ``count`` entries of the root index; raises ValueError, LookupError."""
     at, pointers = 0, []
     require(0 <= count <= len(data) // 13, f"the index claims {count} entries")
     for _ in range(count):
         offset, size = struct.unpack_from(">qi", data, at)
         length, at = blocks.decode_hadoop_vint(data, at + 12)
-        pointers.append(_BlockPointer(offset, size, _extract_record_key(data[at : at + length])))
+        pointers.append(_Pointer(offset, size, _extract_record_key(data[at : at + length])))
         at += length
     return tuple(pointers)
 
 
-def _parse_deep_index(data: bytes) -> tuple[_BlockPointer, ...]:
+def _parse_deep_index(data: bytes) -> tuple[_Pointer, ...]:
     """Return the entries of a leaf or intermediate index; raises ValueError, struct.error."""
     (count,) = struct.unpack_from(">i", data)
     require(0 < count <= len(data) // 4, f"the index claims {count} entries")
@@ -329,12 +329,12 @@ def _parse_deep_index(data: bytes) -> tuple[_BlockPointer, ...]:
         )
         offset, size = struct.unpack_from(">qi", data, base + start)
         pointers.append(
-            _BlockPointer(offset, size, _extract_record_key(data[base + start + 12 : base + end]))
+            _Pointer(offset, size, _extract_record_key(data[base + start + 12 : base + end]))
         )
     return tuple(pointers)
 
 
-def _check_order(pointers: Sequence[_BlockPointer], limit: int) -> None:
+def _check_order(pointers: Sequence[_Pointer], limit: int) -> None:
     """Raise ValueError unless the blocks follow each other and end before ``limit``."""
     end = 0
     for pointer in pointers:

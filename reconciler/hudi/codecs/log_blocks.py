@@ -236,7 +236,7 @@ def read_delete_keys(block: LogBlock) -> list[str]:
         return [str(record["recordKey"]) for record in listed["deleteRecordList"]]
 
 
-def encode_delete_content(keys: Iterable[str], partition: str) -> bytes:
+def encode_deletes(keys: Iterable[str], partition: str) -> bytes:
     """Encode the content of a DELETE block that deletes keys whatever their order value.
 
     Each record is the Avro binary of (key, partition, IntWrapper 0). It is encoded by hand for

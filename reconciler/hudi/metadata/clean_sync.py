@@ -11,22 +11,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from reconciler.errors import StaleError
-from reconciler.hudi.codecs.log_blocks import (
-    BlockType,
-    HeaderKey,
-    encode_block,
-    encode_delete_content,
-)
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block, encode_deletes
 from reconciler.hudi.metadata.deltacommit import Deltacommit, MetadataSync, NewLogFile
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
 from reconciler.hudi.metadata.index_definitions import read_defined_columns
-from reconciler.hudi.metadata.index_keys import build_bloom_filter_keys, build_column_stats_keys
+from reconciler.hudi.metadata.index_keys import build_bloom_keys, build_stats_keys
 from reconciler.hudi.metadata.listing import (
     ALL_PARTITIONS,
-    UNPARTITIONED,
     FileSizes,
     MetadataListing,
     encode_listing_block,
+    partition_key,
 )
 from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS, COLUMN_STATS
@@ -102,7 +97,7 @@ def _build_delete_log(
 ) -> NewLogFile:
     """Build a log file with one delete block."""
     header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
-    data = encode_block(BlockType.DELETE, header, encode_delete_content(keys, file_slice.partition))
+    data = encode_block(BlockType.DELETE, header, encode_deletes(keys, file_slice.partition))
     return NewLogFile(file_slice=file_slice, data=data, delete_count=len(keys))
 
 
@@ -118,10 +113,10 @@ def _collect_changes(
         wanted = set(removed.get(path, ()))
         removed_names = [name for name in names if path in removed_folders or name in wanted]
         if removed_names:
-            changes[path or UNPARTITIONED] = dict.fromkeys(removed_names)
+            changes[partition_key(path)] = dict.fromkeys(removed_names)
     folders = removed_folders.intersection(listing.partitions)
     if folders:
-        changes[ALL_PARTITIONS] = {path or UNPARTITIONED: None for path in folders}
+        changes[ALL_PARTITIONS] = {partition_key(path): None for path in folders}
     return changes
 
 
@@ -144,13 +139,13 @@ def _find_stale_entries(
         stale[COLUMN_STATS] = [
             key
             for folder, names in removed_files.items()
-            for key in build_column_stats_keys(columns, folder, names)
+            for key in build_stats_keys(columns, folder, names)
         ]
     if BLOOM_FILTERS in table.live_partitions:
         stale[BLOOM_FILTERS] = [
             key
             for folder, names in removed_files.items()
-            for key in build_bloom_filter_keys(folder, filter(_is_base, names))
+            for key in build_bloom_keys(folder, filter(_is_base, names))
         ]
     return stale
 

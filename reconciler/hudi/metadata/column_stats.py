@@ -20,8 +20,8 @@ from reconciler.hudi.codecs import hfile_reader
 from reconciler.hudi.codecs.avro_binary import decode_record, decoding, encode_long, parse_schema
 from reconciler.hudi.codecs.hfile_reader import HFile
 from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema, read_delete_keys
-from reconciler.hudi.metadata.index_keys import build_column_stats_keys, hash_name
-from reconciler.hudi.metadata.listing import UNPARTITIONED
+from reconciler.hudi.metadata.index_keys import build_stats_keys, hash_name
+from reconciler.hudi.metadata.listing import partition_key
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_encoder import decode_decimal
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
@@ -68,7 +68,7 @@ def read_column_stats(
     wanted: list[dict[bytes, int]] = [{} for _ in columns]
     start = 0
     for partition, names in folders:
-        keys = build_column_stats_keys(columns, partition or UNPARTITIONED, names)
+        keys = build_stats_keys(columns, partition_key(partition), names)
         for number, column in enumerate(wanted):
             column_keys = keys[number * len(names) : (number + 1) * len(names)]
             column.update(
@@ -96,7 +96,7 @@ def count_files_without_stats(
     _check_size(table)
     tails: dict[bytes, int] = {}
     for partition, names in folders:
-        keys = build_column_stats_keys([""], partition or UNPARTITIONED, names)
+        keys = build_stats_keys([""], partition_key(partition), names)
         tails |= {key[_WIDTH:].encode(): at for at, key in enumerate(keys, start=len(tails))}
     prefixes = [hash_name(column).encode() for column in columns]
     has = np.zeros((len(columns), len(tails)), np.bool_)

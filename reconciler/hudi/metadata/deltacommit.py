@@ -12,12 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from reconciler.hudi.codecs.log_blocks import (
-    BlockType,
-    HeaderKey,
-    encode_block,
-    encode_delete_content,
-)
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block, encode_deletes
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.instant import Action, Instant, State
@@ -154,7 +149,7 @@ class Deltacommit:
         """Build a log file whose block deletes nothing, so that the file group exists."""
         name = self._name_first_log(group.group)
         header = [(HeaderKey.INSTANT_TIME, self.instant)]
-        data = encode_block(BlockType.DELETE, header, encode_delete_content((), group.partition))
+        data = encode_block(BlockType.DELETE, header, encode_deletes((), group.partition))
         return FileToCreate(path=f"{ROOT}/{group.partition}/{name}", data=data)
 
     def _name_first_log(self, file_group: str) -> str:

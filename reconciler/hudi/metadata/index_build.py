@@ -22,7 +22,7 @@ from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
 from reconciler.hudi.metadata.index_keys import find_record_groups
-from reconciler.hudi.metadata.listing import UNPARTITIONED
+from reconciler.hudi.metadata.listing import partition_key
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.record_encoder import BoundWrapper, Cell, ColumnRange, RecordEncoder
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
@@ -80,7 +80,7 @@ def build_first_writes(
     cells = {name: _CellBuffer() for name in partitions}
     partition_ranges: dict[str, list[ColumnRange]] = {}
     for file in files:
-        path = file.partition or UNPARTITIONED
+        path = partition_key(file.partition)
         cells[COLUMN_STATS].add(records.encode_column_stats(path, file.name, file.ranges, wrappers))
         earlier = partition_ranges.get(path)
         partition_ranges[path] = [

@@ -35,9 +35,7 @@ def hash_file_name(name: str) -> str:
     return base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
 
 
-def build_column_stats_keys(
-    columns: Iterable[str], partition: str, names: Sequence[str]
-) -> list[str]:
+def build_stats_keys(columns: Iterable[str], partition: str, names: Sequence[str]) -> list[str]:
     """Return the keys of every column of every file of a partition."""
     middle = hash_name(partition)
     files = [hash_file_name(name) for name in names]
@@ -45,7 +43,7 @@ def build_column_stats_keys(
     return [head + file for head in heads for file in files]
 
 
-def build_bloom_filter_keys(partition: str, names: Iterable[str]) -> list[str]:
+def build_bloom_keys(partition: str, names: Iterable[str]) -> list[str]:
     """Return the keys of the bloom filters of base files of a partition."""
     head = hash_name(partition)
     return [head + hash_file_name(name) for name in names]

@@ -75,8 +75,8 @@ class MetadataListing:
         for path in live:
             names = _merge_record(
                 self._base,
-                below.pop(_partition_key(path), None),
-                self._logs.get(_partition_key(path)),
+                below.pop(partition_key(path), None),
+                self._logs.get(partition_key(path)),
             )
             yield path, list(names), list(names.values())
 
@@ -86,13 +86,13 @@ class MetadataListing:
         One deletion only cancels the log blocks' entry. The base file's entry needs a second
         deletion in a later block.
         """
-        change = self._logs.get(_partition_key(partition))
+        change = self._logs.get(partition_key(partition))
         if self._base is None or change is None:
             return set()
         listed = {name for name in names if change.names.get(name) is not None}
         if not listed:
             return set()
-        key = _partition_key(partition).encode()
+        key = partition_key(partition).encode()
         record = self._base.get([key]).get(key)
         return listed & _merge_record(self._base, record, None).keys()
 
@@ -100,7 +100,7 @@ class MetadataListing:
         """Return undecoded records of the base file by key."""
         if self._base is None:
             return {}
-        keys = [_partition_key(path).encode() for path in live]
+        keys = [partition_key(path).encode() for path in live]
         records = self._base.scan_all() if everything else self._base.get(keys).items()
         return {key.decode(): value for key, value in records}
 
@@ -200,20 +200,19 @@ def _decode_text(data: bytes, path: str) -> str:
         return data.decode()
 
 
-def _partition_key(partition: str) -> str:
-    return partition or UNPARTITIONED  # __all_partitions__ stays as it is
+def partition_key(path: str) -> str:
+    """Return the key of a partition in the metadata table."""
+    return path or UNPARTITIONED
 
 
 def encode_listing_block(instant: str, schema: str, changes: Mapping[str, FileSizes]) -> bytes:
     """Encode an HFile log block with one record per key; names without size are deleted."""
     header = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)]
-    content = hfile_writer.encode_hfile(encode_listing_cells(schema, changes), schema)
+    content = hfile_writer.encode_hfile(encode_listing(schema, changes), schema)
     return encode_block(BlockType.HFILE_DATA, header, content)
 
 
-def encode_listing_cells(
-    schema: str, changes: Mapping[str, FileSizes]
-) -> list[tuple[bytes, bytes]]:
+def encode_listing(schema: str, changes: Mapping[str, FileSizes]) -> list[tuple[bytes, bytes]]:
     """Encode records of the ``files`` partition in key order; names without size are deleted.
 
     Raises UnsupportedError for a schema of an unknown Hudi.

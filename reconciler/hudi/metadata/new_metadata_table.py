@@ -18,9 +18,9 @@ from reconciler.hudi.codecs.avro_binary import load_schema_text
 from reconciler.hudi.metadata.deltacommit import Deltacommit, FileToCreate, NewFileGroup
 from reconciler.hudi.metadata.listing import (
     ALL_PARTITIONS,
-    UNPARTITIONED,
     FileSizes,
-    encode_listing_cells,
+    encode_listing,
+    partition_key,
 )
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8, MetadataTimelines
 from reconciler.hudi.metadata.table import FILES, MetadataTable
@@ -96,7 +96,7 @@ def build_first_listing(
     ``completion_time``: used from version 8 on. ``partitions``: path ("" in a table without
     partitions) -> names and sizes of its data files; may be empty.
     """
-    paths = {path or UNPARTITIONED: names for path, names in partitions.items()}
+    paths = {partition_key(path): names for path, names in partitions.items()}
     changes: dict[str, FileSizes] = {ALL_PARTITIONS: dict.fromkeys(paths, 0), **paths}
     schema = load_record_schema(version)
     deltacommit = Deltacommit(
@@ -105,8 +105,6 @@ def build_first_listing(
         completion_time=completion_time,
         schema=schema,
     )
-    content = hfile_writer.encode_hfile(
-        encode_listing_cells(schema, changes), schema, is_base_file=True
-    )
+    content = hfile_writer.encode_hfile(encode_listing(schema, changes), schema, is_base_file=True)
     group = NewFileGroup(partition=FILES, group=_FILE_GROUP, data=content, rows=len(changes))
     return deltacommit.build_first_files([group], {})

@@ -15,22 +15,17 @@ from typing import Any, Final, Protocol
 from reconciler.errors import BusyError, StaleError, UnsupportedError
 from reconciler.hudi.codecs import hfile_writer
 from reconciler.hudi.codecs.bloom import infer_type_code
-from reconciler.hudi.codecs.log_blocks import (
-    BlockType,
-    HeaderKey,
-    encode_block,
-    encode_delete_content,
-)
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block, encode_deletes
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.deltacommit import Deltacommit, MetadataSync, NewLogFile
 from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
 from reconciler.hudi.metadata.listing import (
     ALL_PARTITIONS,
-    UNPARTITIONED,
     FileSizes,
     MetadataListing,
     encode_listing_block,
+    partition_key,
 )
 from reconciler.hudi.metadata.own_timeline import ROOT
 from reconciler.hudi.metadata.record_encoder import BoundWrapper, Cell, ColumnRange, RecordEncoder
@@ -39,9 +34,9 @@ from reconciler.hudi.metadata.sync_decisions import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     RECORD_INDEX,
+    Decision,
     NewFilesFacts,
-    PartitionDecision,
-    SyncDecision,
+    SyncEffect,
     decide_sync,
 )
 from reconciler.hudi.metadata.table import FILES, MetadataTable, group_by_slice
@@ -150,18 +145,16 @@ def plan_sync(
     """
     table, instant = builder.table, builder.new_files.instant
 
-    def decide(obstacles: Mapping[str, str]) -> dict[str, PartitionDecision]:
+    def decide(obstacles: Mapping[str, str]) -> dict[str, Decision]:
         live = table.live_partitions
         return decide_sync(action, live, inflight, replace(facts, obstacles=obstacles))
 
-    wanted = [
-        name for name, decision in decide({}).items() if decision.decision is SyncDecision.SYNC
-    ]
+    wanted = [name for name, decision in decide({}).items() if decision.effect is SyncEffect.SYNC]
     contents, obstacles = _build_logs(builder.builders(), wanted)
     dropped = {
         name: decision.because
         for name, decision in decide(obstacles).items()
-        if decision.decision is SyncDecision.DROP
+        if decision.effect is SyncEffect.DROP
     }
     if dropped:
         _check_no_pending_write(table, instant, dropped)
@@ -251,10 +244,10 @@ class PartitionLogBuilder:
         if not added:
             return []
         changes: dict[str, FileSizes] = {
-            ALL_PARTITIONS: dict.fromkeys(map(metadata_partition_name, added), 0)
+            ALL_PARTITIONS: dict.fromkeys(map(partition_key, added), 0)
         }
         for path, files in added.items():
-            changes[metadata_partition_name(path)] = {file.name: file.size for file in files}
+            changes[partition_key(path)] = {file.name: file.size for file in files}
         (newest,) = self.table.list_slices(FILES)
         data = encode_listing_block(self.new_files.instant, self.schema, changes)
         return [NewLogFile(file_slice=newest, data=data, write_count=len(changes))]
@@ -268,7 +261,7 @@ class PartitionLogBuilder:
         for path, file in self.new_files.files:
             wanted = select_ranges(file, columns)
             cells += self.records.encode_column_stats(
-                metadata_partition_name(path), file.name, wanted, self.wrappers
+                partition_key(path), file.name, wanted, self.wrappers
             )
         return self.build_log_files(COLUMN_STATS, cells)
 
@@ -282,7 +275,7 @@ class PartitionLogBuilder:
             code = infer_type_code(file.bloom, file.name)
             cells.append(
                 records.encode_bloom_filter(
-                    metadata_partition_name(path), file.name, instant, code, file.bloom
+                    partition_key(path), file.name, instant, code, file.bloom
                 )
             )
         return self.build_log_files(BLOOM_FILTERS, cells)
@@ -310,7 +303,7 @@ class PartitionLogBuilder:
         ):
             data = self._encode_data_block(group.content) if group.content is not None else b""
             if group.deleted_keys:
-                keys = encode_delete_content(group.deleted_keys, RECORD_INDEX)
+                keys = encode_deletes(group.deleted_keys, RECORD_INDEX)
                 data += encode_block(BlockType.DELETE, self._block_header, keys)
             logs.append(
                 NewLogFile(
@@ -347,11 +340,6 @@ def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange
     if unknown:
         raise UnsupportedError(f"{file.name}: the range of {unknown[0]} is unknown")
     return [ranges[column] for column in columns]
-
-
-def metadata_partition_name(path: str) -> str:
-    """Return a partition path as the metadata table names it."""
-    return path or UNPARTITIONED
 
 
 def require_pending_action(

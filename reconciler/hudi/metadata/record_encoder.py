@@ -21,11 +21,7 @@ from typing import Any, Final, Self
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding, encode_record, parse_schema
 from reconciler.hudi.files.names import BaseName
-from reconciler.hudi.metadata.index_keys import (
-    build_bloom_filter_keys,
-    build_column_stats_keys,
-    hash_name,
-)
+from reconciler.hudi.metadata.index_keys import build_bloom_keys, build_stats_keys, hash_name
 
 Cell = tuple[bytes, bytes]
 #: a bound as the file stores it: dates in days, times in the column's own unit
@@ -243,7 +239,7 @@ class RecordEncoder:
         a wrapper: without its range, a reader that skips by this column would lose the file's rows.
         """
         columns = [column_range.column for column_range in ranges]
-        keys = build_column_stats_keys(columns, partition, [name])
+        keys = build_stats_keys(columns, partition, [name])
         return [
             (
                 key.encode(),
@@ -271,7 +267,7 @@ class RecordEncoder:
         self, partition: str, name: str, instant: str, code: str, text: str
     ) -> Cell:
         """Return the cell of a base file's filter, from code and text of its footer."""
-        (key,) = build_bloom_filter_keys(partition, [name])
+        (key,) = build_bloom_keys(partition, [name])
         values = {
             "type": code,
             "timestamp": instant,

@@ -32,7 +32,7 @@ _SECONDARY: Final = "secondary_index_"
 _EXPRESSION: Final = "expr_index_"
 
 
-class SyncDecision(StrEnum):
+class SyncEffect(StrEnum):
     """What happens to a metadata partition.
 
     ``sync``: it is updated, or readers would miss or invent data. ``tidy``: it stays correct, but
@@ -48,10 +48,10 @@ class SyncDecision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionDecision:
-    """A decision and its reason."""
+class Decision:
+    """What happens to one partition, and why."""
 
-    decision: SyncDecision
+    effect: SyncEffect
     because: str
 
 
@@ -70,27 +70,21 @@ class NewFilesFacts:
     adds_values: bool = False
 
 
-_CLEAN: Final[Mapping[str, PartitionDecision]] = {
-    FILES: PartitionDecision(SyncDecision.SYNC, "it lists the files"),
-    COLUMN_STATS: PartitionDecision(
-        SyncDecision.TIDY, "readers look up statistics only for listed files"
+_CLEAN: Final[Mapping[str, Decision]] = {
+    FILES: Decision(SyncEffect.SYNC, "it lists the files"),
+    COLUMN_STATS: Decision(SyncEffect.TIDY, "readers look up statistics only for listed files"),
+    BLOOM_FILTERS: Decision(SyncEffect.TIDY, "readers look up bloom filters only for listed files"),
+    PARTITION_STATS: Decision(
+        SyncEffect.LEAVE, "a clean removes no row of a newest slice, so ranges stay"
     ),
-    BLOOM_FILTERS: PartitionDecision(
-        SyncDecision.TIDY, "readers look up bloom filters only for listed files"
-    ),
-    PARTITION_STATS: PartitionDecision(
-        SyncDecision.LEAVE, "a clean removes no row of a newest slice, so ranges stay"
-    ),
-    RECORD_INDEX: PartitionDecision(
-        SyncDecision.LEAVE, "a clean moves no row, so keys stay in their file groups"
+    RECORD_INDEX: Decision(
+        SyncEffect.LEAVE, "a clean moves no row, so keys stay in their file groups"
     ),
 }
 #: partitions of user-defined indexes, by prefix; Hudi's own cleans do not touch them either
-_CLEAN_PREFIXES: Final[Mapping[str, PartitionDecision]] = {
-    _SECONDARY: PartitionDecision(SyncDecision.LEAVE, "a clean moves no row"),
-    _EXPRESSION: PartitionDecision(
-        SyncDecision.LEAVE, "readers look up its entries only for listed files"
-    ),
+_CLEAN_PREFIXES: Final[Mapping[str, Decision]] = {
+    _SECONDARY: Decision(SyncEffect.LEAVE, "a clean moves no row"),
+    _EXPRESSION: Decision(SyncEffect.LEAVE, "readers look up its entries only for listed files"),
 }
 #: actions whose new files the partitions record
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
@@ -101,7 +95,7 @@ def decide_sync(
     live_partitions: Collection[str],
     inflight: Collection[str] = (),
     rewrite: NewFilesFacts | None = None,
-) -> dict[str, PartitionDecision]:
+) -> dict[str, Decision]:
     """Return the decision for every live metadata partition (``hoodie.table.metadata.partitions``).
 
     ``inflight``: partitions being built (``…partitions.inflight``). ``rewrite``: facts of an action
@@ -132,7 +126,7 @@ def decide_rewrite_sync(
     table_version: int,
     rows: int,
     inflight: Collection[str] = (),
-) -> dict[str, PartitionDecision]:
+) -> dict[str, Decision]:
     """Return what a rewrite of ``rows`` rows will do to each live partition, before it runs.
 
     A partition may still be dropped although the result says ``sync``, when the index turns out to
@@ -145,7 +139,7 @@ def decide_rewrite_sync(
 
 def decide_write_sync(
     live_partitions: Collection[str], *, table_version: int, inflight: Collection[str] = ()
-) -> dict[str, PartitionDecision]:
+) -> dict[str, Decision]:
     """Return what a write of rows will do to each live partition, before it runs.
 
     As ``decide_rewrite_sync``. The record index may still be dropped when too many keys are new or
@@ -155,7 +149,7 @@ def decide_write_sync(
     return decide_sync(Action.COMMIT, live_partitions, inflight, facts)
 
 
-def _decide_clean(partition: str) -> PartitionDecision:
+def _decide_clean(partition: str) -> Decision:
     if partition in _CLEAN:
         return _CLEAN[partition]
     for prefix, decision in _CLEAN_PREFIXES.items():
@@ -167,7 +161,7 @@ def _decide_clean(partition: str) -> PartitionDecision:
     )
 
 
-def _decide_rewrites(live: frozenset[str], facts: NewFilesFacts) -> dict[str, PartitionDecision]:
+def _decide_rewrites(live: frozenset[str], facts: NewFilesFacts) -> dict[str, Decision]:
     if live and facts.table_version not in KNOWN_VERSIONS:
         raise UnsupportedError(
             f"the metadata table of table version {facts.table_version} is not "
@@ -176,20 +170,18 @@ def _decide_rewrites(live: frozenset[str], facts: NewFilesFacts) -> dict[str, Pa
     return {partition: _decide_rewrite(partition, live, facts) for partition in sorted(live)}
 
 
-def _decide_rewrite(
-    partition: str, live: frozenset[str], facts: NewFilesFacts
-) -> PartitionDecision:
+def _decide_rewrite(partition: str, live: frozenset[str], facts: NewFilesFacts) -> Decision:
     obstacle = facts.obstacles.get(partition)
     if partition == FILES:
-        return PartitionDecision(SyncDecision.SYNC, "it lists the files")
+        return Decision(SyncEffect.SYNC, "it lists the files")
     if partition == PARTITION_STATS:
         return _decide_partition_stats(live, facts)
     if partition == RECORD_INDEX and facts.rows > MAX_RECORDS:
         obstacle = f"{facts.rows} rows move, more than the {MAX_RECORDS} that are written"
     if partition in _SYNCED:
         if obstacle is not None:
-            return PartitionDecision(SyncDecision.DROP, obstacle)
-        return PartitionDecision(SyncDecision.SYNC, _SYNCED[partition])
+            return Decision(SyncEffect.DROP, obstacle)
+        return Decision(SyncEffect.SYNC, _SYNCED[partition])
     raise _refusal(partition, facts)
 
 
@@ -200,7 +192,7 @@ _SYNCED: Final[Mapping[str, str]] = {
 }
 
 
-def _decide_partition_stats(live: frozenset[str], facts: NewFilesFacts) -> PartitionDecision:
+def _decide_partition_stats(live: frozenset[str], facts: NewFilesFacts) -> Decision:
     """Decide for partition_stats: the next write recomputes it from ``column_stats``."""
     obstacle, own_obstacle = facts.obstacles.get(COLUMN_STATS), facts.obstacles.get(PARTITION_STATS)
     if obstacle is not None:
@@ -210,12 +202,10 @@ def _decide_partition_stats(live: frozenset[str], facts: NewFilesFacts) -> Parti
     elif own_obstacle is not None:
         because = own_obstacle
     elif facts.adds_values:
-        return PartitionDecision(
-            SyncDecision.SYNC, "new values may lie outside their partition's bounds"
-        )
+        return Decision(SyncEffect.SYNC, "new values may lie outside their partition's bounds")
     else:
-        return PartitionDecision(SyncDecision.LEAVE, "a rewrite changes no partition's bounds")
-    return PartitionDecision(SyncDecision.DROP, because)
+        return Decision(SyncEffect.LEAVE, "a rewrite changes no partition's bounds")
+    return Decision(SyncEffect.DROP, because)
 
 
 def _refusal(partition: str, facts: NewFilesFacts) -> UnsupportedError:

@@ -19,13 +19,12 @@ from reconciler.hudi.metadata import sync_decisions
 from reconciler.hudi.metadata.bound_encoding import find_bound_encoding
 from reconciler.hudi.metadata.deltacommit import NewLogFile
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
-from reconciler.hudi.metadata.listing import MetadataListing
+from reconciler.hudi.metadata.listing import MetadataListing, partition_key
 from reconciler.hudi.metadata.partition_logs import (
     LogBuilder,
     NewFiles,
     PartitionLogBuilder,
     SyncPlan,
-    metadata_partition_name,
     plan_sync,
     require_pending_action,
     select_ranges,
@@ -111,12 +110,12 @@ class _WriteLogBuilder(PartitionLogBuilder):
         Raises UnsupportedError for a partition with older rows that the index does not know.
         """
         paths, columns = self._partitions, self.new_files.columns
-        before = read_partition_ranges(self.table, columns, map(metadata_partition_name, paths))
+        before = read_partition_ranges(self.table, columns, map(partition_key, paths))
         older = {path for path, names, _sizes in self.listing.read_folders(paths) if names}
         older -= set(self.new_files.complete_partitions)
         cells: list[Cell] = []
         for path in paths:
-            name = metadata_partition_name(path)
+            name = partition_key(path)
             ranges = []
             for new in self._merge_partition_ranges(path):
                 old = before.get((name, new.column))

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.errors import BusyError, UnsupportedError, did_you_mean
-from reconciler.hudi.metadata.sync_decisions import SyncDecision, decide_rewrite_sync
+from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_rewrite_sync
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
@@ -165,7 +165,7 @@ def _check_metadata_indexes(
             f"rebuild: {verdict.because}",
         )
         for partition, verdict in verdicts.items()
-        if verdict.decision is SyncDecision.DROP
+        if verdict.effect is SyncEffect.DROP
     )
 
 

@@ -11,7 +11,7 @@ from reconciler.hudi.codecs.avro_binary import encode_record, parse_schema
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
 from reconciler.hudi.metadata.listing import merge_file_sizes, read_metadata_listing
-from reconciler.hudi.metadata.sync_decisions import SyncDecision, decide_sync
+from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_sync
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant
@@ -424,9 +424,9 @@ def test_a_clean_has_a_verdict_for_every_partition_that_hudi_makes():
     verdicts = decide_sync(Action.CLEAN, live)
 
     assert sorted(live) == [*verdicts]
-    assert ["files"] == [p for p, v in verdicts.items() if v.decision is SyncDecision.SYNC]
+    assert ["files"] == [p for p, v in verdicts.items() if v.effect is SyncEffect.SYNC]
     assert ["bloom_filters", "column_stats"] == [
-        p for p, v in verdicts.items() if v.decision is SyncDecision.TIDY
+        p for p, v in verdicts.items() if v.effect is SyncEffect.TIDY
     ]
     assert all(verdict.because for verdict in verdicts.values())
 

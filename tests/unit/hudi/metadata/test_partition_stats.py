@@ -11,7 +11,7 @@ import pytest
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.codecs import hfile_reader, hfile_writer
 from reconciler.hudi.codecs.avro_binary import parse_schema
-from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, encode_delete_content
+from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, LogBlock, encode_deletes
 from reconciler.hudi.metadata.index_keys import hash_name
 from reconciler.hudi.metadata.partition_stats import merge_ranges, read_partition_ranges
 from reconciler.hudi.metadata.record_encoder import ColumnRange
@@ -61,7 +61,7 @@ class Table:
             LogBlock(
                 type=BlockType.DELETE if record is None else BlockType.HFILE_DATA,
                 header={HeaderKey.SCHEMA: SCHEMA},
-                content=encode_delete_content([KEY.decode()], "partition_stats")
+                content=encode_deletes([KEY.decode()], "partition_stats")
                 if record is None
                 else hfile_writer.encode_hfile([(KEY, record)], SCHEMA),
                 path="log",

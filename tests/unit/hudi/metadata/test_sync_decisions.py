@@ -6,7 +6,7 @@ from reconciler.errors import BusyError, UnsupportedError
 from reconciler.hudi.metadata.sync_decisions import (
     MAX_RECORDS,
     NewFilesFacts,
-    SyncDecision,
+    SyncEffect,
     decide_rewrite_sync,
     decide_sync,
     decide_write_sync,
@@ -14,12 +14,12 @@ from reconciler.hudi.metadata.sync_decisions import (
 from reconciler.hudi.timeline.instant import Action
 
 EVERYTHING = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
-SYNC, LEAVE, DROP = SyncDecision.SYNC, SyncDecision.LEAVE, SyncDecision.DROP
+SYNC, LEAVE, DROP = SyncEffect.SYNC, SyncEffect.LEAVE, SyncEffect.DROP
 
 
 def decisions(live=EVERYTHING, *, rows=1, version=9, action=Action.CLUSTERING, **obstacles):
     facts = NewFilesFacts(table_version=version, rows=rows, obstacles=obstacles)
-    return {name: v.decision for name, v in decide_sync(action, live, (), facts).items()}
+    return {name: v.effect for name, v in decide_sync(action, live, (), facts).items()}
 
 
 @pytest.mark.parametrize("action", [Action.CLUSTERING, Action.REPLACECOMMIT])
@@ -42,15 +42,15 @@ def test_partition_stats_are_dropped_with_column_stats():
     )
 
     assert (DROP, "x is unknown") == (
-        verdicts["column_stats"].decision,
+        verdicts["column_stats"].effect,
         verdicts["column_stats"].because,
     )
     assert (DROP, "it is computed from column_stats, which is dropped: x is unknown") == (
-        verdicts["partition_stats"].decision,
+        verdicts["partition_stats"].effect,
         verdicts["partition_stats"].because,
     )
     assert {"bloom_filters", "files", "record_index"} == {
-        name for name, verdict in verdicts.items() if verdict.decision is SYNC
+        name for name, verdict in verdicts.items() if verdict.effect is SYNC
     }
 
 
@@ -77,7 +77,7 @@ def test_the_planner_knows_drops_before_a_file_is_written():
     assert "5000000 rows move, more than the 4000000 that are written" == (
         verdicts["record_index"].because
     )
-    assert {"record_index"} == {n for n, v in verdicts.items() if v.decision is DROP}
+    assert {"record_index"} == {n for n, v in verdicts.items() if v.effect is DROP}
 
 
 def test_without_a_metadata_table_there_are_no_decisions():
@@ -112,7 +112,7 @@ def test_a_rewrite_waits_for_an_index_build():
 def test_a_write_syncs_everything_with_partition_stats():
     verdicts = decide_write_sync(EVERYTHING, table_version=9)
 
-    assert dict.fromkeys(EVERYTHING, SYNC) == {n: v.decision for n, v in verdicts.items()}
+    assert dict.fromkeys(EVERYTHING, SYNC) == {n: v.effect for n, v in verdicts.items()}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_partition_stats_with_an_obstacle_are_dropped_by_a_write(obstacles, drop
     facts = NewFilesFacts(table_version=9, rows=1, obstacles=obstacles, adds_values=True)
     verdicts = decide_sync(Action.COMMIT, EVERYTHING, (), facts)
 
-    assert dropped == {n: v.because for n, v in verdicts.items() if v.decision is DROP}
+    assert dropped == {n: v.because for n, v in verdicts.items() if v.effect is DROP}
 
 
 def test_a_write_stops_at_an_index_that_no_writer_rebuilds():
