@@ -63,6 +63,11 @@ class HFile:
     _root: Sequence[_Pointer] = field(repr=False)
     _index_end: int = field(repr=False)
 
+    def read_schema(self) -> str:
+        """Return JSON of the schema of its values, empty without one; raises FormatError."""
+        with decoding(self.path, "its schema"):
+            return self.info.get(b"schema", b"").decode()
+
     def scan_all(self) -> Iterator[Cell]:
         """Yield every (record key, value) in key order; raises FormatError, UnsupportedError."""
         count = 0

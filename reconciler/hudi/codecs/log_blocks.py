@@ -13,7 +13,6 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from importlib.resources import files
 from typing import Any, Final
 
 from reconciler.errors import FormatError
@@ -21,6 +20,7 @@ from reconciler.hudi.codecs.avro_binary import (
     decode_record,
     decoding,
     encode_long,
+    load_schema_text,
     parse_schema,
     require,
 )
@@ -131,9 +131,8 @@ def _parse_block(frame: bytes, path: str, start: int) -> LogBlock:
     """Parse the bytes of a whole, well-framed block; raises FormatError."""
     try:
         version, ordinal = struct.unpack_from(">ii", frame, _PREFIX)
-        require(
-            version == FRAME_VERSION, f"log format version is {version}, expected {FRAME_VERSION}"
-        )
+        is_known = version == FRAME_VERSION
+        require(is_known, f"log format version is {version}, expected {FRAME_VERSION}")
         kind = BlockType(ordinal)
         header, at = _read_map(frame, _PREFIX + 8)
         (length,) = struct.unpack_from(">q", frame, at)
@@ -172,22 +171,14 @@ def encode_block(kind: BlockType, header: Sequence[tuple[HeaderKey, str]], conte
     >>> block.type.name, block.instant
     ('COMMAND', '7')
     """
-    head = b"".join(_encode_entry(key, value.encode()) for key, value in header)
-    body = b"".join(
-        (
-            struct.pack(">iii", FRAME_VERSION, kind, len(header)),
-            head,
-            struct.pack(">q", len(content)),
-            content,
-            struct.pack(">i", 0),
-        )
-    )
+    parts = [struct.pack(">iii", FRAME_VERSION, kind, len(header))]
+    for key, value in header:
+        text = value.encode()
+        parts.append(struct.pack(">ii", key, len(text)) + text)
+    parts += [struct.pack(">q", len(content)), content, struct.pack(">i", 0)]
+    body = b"".join(parts)
     size = len(body) + 8
     return MAGIC + struct.pack(">q", size) + body + struct.pack(">q", size + len(MAGIC))
-
-
-def _encode_entry(key: HeaderKey, value: bytes) -> bytes:
-    return struct.pack(">ii", key, len(value)) + value
 
 
 def get_block_schema(block: LogBlock) -> str:
@@ -226,13 +217,11 @@ def read_delete_keys(block: LogBlock) -> list[str]:
     """
     with decoding(block.path, f"the delete block at byte {block.start}"):
         version, length = struct.unpack_from(">ii", block.content)
-        require(
-            version == CONTENT_VERSION, f"content version is {version}, expected {CONTENT_VERSION}"
-        )
+        is_known = version == CONTENT_VERSION
+        require(is_known, f"content version is {version}, expected {CONTENT_VERSION}")
         require(length == len(block.content) - 8, f"the length field says {length} bytes")
-        listed = decode_record(
-            block.content[8:], parse_schema(_load_delete_schema(), ""), block.path
-        )
+        schema = parse_schema(load_schema_text("HoodieDeleteRecordList.avsc"), "")
+        listed = decode_record(block.content[8:], schema, block.path)
         return [str(record["recordKey"]) for record in listed["deleteRecordList"]]
 
 
@@ -248,8 +237,3 @@ def encode_deletes(keys: Iterable[str], partition: str) -> bytes:
     listed = encode_long(len(records)) + b"".join(records) if records else b""
     listed += b"\0"
     return struct.pack(">ii", CONTENT_VERSION, len(listed)) + listed
-
-
-def _load_delete_schema() -> str:
-    schemas = files("reconciler.hudi") / "schemas"
-    return (schemas / "HoodieDeleteRecordList.avsc").read_text()

@@ -151,8 +151,7 @@ def read_newest_first(
             )
     base = table.open_base_file(file_slice)
     if base is not None:
-        with decoding(base.path, "its schema"):
-            yield base, base.info[b"schema"].decode(), []
+        yield base, base.read_schema(), []
 
 
 def _read_column(

@@ -38,11 +38,9 @@ def find_earlier_attempt(table: MetadataTable, instant: str, *, indexes: bool) -
     files = [file for file in table.timeline.files if file.instant.requested == instant]
     if not files:
         return EarlierAttempt()
-    logs = [
-        path
-        for path in _list_candidates(table, indexes=indexes)
-        if _belongs_to(table, path, instant)
-    ]
+    paths = table.list_log_paths()
+    candidates = paths if indexes else [path for path in paths if path.startswith(_LISTING)]
+    logs = [path for path in candidates if _belongs_to(table, path, instant)]
     changes: dict[str, FileSizes] = {}
     for path in logs:
         if path.startswith(_LISTING):
@@ -54,11 +52,6 @@ def find_earlier_attempt(table: MetadataTable, instant: str, *, indexes: bool) -
     timeline = [f"{table.timelines.folder}/{file.name}" for file in files]
     done = sum(file.instant.is_completed for file in files)
     return EarlierAttempt((*timeline[:done], *logs, *timeline[done:]), done > 0, changes)
-
-
-def _list_candidates(table: MetadataTable, *, indexes: bool) -> list[str]:
-    """Return log files that may belong to the instant."""
-    return [path for path in table.list_log_paths() if indexes or path.startswith(_LISTING)]
 
 
 def _belongs_to(table: MetadataTable, path: str, instant: str) -> bool:

@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Final
 
 from reconciler.hudi.codecs import hfile_reader
-from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.codecs.log_blocks import BlockType, LogBlock, get_block_schema
 from reconciler.hudi.metadata.index_definitions import read_defined_columns
 from reconciler.hudi.metadata.index_keys import hash_name
@@ -93,6 +92,4 @@ def _sample_logs(blocks: Iterable[LogBlock]) -> Iterator[EntrySample]:
 def _sample_base(table: MetadataTable, newest: MetadataSlice) -> Iterator[EntrySample]:
     base = table.open_base_file(newest)
     if base is not None:
-        with decoding(base.path, "a text"):
-            schema = base.info.get(b"schema", b"").decode()
-        yield EntrySample(base.sample_prefixes(_WIDTH), schema, base.path)
+        yield EntrySample(base.sample_prefixes(_WIDTH), base.read_schema(), base.path)

@@ -118,7 +118,7 @@ def read_metadata_listing(table: MetadataTable) -> MetadataListing:
         )
     (newest,) = slices
     base = table.open_base_file(newest)
-    schema = _read_schema(base) if base else ""
+    schema = base.read_schema() if base else ""
     logs: dict[str, _KeyChange] = {}
     for block in table.read_visible_blocks(newest):
         if block.type is BlockType.DELETE:
@@ -160,7 +160,7 @@ def _merge_record(
     """Return the live names of one key: the base file's record with the log blocks' changes."""
     names: FileSizes = {}
     if base and record is not None and not (change and change.hides_base):
-        schema = parse_schema(_read_schema(base), base.path)
+        schema = parse_schema(base.read_schema(), base.path)
         names = _parse_file_sizes(decode_record(record, schema, base.path), base.path)
     if change:
         merge_file_sizes(names, change.names)
@@ -172,10 +172,9 @@ def read_block_entries(block: LogBlock) -> Iterator[tuple[str, FileSizes]]:
     if block.type is BlockType.HFILE_DATA:
         schema = parse_schema(get_block_schema(block), block.path)
         for key, value in hfile_reader.parse_hfile(block.content, block.path).scan_all():
-            yield (
-                _decode_text(key, block.path),
-                _parse_file_sizes(decode_record(value, schema, block.path), block.path),
-            )
+            with decoding(block.path, "a key of the file listing"):
+                text = key.decode()
+            yield text, _parse_file_sizes(decode_record(value, schema, block.path), block.path)
     elif block.type is BlockType.AVRO_DATA:
         for record in read_avro_records(block):
             yield str(record.get("key")), _parse_file_sizes(record, block.path)
@@ -189,15 +188,6 @@ def _parse_file_sizes(record: Any, path: str) -> FileSizes:
     with decoding(path, "a record of the file listing"):
         listed = (record["filesystemMetadata"] or {}).items()
         return {name: None if info["isDeleted"] else int(info["size"]) for name, info in listed}
-
-
-def _read_schema(base: HFile) -> str:
-    return _decode_text(base.info.get(b"schema", b""), base.path)
-
-
-def _decode_text(data: bytes, path: str) -> str:
-    with decoding(path, "a text"):
-        return data.decode()
 
 
 def partition_key(path: str) -> str:

@@ -9,7 +9,7 @@ getLocationFromRecordIndexInfo).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -201,14 +201,11 @@ class _KeyLookup:
 def _decode_location(value: bytes, schema: str, path: str) -> FileGroupLocation:
     record = decode_record(value, parse_schema(schema, path), path)
     with decoding(path, "an entry of the record index"):
-        return _parse_location(record["recordIndexMetadata"])
-
-
-def _parse_location(record: Mapping[str, Any]) -> FileGroupLocation:
-    """Return partition path and file id; raises LookupError, TypeError, ValueError."""
-    if record.get("fileIdEncoding") == _AS_TEXT:
-        return str(record["partitionName"]), str(record["fileId"])
-    halves = (record["fileIdHighBits"] & _MASK) << 64 | record["fileIdLowBits"] & _MASK
-    number = int(record["fileIndex"])
-    tail = "" if number == _NO_NUMBER else f"-{number}"
-    return str(record["partitionName"]), f"{uuid.UUID(int=halves)}{tail}"
+        location = record["recordIndexMetadata"]
+        partition = str(location["partitionName"])
+        if location.get("fileIdEncoding") == _AS_TEXT:
+            return partition, str(location["fileId"])
+        number = int(location["fileIndex"])
+        halves = (location["fileIdHighBits"] & _MASK) << 64 | location["fileIdLowBits"] & _MASK
+        tail = "" if number == _NO_NUMBER else f"-{number}"
+        return partition, f"{uuid.UUID(int=halves)}{tail}"

@@ -21,6 +21,7 @@ _TYPES: Final = ("COPY_ON_WRITE", "MERGE_ON_READ")
 #: a key up to its first unescaped separator, the separator, the value
 _LINE: Final = re.compile(r"((?:[^=: \t\f\\]+|\\.?)*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LETTERS: Final = {char: letter for letter, char in _ESCAPES.items()}
 _REMEDY: Final = "restore it from a copy, or let a Hudi writer repair the table"
 
 
@@ -207,8 +208,8 @@ def _escape(text: str, *, is_key: bool) -> str:
             out.append("\\ ")
         elif char in "\\=:#!":
             out.append(f"\\{char}")
-        elif char in "\t\n\r\f":
-            out.append({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}[char])
+        elif char in _LETTERS:
+            out.append(f"\\{_LETTERS[char]}")
         elif " " <= char <= "~":
             out.append(char)
         else:
@@ -247,22 +248,19 @@ def _read_version(raw: Mapping[str, str], path: str) -> int:
 def _check_formats(raw: Mapping[str, str], path: str) -> None:
     """Raise UnsupportedError for a file or table format that this tool cannot read."""
     base = raw.get("hoodie.table.base.file.format", "PARQUET").upper()
-    if base != "PARQUET":
-        raise _unsupported_error(path, f"base file format {base}", "only PARQUET is supported")
-    if raw.get("hoodie.table.multiple.base.file.formats.enable", "false").lower() == "true":
-        raise _unsupported_error(
-            path, "a table of several base file formats", "only PARQUET is supported"
-        )
+    is_mixed = raw.get("hoodie.table.multiple.base.file.formats.enable", "false").lower() == "true"
     log = raw.get("hoodie.table.log.file.format", "HOODIE_LOG").upper()
-    if log != "HOODIE_LOG":
-        raise _unsupported_error(path, f"log file format {log}", "only HOODIE_LOG is supported")
     kind = raw.get("hoodie.table.format", "native").lower()
-    if kind != "native":
-        raise _unsupported_error(path, f"table format {kind!r}", "only native is supported")
-
-
-def _unsupported_error(path: str, what: str, why: str) -> UnsupportedError:
-    return UnsupportedError(f"{path}: {what} is not supported; {why}")
+    for is_unknown, what, supported in (
+        (base != "PARQUET", f"base file format {base}", "PARQUET"),
+        (is_mixed, "a table of several base file formats", "PARQUET"),
+        (log != "HOODIE_LOG", f"log file format {log}", "HOODIE_LOG"),
+        (kind != "native", f"table format {kind!r}", "native"),
+    ):
+        if is_unknown:
+            raise UnsupportedError(
+                f"{path}: {what} is not supported; only {supported} is supported"
+            )
 
 
 def _read_choice(raw: Mapping[str, str], key: str, choices: tuple[str, ...], path: str) -> str:

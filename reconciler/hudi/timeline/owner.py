@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Self
+
+from reconciler.canonical_json import from_document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,36 +30,19 @@ class Owner:
     started: str
     tool: str
     token: str
-    until_ms: int = 0
+    until_ms: int = field(default=0, metadata={"name": "until_ms"})
     ended: bool = False
 
     @classmethod
     def parse(cls, data: bytes | str) -> Self | None:
         """Return the owner that a file names, None for another program's (Hudi's is empty)."""
         try:
-            document = json.loads(data)
-        except ValueError:
+            return from_document(cls, json.loads(data))
+        except (ValueError, TypeError, AttributeError):
             return None
-        if not isinstance(document, dict) or not document.keys() >= _FIELDS:
-            return None
-        owner = cls(
-            **{name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        )
-        return owner if owner.is_well_formed() else None
 
     def encode(self) -> bytes:
         return json.dumps(asdict(self), sort_keys=True).encode()
 
-    def is_well_formed(self) -> bool:
-        """Return whether every field has its type, unlike a similar file of another program."""
-        texts = (self.who, self.host, self.started, self.tool, self.token)
-        numbers = (self.pid, self.until_ms)
-        return all(isinstance(text, str) for text in texts) and all(
-            isinstance(number, int) for number in numbers
-        )
-
     def __str__(self) -> str:
         return f"{self.who} on {self.host}, process {self.pid} ({self.tool})"
-
-
-_FIELDS = frozenset({"who", "host", "pid", "started", "tool", "token"})
