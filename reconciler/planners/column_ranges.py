@@ -9,9 +9,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy
+from reconciler.arrays import Floats, Integers, Mask, to_numpy
 from reconciler.planners.value_scales import scale_values
 
 
@@ -24,13 +23,13 @@ class ColumnRanges:
     files have no meaning.
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    scales: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...] = ()
+    lower: Floats
+    upper: Floats
+    rows: Integers
+    scales: tuple[tuple[Floats, Floats], ...] = ()
 
     @classmethod
-    def build(cls, bounds: Sequence[tuple[Any, Any]], rows: NDArray[np.int64]) -> Self:
+    def build(cls, bounds: Sequence[tuple[Any, Any]], rows: Integers) -> Self:
         """Build ranges from two Arrow arrays per column: least and greatest value of each file.
 
         Nulls mean no statistic. The two arrays have the same, ordered type.
@@ -46,22 +45,20 @@ class ColumnRanges:
         return cls(lower=lower, upper=upper, rows=rows, scales=tuple(rest))
 
     @property
-    def is_known(self) -> NDArray[np.bool_]:
+    def is_known(self) -> Mask:
         """Return per file whether a range of it is known."""
         known = ~np.isnan(self.lower) & ~np.isnan(self.upper)
         return np.asarray(known.any(axis=0), np.bool_)
 
 
-def _rank_values(values: Any) -> NDArray[np.float64]:
+def _rank_values(values: Any) -> Floats:
     ranks = pc.rank(values, tiebreaker="dense")  # nulls rank last
     found = to_numpy(ranks).astype(np.float64)
     found[to_numpy(pc.is_null(values, nan_is_null=True))] = np.nan
     return found
 
 
-def _split_bounds(
-    columns: Sequence[NDArray[np.float64]], files: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _split_bounds(columns: Sequence[Floats], files: int) -> tuple[Floats, Floats]:
     """Split values into those of lower and of upper bounds, columns by files."""
     both = np.array(columns, np.float64).reshape(len(columns), 2, files)
     return both[:, 0], both[:, 1]

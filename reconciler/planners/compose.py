@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.planners.clean import explanations
 from reconciler.planners.clean.planner import CleanDecision, plan_clean
@@ -69,7 +69,7 @@ class _CleanPart:
     kept: KeptFiles | None = None
     excess: ExcessSlices | None = None
     warnings: tuple[Note, ...] = ()
-    is_removed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    is_removed: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -229,9 +229,7 @@ def _plan_cluster(picture: TablePicture, forecast: Forecast | None) -> ClusterPl
     return plan_cluster_step(picture, forecast.decision, forecast.sampled)
 
 
-def _plan_index(
-    picture: TablePicture, steps: tuple[Step, ...], is_removed: NDArray[np.bool_]
-) -> IndexDecision:
+def _plan_index(picture: TablePicture, steps: tuple[Step, ...], is_removed: Mask) -> IndexDecision:
     from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 (few tables need it)
 
     return plan_index(picture, rewritten_groups(steps), is_removed)
@@ -338,9 +336,7 @@ def _find_excess(decision: CleanDecision, cutoff: str | None) -> ExcessSlices | 
     )
 
 
-def _measure_impact(
-    state: TableState, is_removed: NDArray[np.bool_], steps: tuple[Step, ...]
-) -> Impact:
+def _measure_impact(state: TableState, is_removed: Mask, steps: tuple[Step, ...]) -> Impact:
     before, after = find_earliest_readable(state, is_removed)
     return Impact(
         files_removed=int(is_removed.sum()),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView
 from reconciler.plans.columns import build_dictionary
@@ -17,7 +16,7 @@ _RETENTION: Final = REMOVAL_RULES.index("retention")
 _REPLACED: Final = REMOVAL_RULES.index("replaced")
 
 
-def name_columns(files: TableFiles, rows: NDArray[np.int64]) -> dict[str, Any]:
+def name_columns(files: TableFiles, rows: Integers) -> dict[str, Any]:
     """Return the columns ``partition`` and ``name`` of some files."""
     return {
         "partition": build_dictionary(files.partition[rows], files.partitions),
@@ -25,7 +24,7 @@ def name_columns(files: TableFiles, rows: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def build_removed_files(view: FileView, rows: NDArray[np.int64], because: Any) -> RemovedFiles:
+def build_removed_files(view: FileView, rows: Integers, because: Any) -> RemovedFiles:
     """Return the files to remove; ``because``: a dictionary array with a sentence per file."""
     files, is_live = view.files, view.is_live[view.row_slice[rows]]
     return RemovedFiles(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
@@ -39,11 +39,11 @@ class Protection:
     savepoint: NDArray[np.int32]
     compaction: NDArray[np.int32]
     clustering: NDArray[np.int32]
-    is_compacted: NDArray[np.bool_]
+    is_compacted: Mask
     by_readers: ReaderProtection
 
     @property
-    def is_protected(self) -> NDArray[np.bool_]:
+    def is_protected(self) -> Mask:
         return (
             (self.savepoint >= 0)
             | (self.compaction >= 0)
@@ -52,7 +52,7 @@ class Protection:
         )
 
     @property
-    def reasons(self) -> Mapping[str, tuple[NDArray[np.bool_], Sentence, NDArray[Any]]]:
+    def reasons(self) -> Mapping[str, tuple[Mask, Sentence, NDArray[Any]]]:
         """Return the arguments of ``RowReasons.assign`` for each rule of KEEP_RULES in here."""
         saves, pending = self.savepoints, self.pending
         return {
@@ -115,7 +115,7 @@ def _protect_by_savepoint(state: TableState, view: FileView) -> NDArray[np.int32
     return saved
 
 
-def _find_named_rows(files: TableFiles, names: Iterable[str]) -> NDArray[np.int64]:
+def _find_named_rows(files: TableFiles, names: Iterable[str]) -> Integers:
     """Return the rows of the files with these names in any partition."""
     wanted = to_arrow(sorted(names))
     if not len(wanted) or not len(files):
@@ -125,7 +125,7 @@ def _find_named_rows(files: TableFiles, names: Iterable[str]) -> NDArray[np.int6
 
 def _protect_by_compaction(
     state: TableState, view: FileView, pending: list[str]
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+) -> tuple[NDArray[np.int32], Mask]:
     """Return per slice the pending (log) compaction that reads it: those from its base on."""
     needed = np.full(len(view), _NONE, np.int32)
     count = len(view.files.group_partition)

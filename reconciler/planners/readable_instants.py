@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique
+from reconciler.arrays import Integers, Mask, sort_unique
 from reconciler.hudi.files.table_files import FileKind, TableFiles, build_files
 from reconciler.hudi.files.view import (
     LOGS_BY_COMPLETION,
@@ -20,9 +19,7 @@ from reconciler.hudi.files.view import (
 from reconciler.state.model import TableState
 
 
-def find_earliest_readable(
-    state: TableState, is_removed: NDArray[np.bool_]
-) -> tuple[str | None, str | None]:
+def find_earliest_readable(state: TableState, is_removed: Mask) -> tuple[str | None, str | None]:
     """Return the first completed write that is readable, before and after the removal.
 
     ``is_removed``: per row of the state's files. Reads from the time of a slice until that of the
@@ -36,7 +33,7 @@ def find_earliest_readable(
     return _first_uncovered(writes, before), _first_uncovered(writes, after)
 
 
-def find_readable_writes(state: TableState) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+def find_readable_writes(state: TableState) -> tuple[tuple[str, ...], Mask]:
     """Return the completed writes, oldest first, and whether the table is readable as of each.
 
     The rule is that of ``find_earliest_readable``. With savepoints, readable writes can precede
@@ -49,15 +46,15 @@ def find_readable_writes(state: TableState) -> tuple[tuple[str, ...], NDArray[np
     return tuple(writes), now == 0
 
 
-def _first_uncovered(writes: list[str], covered: NDArray[np.int64]) -> str | None:
+def _first_uncovered(writes: list[str], covered: Integers) -> str | None:
     """Return the first write without missing slices."""
     free = np.flatnonzero(covered == 0)
     return writes[free[0]] if len(free) else None
 
 
 def _count_missing_slices(
-    state: TableState, is_removed: NDArray[np.bool_]
-) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]] | None:
+    state: TableState, is_removed: Mask
+) -> tuple[list[str], Integers, Integers] | None:
     """Return the completed writes and how many slices a read as of each misses.
 
     The counts are for before and after the removal. None for a table without writes.
@@ -128,7 +125,7 @@ def _list_completions(state: TableState, removed_files: TableFiles) -> Iterator[
 
 def _match_groups(
     state: TableState, view: FileView, removed_files: TableFiles, place: Mapping[str, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Return the code of each group of ``gone`` and the end of each code.
 
     New groups get codes after those of the view. A group without newer slices whose replacement is
@@ -156,10 +153,10 @@ def _match_groups(
 def _find_past_slices(
     state: TableState,
     removed_files: TableFiles,
-    group: NDArray[np.int64],
-    existing: NDArray[np.int64],
+    group: Integers,
+    existing: Integers,
     place: Mapping[str, int],
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the slices that earlier cleans removed, without those of rolled-back writes."""
     if not len(removed_files):
         return np.zeros(0, np.int64)
@@ -181,7 +178,7 @@ def _find_past_slices(
     return sort_unique(own[is_done[own % width]])
 
 
-def _find_next_keys(slices: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _find_next_keys(slices: Integers, width: int) -> Integers:
     """Return per slice the key of the next slice of its group; the last key for the newest."""
     keys = np.full(len(slices), width - 1, np.int64)
     if len(slices) > 1:
@@ -191,12 +188,12 @@ def _find_next_keys(slices: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 
 def _count_coverage(
-    slices: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    is_gone: NDArray[np.bool_],
-    at: NDArray[np.int64],
+    slices: Integers,
+    ends: Integers,
+    is_gone: Mask,
+    at: Integers,
     width: int,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return per time of ``at`` how many missing slices its reads need."""
     first = np.searchsorted(at, slices[is_gone] % width)
     last = np.maximum(np.searchsorted(at, ends[is_gone]), first)

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler import units
+from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.plans.model import Impact, Note
 from reconciler.plans.refusals import find_timeline_zone, format_instant
@@ -82,8 +82,8 @@ class ReaderProtection:
     -1 minus the code of its own time. ``explain`` returns the sentence of such a key.
     """
 
-    is_read: NDArray[np.bool_]
-    reason_key: NDArray[np.int64]
+    is_read: Mask
+    reason_key: Integers
     explain: Callable[[int], str]
 
 

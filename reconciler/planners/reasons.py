@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers, Mask
 from reconciler.plans.columns import build_dictionary
 
 #: a sentence, or a function from the key of a row to its sentence
@@ -24,9 +25,7 @@ class RowReasons:
         self.codes = np.full(rows, -1, np.int32)
         self.texts: list[str] = []
 
-    def assign(
-        self, where: NDArray[np.bool_], sentence: Sentence, key: NDArray[Any] | int = 0
-    ) -> None:
+    def assign(self, where: Mask, sentence: Sentence, key: NDArray[Any] | int = 0) -> None:
         """Assign a sentence, or the function of each row's ``key``, to the rows that have none."""
         rows = np.flatnonzero(where & (self.codes < 0))
         if not len(rows):
@@ -38,7 +37,7 @@ class RowReasons:
             sentence if isinstance(sentence, str) else sentence(int(value)) for value in values
         ]
 
-    def build_column(self, rows: NDArray[np.int64]) -> Any:
+    def build_column(self, rows: Integers) -> Any:
         """Return the sentences of some rows as a dictionary array; every row must have one."""
         codes = self.codes[rows]
         used, compact = np.unique(codes, return_inverse=True)

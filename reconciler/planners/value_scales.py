@@ -11,15 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy
+from reconciler.arrays import Floats, to_numpy
 
 #: bytes of a text that are converted to a number
 _LETTERS: Final = 7
 
 
-def scale_values(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def scale_values(values: Any, ranks: Floats) -> list[Floats]:
     """Return the values as numbers and by magnitude, float64, with NaN where the rank is NaN.
 
     Returns an empty list if the values are not numbers or the scales merge different values.
@@ -41,7 +40,7 @@ def scale_values(values: Any, ranks: NDArray[np.float64]) -> list[NDArray[np.flo
     return keep if len(keep) == 2 else keep * 2  # noqa: PLR2004 (both, or one for both)
 
 
-def _to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _to_numbers(values: Any, ranks: Floats) -> Floats | None:
     kind, types = values.type, pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return to_numpy(values.cast(pa.float64(), safe=False)).copy()
@@ -50,7 +49,7 @@ def _to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] 
     return None
 
 
-def _text_to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _text_to_numbers(values: Any, ranks: Floats) -> Floats | None:
     """Convert texts to numbers from the bytes after their common prefix."""
     known = np.flatnonzero(~np.isnan(ranks))
     if not len(known):
@@ -69,7 +68,7 @@ def _text_to_numbers(values: Any, ranks: NDArray[np.float64]) -> NDArray[np.floa
     return found
 
 
-def _is_faithful(scale: NDArray[np.float64], ranks: NDArray[np.float64]) -> bool:
+def _is_faithful(scale: Floats, ranks: Floats) -> bool:
     """Return whether the scale rises wherever ranks differ and its range is finite."""
     known = np.flatnonzero(~np.isnan(ranks))
     order = known[np.argsort(ranks[known], kind="stable")]

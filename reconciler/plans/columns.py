@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import get_value_offsets, sort_unique, to_arrow, to_numpy
+from reconciler.arrays import Integers, get_value_offsets, sort_unique, to_arrow, to_numpy
 
 _MOST = np.iinfo(np.int32).max
 _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
@@ -40,7 +40,7 @@ def dictionary_codes(column: Any) -> NDArray[Any]:
     return to_numpy(column.indices)
 
 
-def nullable_indices(indices: NDArray[np.int64]) -> Any:
+def nullable_indices(indices: Integers) -> Any:
     """Return indices as Arrow integers, with null for -1."""
     is_known = to_arrow(indices >= 0).buffers()[1]
     return pa.Array.from_buffers(pa.int64(), len(indices), [is_known, pa.py_buffer(indices)])
@@ -64,7 +64,7 @@ def string_bytes(column: Any) -> NDArray[np.uint8]:
     return np.frombuffer(column.buffers()[2] or b"", dtype=np.uint8)
 
 
-def replace_rows(column: Any, rows: NDArray[np.int64], values: Sequence[str]) -> Any:
+def replace_rows(column: Any, rows: Integers, values: Sequence[str]) -> Any:
     """Return the string array with new values in the given rows (ascending)."""
     is_replaced = np.zeros(len(column), np.bool_)
     is_replaced[rows] = True
@@ -99,7 +99,7 @@ def unescape_json(column: Any) -> Any:
     return replace_rows(column, rows, [json.loads(f'"{value}"') for value in values])
 
 
-def _find_rows(column: Any, test: Any) -> NDArray[np.int64]:
+def _find_rows(column: Any, test: Any) -> Integers:
     """Return the rows that contain a byte that passes the test."""
     starts = get_value_offsets(column)
     found = np.flatnonzero(test(string_bytes(column)[starts[0] : starts[-1]])) + starts[0]
@@ -126,7 +126,7 @@ def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
     return column
 
 
-def find_quotes(block: bytes) -> NDArray[np.int64]:
+def find_quotes(block: bytes) -> Integers:
     """Return the positions of the quotes that delimit strings, without the escaped ones."""
     bytes_ = np.frombuffer(block, np.uint8)
     found = np.flatnonzero(bytes_ == _QUOTE)

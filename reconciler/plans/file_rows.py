@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler import arrays, canonical_json
+from reconciler.arrays import Integers
 from reconciler.plans import columns
 from reconciler.plans.model import (
     FILE_KINDS,
@@ -207,9 +208,9 @@ class _RemovedChunk:
     before. ``paths``: paths of the partitions that close in the chunk.
     """
 
-    partition: NDArray[np.int64]
+    partition: Integers
     name: Any
-    bytes: NDArray[np.int64]
+    bytes: Integers
     kind: NDArray[np.int8]
     rule: NDArray[np.int8]
     because: Any
@@ -250,7 +251,7 @@ def _split_document(document: bytes, start: int, end: int, row: bytes = _ROW) ->
         start = stop
 
 
-def _string_values(block: bytes, at: NDArray[np.int64], quote: int) -> Any:
+def _string_values(block: bytes, at: Integers, quote: int) -> Any:
     """Return the string of each row that begins at its n-th quote."""
     return columns.unescape_json(columns.cut_strings(block, at[:, quote] + 1, at[:, quote + 1]))
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from reconciler import arrays, canonical_json
+from reconciler.arrays import Integers, Mask
 from reconciler.plans import columns
 from reconciler.plans.model import Rewrites
 
@@ -102,7 +102,7 @@ def _quote(column: Any) -> Any:
     return pc.if_else(pc.is_valid(column), text, _NULL) if column.null_count else text
 
 
-def _list_lengths(lists: Any) -> NDArray[np.int64]:
+def _list_lengths(lists: Any) -> Integers:
     return arrays.to_numpy(pc.list_value_length(lists).cast(pa.int64()))
 
 
@@ -154,30 +154,30 @@ class _QuotedStrings:
         self.is_key = text[self._closes + 1] == _COLON
         self._name = np.stack([text[self._opens + 1], text[self._opens + 3]], axis=1)
 
-    def find_keys(self, name: bytes) -> NDArray[np.int64]:
+    def find_keys(self, name: bytes) -> Integers:
         """Return the positions of a key among the strings."""
         return np.flatnonzero(self.is_key & self._has_name(name))
 
-    def find_values_of(self, name: bytes) -> NDArray[np.int64]:
+    def find_values_of(self, name: bytes) -> Integers:
         """Return the positions of the values that belong to a key."""
         places = np.arange(len(self.is_key))
         key = np.maximum.accumulate(np.where(self.is_key, places, 0))
         return np.flatnonzero(~self.is_key & self._has_name(name)[key])
 
-    def take_strings(self, places: NDArray[np.int64]) -> Any:
+    def take_strings(self, places: Integers) -> Any:
         """Return the strings at the given positions."""
         opens, closes = self._opens[places], self._closes[places]
         return columns.unescape_json(columns.cut_strings(self._block, opens + 1, closes))
 
-    def take_numbers(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def take_numbers(self, places: Integers) -> Integers:
         """Return the number after each of the given keys."""
         text = columns.cut_strings(
             self._block, self._closes[places] + 2, self._opens[places + 1] - 1
         )
         return np.array(arrays.to_numpy(text.cast(pa.int64())), np.int64)
 
-    def _has_name(self, name: bytes) -> NDArray[np.bool_]:
-        is_it: NDArray[np.bool_] = (self._name == np.frombuffer(name, np.uint8)).all(axis=1)
+    def _has_name(self, name: bytes) -> Mask:
+        is_it: Mask = (self._name == np.frombuffer(name, np.uint8)).all(axis=1)
         return is_it
 
 
@@ -207,7 +207,7 @@ def rewrites_from_json(groups: Sequence[Mapping[str, Any]]) -> Rewrites:
 # --- slices of groups ----------------------------------------------------------------------------
 
 
-def group_of_slices(groups: Rewrites) -> NDArray[np.int64]:
+def group_of_slices(groups: Rewrites) -> Integers:
     """Return the number of the group of every slice.
 
     >>> slices = [{"fileId": "f", "base": None, "logs": []}]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
+
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport
 
@@ -56,7 +58,7 @@ class RemovedFiles(NamedFiles):
     ``because``: pyarrow dictionary<int32, string>.
     """
 
-    bytes: NDArray[np.int64]
+    bytes: Integers
     kind: NDArray[np.int8]
     rule: NDArray[np.int8]
     because: Any
@@ -101,10 +103,10 @@ class Rewrites:
     """
 
     partition: Any
-    outputs: NDArray[np.int64]
-    bytes: NDArray[np.int64]
+    outputs: Integers
+    bytes: Integers
     because: Any
-    starts: NDArray[np.int64]
+    starts: Integers
     file_id: Any
     base: Any
     logs: Any

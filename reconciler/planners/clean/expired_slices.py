@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.hudi.files.view import FileView
 from reconciler.planners.clean.boundary import Boundary, cap_boundary
 from reconciler.planners.clean.scanned_partitions import find_first_touches, find_partitions_to_scan
@@ -32,10 +33,10 @@ class ExpiredSlices:
     boundary: Boundary
     earliest: str | None
     scanned: tuple[str, ...]
-    by_policy: NDArray[np.bool_]
-    is_held_back: NDArray[np.bool_]
-    is_displaced: NDArray[np.bool_]
-    is_removed: NDArray[np.bool_]
+    by_policy: Mask
+    is_held_back: Mask
+    is_displaced: Mask
+    is_removed: Mask
 
 
 def find_expired_slices(
@@ -101,9 +102,7 @@ def _expire_by_time(
     )
 
 
-def _find_expired(
-    retention: Retention, state: TableState, earliest: str | None
-) -> NDArray[np.bool_]:
+def _find_expired(retention: Retention, state: TableState, earliest: str | None) -> Mask:
     """Return the slices of scanned partitions that no read at or after ``earliest`` needs."""
     view = state.view
     fewest = retention.keep if retention.policy is Policy.COMMITS else 0
@@ -113,9 +112,7 @@ def _find_expired(
     return scope & view.is_visible & (_expiry_times(view) < view.time_code(earliest))
 
 
-def _find_first_expiry(
-    view: FileView, is_removed: NDArray[np.bool_], looks: Mapping[str, str]
-) -> str | None:
+def _find_first_expiry(view: FileView, is_removed: Mask, looks: Mapping[str, str]) -> str | None:
     """Return the smallest instant such that a boundary after it removes something, or None.
 
     A file is removed when it has expired and its partition is scanned.
@@ -139,7 +136,7 @@ def _expiry_times(view: FileView) -> NDArray[np.int32]:
     return np.where(view.is_live, view.newer, view.replaced[view.group])
 
 
-def _is_in_partitions(view: FileView, scanned: tuple[str, ...]) -> NDArray[np.bool_]:
+def _is_in_partitions(view: FileView, scanned: tuple[str, ...]) -> Mask:
     if scanned == view.files.partitions or not len(view):
         return np.ones(len(view), np.bool_)
     wanted = set(scanned)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.clean.expired_slices import ExpiredSlices
@@ -25,7 +26,7 @@ def list_kept_files(
     view: FileView,
     protection: Protection,
     expired: ExpiredSlices,
-    is_kept: NDArray[np.bool_],
+    is_kept: Mask,
 ) -> KeptFiles:
     """Return the rows of ``is_kept`` with the first rule of KEEP_RULES that applies to each."""
     rows = np.flatnonzero(is_kept)
@@ -56,9 +57,7 @@ def _assign_reasons(
     because = RowReasons(len(view))
     reasons = protection.reasons
 
-    def save(
-        rule: str, where: NDArray[np.bool_], sentence: Sentence, key: NDArray[Any] | int = 0
-    ) -> None:
+    def save(rule: str, where: Mask, sentence: Sentence, key: NDArray[Any] | int = 0) -> None:
         rules[where & (rules < 0)] = KEEP_RULES.index(rule)
         because.assign(where, sentence, key)
 

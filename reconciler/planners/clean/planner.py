@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import WRITES
 from reconciler.planners.clean.boundary import find_boundary
@@ -45,9 +45,9 @@ class CleanDecision:
     view: FileView
     protection: Protection
     expired: ExpiredSlices
-    is_removed: NDArray[np.bool_]
-    is_kept: NDArray[np.bool_]
-    is_resumed: NDArray[np.bool_]
+    is_removed: Mask
+    is_kept: Mask
+    is_resumed: Mask
     logs_read_by_hudi_1x: int
     waiting_partitions: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ def plan_clean(
     state: TableState,
     *,
     cutoff: str | None = None,
-    resumed: NDArray[np.bool_] | None = None,
+    resumed: Mask | None = None,
     window: ReaderWindow | None = None,
 ) -> CleanDecision:
     """Return the clean of a table. The caller checks the trigger (``afterCommits``).
@@ -100,15 +100,15 @@ def plan_clean(
     )
 
 
-def _mark_files(view: FileView, of_slices: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _mark_files(view: FileView, of_slices: Mask) -> Mask:
     """Return per file whether its slice is marked, and also the slice that Hudi 1.x assigns it."""
-    rows: NDArray[np.bool_] = of_slices[view.row_slice]
+    rows: Mask = of_slices[view.row_slice]
     if view.row_slice_1x is not None:
         rows = rows & of_slices[view.row_slice_1x]
     return rows
 
 
-def _is_read_by_later_slice(view: FileView, expired: ExpiredSlices) -> NDArray[np.bool_]:
+def _is_read_by_later_slice(view: FileView, expired: ExpiredSlices) -> Mask:
     """Return per file whether it is a removable log of version 6 that Hudi 1.x still reads."""
     if view.row_slice_1x is None:
         return np.zeros(0, np.bool_)
@@ -116,7 +116,7 @@ def _is_read_by_later_slice(view: FileView, expired: ExpiredSlices) -> NDArray[n
 
 
 def _removed_files(
-    retention: Retention, view: FileView, expired: ExpiredSlices, is_removed: NDArray[np.bool_]
+    retention: Retention, view: FileView, expired: ExpiredSlices, is_removed: Mask
 ) -> RemovedFiles:
     rows = np.flatnonzero(is_removed)
     because = RowReasons(len(view))
@@ -171,7 +171,7 @@ def _find_emptied_partitions(
     state: TableState,
     view: FileView,
     expired: ExpiredSlices,
-    is_gone: NDArray[np.bool_],
+    is_gone: Mask,
 ) -> tuple[str, ...]:
     """Return the scanned partitions without a live file group whose files are all removed now.
 

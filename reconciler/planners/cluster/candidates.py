@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, find_group_codes
@@ -31,11 +32,11 @@ class CandidateSlices:
     view: FileView
     group: NDArray[np.int32]
     partition: NDArray[np.int32]
-    base_row: NDArray[np.int64]
-    base: NDArray[np.int64]
-    logs: NDArray[np.int64]
-    log_row: NDArray[np.int64]
-    log_slice: NDArray[np.int64]
+    base_row: Integers
+    base: Integers
+    logs: Integers
+    log_row: Integers
+    log_slice: Integers
     holder: NDArray[np.int32]
     holders: tuple[tuple[str, str], ...]
 
@@ -43,11 +44,11 @@ class CandidateSlices:
         return len(self.group)
 
     @property
-    def has_base(self) -> NDArray[np.bool_]:
+    def has_base(self) -> Mask:
         return self.base_row >= 0
 
     @property
-    def bytes(self) -> NDArray[np.int64]:
+    def bytes(self) -> Integers:
         """Return the bytes of each slice, base file and logs."""
         return self.base + self.logs
 
@@ -88,9 +89,7 @@ def find_candidates(state: TableState) -> CandidateSlices:
     )
 
 
-def _sort_logs(
-    logs: NDArray[np.int64], of_row: NDArray[np.int64], view: FileView
-) -> NDArray[np.int64]:
+def _sort_logs(logs: Integers, of_row: Integers, view: FileView) -> Integers:
     """Return rows of log files sorted by slice, instant and version, and by token for retries."""
     files = view.files
     keys = np.stack([of_row[logs], files.instant[logs], files.version[logs]])
@@ -114,16 +113,14 @@ def _log_order(name: str) -> tuple[object, ...]:
     return log.order
 
 
-def _sum_by_slice(
-    which: NDArray[np.int64], values: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
+def _sum_by_slice(which: Integers, values: Integers, count: int) -> Integers:
     """Return the sum of the values of each slice; ``which`` is ascending."""
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
     found = np.searchsorted(which, np.arange(count + 1))
     return np.diff(ends[found])
 
 
-def _is_committed(state: TableState, view: FileView) -> NDArray[np.bool_]:
+def _is_committed(state: TableState, view: FileView) -> Mask:
     """Return per instant of the files whether a log file of it has committed rows, or may have."""
     instants = view.files.instants
     if state.table_version < LOGS_BY_COMPLETION:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Mask
 from reconciler.layout.sizing.record_size import LOG_RATIO
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.spec.model import Clustering
@@ -27,7 +27,7 @@ def declared_layout(clustering: Clustering) -> ClusteringLayout:
 
 def is_clustered(
     candidates: CandidateSlices, past: tuple[PastClustering, ...], declared: ClusteringLayout
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return which slices have a base file that a clustering wrote with the declared layout.
 
     A layout without columns accepts every clustering.
@@ -40,6 +40,6 @@ def is_clustered(
     return is_done[files.instant[candidates.base_row]] & candidates.has_base
 
 
-def has_few_logs(candidates: CandidateSlices) -> NDArray[np.bool_]:
+def has_few_logs(candidates: CandidateSlices) -> Mask:
     """Return which slices have few log bytes compared with their base file."""
     return candidates.logs * LOG_RATIO <= candidates.base * _MAX_LOG_SHARE

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
@@ -31,10 +29,10 @@ class ClusteringInput:
     target: int
     candidates: CandidateSlices
     triggers: Triggers
-    is_clustered: NDArray[np.bool_]
-    is_settled: NDArray[np.bool_]
+    is_clustered: Mask
+    is_settled: Mask
     passes: PassCounts
-    row_bytes: NDArray[np.int64]
+    row_bytes: Integers
     sizes: RecordSize
     ranges: ColumnRanges | None
     max_scan: MaxScanDemand | None = None
@@ -44,5 +42,5 @@ class ClusteringInput:
         """Return the most bytes of a group of several slices."""
         return max_group_bytes(self.clustering)
 
-    def count_outputs(self, groups: SliceGroups) -> NDArray[np.int64]:
+    def count_outputs(self, groups: SliceGroups) -> Integers:
         return self.sizes.count_files(groups.sum_values(self.row_bytes), self.target)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler import units
+from reconciler.arrays import Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.clustering_input import ClusteringInput
 from reconciler.planners.cluster.grouping import (
@@ -36,7 +36,7 @@ class ChosenGroups:
     """The groups to rewrite. ``is_for_query``: bool per group, a query is the reason for it."""
 
     groups: SliceGroups
-    is_for_query: NDArray[np.bool_]
+    is_for_query: Mask
 
 
 def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroups:
@@ -74,7 +74,7 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
     return ChosenGroups(groups=groups.take(order), is_for_query=is_asked[order])
 
 
-def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int64]:
+def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> Integers:
     """Return the numbers of the groups, those with the smallest slices first."""
     mean = groups.sum_values(need.candidates.bytes) / np.maximum(groups.sizes, 1)
     first = np.argsort(groups.first_members, kind="stable")
@@ -82,8 +82,8 @@ def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int6
 
 
 def _group_new_slices(
-    need: ClusteringInput, own: NDArray[np.bool_], read: NDArray[np.bool_]
-) -> tuple[SliceGroups, NDArray[np.bool_], NDArray[np.int64]]:
+    need: ClusteringInput, own: Mask, read: Mask
+) -> tuple[SliceGroups, Mask, Integers]:
     """Group the slices that are not clustered as declared.
 
     Returns the groups, whether each is for a query, and the slices left over. ``own``: slices that
@@ -96,9 +96,7 @@ def _group_new_slices(
     is_near[partition[read]] = True
     open_ = (own | read) & is_near[partition]
 
-    def settled(
-        which: NDArray[np.bool_], worth: _WorthCheck, near: NDArray[np.bool_]
-    ) -> list[SliceGroups]:
+    def settled(which: Mask, worth: _WorthCheck, near: Mask) -> list[SliceGroups]:
         found, _ = form_groups(
             sort_slices(need, np.flatnonzero(which), near),
             lambda order: pack_next_fit(
@@ -123,18 +121,16 @@ def _group_new_slices(
     return concatenate_groups([*both, *alone, *rest]), flags, np.flatnonzero(own)
 
 
-_WorthCheck = Callable[[SliceGroups], "NDArray[np.bool_]"]
+_WorthCheck = Callable[[SliceGroups], Mask]
 
 
-def _are_all(groups: SliceGroups, is_one: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _are_all(groups: SliceGroups, is_one: Mask) -> Mask:
     """Return per group whether the flag is set for all its slices."""
-    found: NDArray[np.bool_] = groups.sum_values(is_one.astype(np.int64)) == groups.sizes
+    found: Mask = groups.sum_values(is_one.astype(np.int64)) == groups.sizes
     return found
 
 
-def _is_worth_for_queries(
-    need: ClusteringInput, groups: SliceGroups, own: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _is_worth_for_queries(need: ClusteringInput, groups: SliceGroups, own: Mask) -> Mask:
     """Return as ``_is_worth``, but groups with slices beyond ``own`` must help a query."""
     found = _is_worth(need, groups)
     asked = np.flatnonzero(found & ~_are_all(groups, own))
@@ -142,14 +138,14 @@ def _is_worth_for_queries(
     return found
 
 
-def _reduces_reads(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
+def _reduces_reads(need: ClusteringInput, groups: SliceGroups) -> Mask:
     assert need.max_scan is not None, "a query exceeds its maxScan"
     if need.max_scan.gains is None or not len(groups):
         return np.ones(len(groups), np.bool_)
     return need.max_scan.gains(groups, need.count_outputs(groups), need.is_clustered)
 
 
-def _group_slow_slices(need: ClusteringInput, settled: NDArray[np.int64]) -> SliceGroups:
+def _group_slow_slices(need: ClusteringInput, settled: Integers) -> SliceGroups:
     """Group clustered slices whose rewrite makes queries over their ``maxScan`` read less."""
     partition = need.candidates.partition
     is_near = np.ones(len(need.triggers.fires), np.bool_)
@@ -159,9 +155,7 @@ def _group_slow_slices(need: ClusteringInput, settled: NDArray[np.int64]) -> Sli
     return groups.take(np.flatnonzero(_reduces_reads(need, groups))) if len(groups) else groups
 
 
-def _explain_untriggered(
-    need: ClusteringInput, verdicts: SliceVerdicts, stays: NDArray[np.bool_]
-) -> None:
+def _explain_untriggered(need: ClusteringInput, verdicts: SliceVerdicts, stays: Mask) -> None:
     """Record the reason of the slices that no trigger selects."""
     found, triggers = need.candidates, need.triggers
     fires = triggers.fires[found.partition]
@@ -174,7 +168,7 @@ def _explain_untriggered(
     verdicts.decide("large", is_large, lambda known: large + (share if known else ""), measured)
 
 
-def _is_worth(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
+def _is_worth(need: ClusteringInput, groups: SliceGroups) -> Mask:
     """Return per group whether rewriting it is worthwhile.
 
     Packing must make fewer files. Clustering by columns needs several slices or output files, or a
@@ -183,15 +177,13 @@ def _is_worth(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.bool_]:
     outputs = need.count_outputs(groups)
     if not need.clustering.columns:
         return outputs < groups.sizes
-    worth: NDArray[np.bool_] = (groups.sizes > 1) | (outputs > 1)
+    worth: Mask = (groups.sizes > 1) | (outputs > 1)
     if need.clustering.single_file:
         worth |= need.triggers.is_small[groups.first_members]
     return worth & need.passes.needs_pass(groups)
 
 
-def _explain_ungrouped(
-    need: ClusteringInput, verdicts: SliceVerdicts, left: NDArray[np.int64]
-) -> None:
+def _explain_ungrouped(need: ClusteringInput, verdicts: SliceVerdicts, left: Integers) -> None:
     if not need.clustering.columns:
         no_gain = "packing it with others of its partition would not make fewer files"
     else:
@@ -200,9 +192,7 @@ def _explain_ungrouped(
     verdicts.decide("noGain", left, no_gain)
 
 
-def _explain_enough_passes(
-    need: ClusteringInput, verdicts: SliceVerdicts, done: NDArray[np.bool_]
-) -> None:
+def _explain_enough_passes(need: ClusteringInput, verdicts: SliceVerdicts, done: Mask) -> None:
     """Record the reason of slices that were clustered as declared often enough."""
     found, files = need.candidates, need.candidates.view.files
     parts = max(len(files.partitions), 1)
@@ -217,15 +207,13 @@ def _explain_enough_passes(
     verdicts.decide("clustered", done, explain, _base_instants(found) * parts + found.partition)
 
 
-def _base_instants(found: CandidateSlices) -> NDArray[np.int64]:
+def _base_instants(found: CandidateSlices) -> Integers:
     """Return per slice the code of the instant of its base file."""
     files = found.view.files
     return files.instant[found.base_row].astype(np.int64) if len(files) else found.base_row
 
 
-def _explain_clustered(
-    need: ClusteringInput, verdicts: SliceVerdicts, clustered: NDArray[np.bool_]
-) -> None:
+def _explain_clustered(need: ClusteringInput, verdicts: SliceVerdicts, clustered: Mask) -> None:
     instants = need.candidates.view.files.instants
     verdicts.decide(
         "clustered",

@@ -9,51 +9,53 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers, Mask
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceGroups:
     """Groups of slices: group g has ``members[starts[g]:starts[g + 1]]``; both int64."""
 
-    members: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    members: Integers
+    starts: Integers
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, number: int) -> NDArray[np.int64]:
+    def __getitem__(self, number: int) -> Integers:
         return self.members[self.starts[number] : self.starts[number + 1]]
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Return the number of slices of each group."""
         return np.diff(self.starts)
 
     @property
-    def first_members(self) -> NDArray[np.int64]:
+    def first_members(self) -> Integers:
         """Return the first slice of each group."""
         return self.members[self.starts[:-1]]
 
-    def sum_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sum_values(self, values: Integers) -> Integers:
         """Return the sum of a value per slice for each group."""
         ends = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values[self.members])])
         return np.diff(ends[self.starts])
 
-    def take(self, numbers: NDArray[np.int64]) -> SliceGroups:
+    def take(self, numbers: Integers) -> SliceGroups:
         """Return the groups with these numbers, in this order."""
         sizes = self.sizes[numbers]
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         shift = np.repeat(self.starts[numbers] - starts[:-1], sizes)
         return SliceGroups(self.members[np.arange(starts[-1]) + shift], starts)
 
-    def number_members(self) -> NDArray[np.int64]:
+    def number_members(self) -> Integers:
         """Return the group number of each member."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
 
 def pack_next_fit(
-    order: NDArray[np.int64],
+    order: Integers,
     partition: NDArray[np.int32],
-    weight: NDArray[np.int64],
+    weight: Integers,
     max_weight: int,
 ) -> SliceGroups:
     """Split ``order`` into groups within one partition of at most ``max_weight`` or one slice.
@@ -74,9 +76,7 @@ def pack_next_fit(
     return SliceGroups(order, np.array(starts, np.int64))
 
 
-def find_first_in_partition(
-    groups: SliceGroups, partition: NDArray[np.int32], limit: int
-) -> NDArray[np.bool_]:
+def find_first_in_partition(groups: SliceGroups, partition: NDArray[np.int32], limit: int) -> Mask:
     """Return which groups are among the first ``limit`` of their partition."""
     of = partition[groups.first_members]
     place = np.arange(len(groups)) - np.searchsorted(of, of)
@@ -84,17 +84,17 @@ def find_first_in_partition(
 
 
 def form_groups(
-    order: NDArray[np.int64],
-    pack: Callable[[NDArray[np.int64]], SliceGroups],
-    is_worth: Callable[[SliceGroups], NDArray[np.bool_]],
+    order: Integers,
+    pack: Callable[[Integers], SliceGroups],
+    is_worth: Callable[[SliceGroups], Mask],
     partition: NDArray[np.int32],
-) -> tuple[list[SliceGroups], NDArray[np.int64]]:
+) -> tuple[list[SliceGroups], Integers]:
     """Form groups repeatedly from the slices left over; return worthwhile groups and the rest.
 
     The rest would be left over again: the files that the groups write do not change that.
     """
     taken: list[SliceGroups] = []
-    left: list[NDArray[np.int64]] = []
+    left: list[Integers] = []
     while len(order):
         groups = pack(order)
         worth = is_worth(groups)

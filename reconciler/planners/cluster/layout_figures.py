@@ -13,14 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique
+from reconciler.arrays import Floats, Integers, sort_unique
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.overlap import (
-    FileBoxes,
-    count_measurable_files,
-    iterate_boxes,
-)
+from reconciler.planners.cluster.overlap import FileBoxes, count_measurable_files, iterate_boxes
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap, predict_overlap
 from reconciler.planners.column_ranges import ColumnRanges
@@ -37,9 +33,9 @@ class SizeHistogram:
     the last class has no bound. ``files``, ``bytes``: one element more than there are bounds.
     """
 
-    upper_bounds: NDArray[np.int64]
-    files: NDArray[np.int64]
-    bytes: NDArray[np.int64]
+    upper_bounds: Integers
+    files: Integers
+    bytes: Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,11 +49,11 @@ class PartitionFigures:
     """
 
     partition: Any
-    files: NDArray[np.int64]
-    small: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    overlap: NDArray[np.float64]
+    files: Integers
+    small: Integers
+    bytes: Integers
+    rows: Integers
+    overlap: Floats
     sizes: SizeHistogram
 
     @property
@@ -77,8 +73,8 @@ class LayoutForecast:
 
     before: PartitionFigures
     after: PartitionFigures
-    groups: NDArray[np.int64]
-    rewritten: NDArray[np.int64]
+    groups: Integers
+    rewritten: Integers
 
     @property
     def bytes_rewritten(self) -> int:
@@ -94,10 +90,10 @@ class RewriteTotals:
     """
 
     partition: Any
-    groups: NDArray[np.int64]
-    slices: NDArray[np.int64]
-    outputs: NDArray[np.int64]
-    bytes: NDArray[np.int64]
+    groups: Integers
+    slices: Integers
+    outputs: Integers
+    bytes: Integers
 
 
 def sum_by_partition(groups: Rewrites) -> RewriteTotals:
@@ -106,9 +102,9 @@ def sum_by_partition(groups: Rewrites) -> RewriteTotals:
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     paths = groups.partition.dictionary.to_pylist()
 
-    def sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(values: Integers) -> Integers:
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
-        found: NDArray[np.int64] = np.diff(ends[np.append(starts, len(values))])
+        found: Integers = np.diff(ends[np.append(starts, len(values))])
         return found
 
     return RewriteTotals(
@@ -120,7 +116,7 @@ def sum_by_partition(groups: Rewrites) -> RewriteTotals:
     )
 
 
-def size_classes(files: FileSizes) -> NDArray[np.int64]:
+def size_classes(files: FileSizes) -> Integers:
     """Return the upper bounds of size classes, from the spec's small and target sizes.
 
     >>> from reconciler.spec.model import FileSizes
@@ -136,7 +132,7 @@ def measure_layout(
     files: FileSizes,
     ranges: ColumnRanges | None = None,
     *,
-    known: NDArray[np.float64] | None = None,
+    known: Floats | None = None,
 ) -> PartitionFigures:
     """Measure the newest slices.
 
@@ -209,16 +205,16 @@ class _EqualFiles:
     """Files given as ``count`` files of the same ``size`` in a ``partition``."""
 
     partition: NDArray[np.int32]
-    size: NDArray[np.int64]
-    count: NDArray[np.int64]
+    size: Integers
+    count: Integers
 
 
 def _build_figures(
     partitions: Any,
     found: _EqualFiles,
     files: FileSizes,
-    rows: NDArray[np.int64],
-    overlap: NDArray[np.float64],
+    rows: Integers,
+    overlap: Floats,
 ) -> PartitionFigures:
     """Build the figures of files; ``partitions``: pyarrow dictionary of those that have any."""
     codes, partition, count = dictionary_codes(partitions), found.partition, found.count
@@ -239,23 +235,19 @@ def _build_figures(
     )
 
 
-def _sum_by_key(
-    which: NDArray[np.int64], values: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
+def _sum_by_key(which: Integers, values: Integers, count: int) -> Integers:
     sums = np.zeros(count, np.int64)
     np.add.at(sums, which, values)
     return sums
 
 
 def _sum_by_partition(
-    partition: NDArray[np.int32], values: NDArray[np.int64], codes: NDArray[np.int32]
-) -> NDArray[np.int64]:
+    partition: NDArray[np.int32], values: Integers, codes: NDArray[np.int32]
+) -> Integers:
     return _sum_by_key(np.searchsorted(codes, partition), values, len(codes))
 
 
-def _measure_overlap(
-    found: CandidateSlices, ranges: ColumnRanges, overlap: NDArray[np.float64]
-) -> None:
+def _measure_overlap(found: CandidateSlices, ranges: ColumnRanges, overlap: Floats) -> None:
     """Fill in the overlap of partitions that have none yet."""
     counts = count_measurable_files(found, ranges, len(overlap))
     counts = np.where(np.isnan(overlap), counts, 0)
@@ -269,7 +261,7 @@ def _predict_overlap(
     decision: ClusteringDecision,
     ranges: ColumnRanges,
     codes: NDArray[np.int32],
-    overlap: NDArray[np.float64],
+    overlap: Floats,
 ) -> None:
     """Overwrite the overlap of rewritten partitions with the predicted one."""
     found, layout = decision.candidates, decision.layout

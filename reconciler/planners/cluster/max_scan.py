@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reconciler.arrays import Integers, Mask
 from reconciler.planners.cluster.grouping import SliceGroups
 
 #: returns which groups are worth a rewrite, from their output files and, per slice, whether it is
 #: clustered as declared
-GainCheck = Callable[[SliceGroups, NDArray[np.int64], NDArray[np.bool_]], NDArray[np.bool_]]
+GainCheck = Callable[[SliceGroups, Integers, Mask], Mask]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,6 +21,6 @@ class MaxScanDemand:
     worth it; None: all. ``reason``: the sentence for the plan.
     """
 
-    is_read: NDArray[np.bool_]
+    is_read: Mask
     reason: str
     gains: GainCheck | None = None

@@ -15,7 +15,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique
+from reconciler.arrays import Floats, Integers, Mask, sort_unique
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.column_ranges import ColumnRanges
 
@@ -40,21 +40,19 @@ class FileBoxes:
     Unknown bounds are those of the whole partition. ``rows``: (partitions, files).
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    rows: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
+    rows: Floats
 
     @classmethod
-    def on_scales(cls, ranges: ColumnRanges, files: NDArray[np.int64]) -> list[Self]:
+    def on_scales(cls, ranges: ColumnRanges, files: Integers) -> list[Self]:
         """Return the boxes of files on every scale; ``files``: int64, (partitions, files)."""
         rows = np.maximum(ranges.rows[files], 1).astype(np.float64)
         pairs = ((ranges.lower, ranges.upper), *ranges.scales)
         return [cls._build(lower[:, files], upper[:, files], rows) for lower, upper in pairs]
 
     @classmethod
-    def _build(
-        cls, lower: NDArray[np.float64], upper: NDArray[np.float64], rows: NDArray[np.float64]
-    ) -> Self:
+    def _build(cls, lower: Floats, upper: Floats, rows: Floats) -> Self:
         unknown = np.isnan(lower) | np.isnan(upper)
         if not unknown.any():
             return cls(lower, upper, rows)
@@ -64,7 +62,7 @@ class FileBoxes:
         least[nothing] = most[nothing] = 0.0
         return cls(np.where(unknown, least, lower), np.where(unknown, most, upper), rows)
 
-    def sample_points(self) -> NDArray[np.float64]:
+    def sample_points(self) -> Floats:
         """Return sample points, even over rows and boxes: (columns, partitions, points)."""
         count, files = self.rows.shape
         points = int(np.clip(_MAX_CELLS // files, *_POINTS))
@@ -78,7 +76,7 @@ class FileBoxes:
         lower, upper = self.lower[:, each, which], self.upper[:, each, which]
         return lower + within[:, None, :] * (upper - lower)
 
-    def covers(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def covers(self, points: Floats) -> Mask:
         """Return which point is in which file of its partition: (partitions, points, files)."""
         is_in = np.ones((*points.shape[1:], self.rows.shape[-1]), np.bool_)
         for lower, upper, value in zip(self.lower, self.upper, points[..., None], strict=True):
@@ -86,7 +84,7 @@ class FileBoxes:
             is_in &= value <= upper[:, None, :]
         return is_in
 
-    def covered_shares(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def covered_shares(self, points: Floats) -> Floats:
         """Return per file the share of the points of its partition that it covers.
 
         The shape is (partitions, files). The sum over files is the mean overlap.
@@ -101,25 +99,25 @@ class FileBoxes:
             boxes = FileBoxes(self.lower[:, here], self.upper[:, here], self.rows[here])
             for start in range(0, width, some):
                 covered[here] += boxes.covers(points[:, here, start : start + some]).sum(axis=1)
-        share: NDArray[np.float64] = covered / width
+        share: Floats = covered / width
         return share
 
 
 def count_measurable_files(
     candidates: CandidateSlices, ranges: ColumnRanges, partitions: int
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the base files of each of the partitions, 0 if no range of them is known."""
     bases = np.flatnonzero(candidates.has_base)
     partition = candidates.partition[bases]
     is_known = ranges.is_known[candidates.base_row[bases]]
     known = np.bincount(partition, weights=is_known, minlength=partitions)
-    counts: NDArray[np.int64] = np.bincount(partition, minlength=partitions)
+    counts: Integers = np.bincount(partition, minlength=partitions)
     return np.where(known > 0, counts, 0)
 
 
 def iterate_boxes(
-    candidates: CandidateSlices, ranges: ColumnRanges, counts: NDArray[np.int64], more_than: float
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], FileBoxes]]:
+    candidates: CandidateSlices, ranges: ColumnRanges, counts: Integers, more_than: float
+) -> Iterator[tuple[Integers, Integers, FileBoxes]]:
     """Yield the boxes of partitions with ``more_than`` so many files, those of equal size together.
 
     ``counts``: base files per partition. Yields the partitions, their slices (partitions by files),
@@ -138,7 +136,7 @@ def iterate_boxes(
 
 
 def z_order_keys(
-    ranges: ColumnRanges, files: NDArray[np.int64], partition: NDArray[np.int32]
+    ranges: ColumnRanges, files: Integers, partition: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
     """Return a z-order key per file, so that near files of a partition have near keys.
 
@@ -165,7 +163,7 @@ def z_order_keys(
     return keys
 
 
-def _additive_steps(columns: int) -> NDArray[np.float64]:
+def _additive_steps(columns: int) -> Floats:
     """Return steps of an additive sequence that fills a cube evenly.
 
     They are powers of the root of x^(d+1) = x + 1.
@@ -179,7 +177,7 @@ def _additive_steps(columns: int) -> NDArray[np.float64]:
     return root ** -np.arange(1.0, columns + 1.0)
 
 
-def find_wide_files(shares: NDArray[np.float64], above: float) -> NDArray[np.bool_]:
+def find_wide_files(shares: Floats, above: float) -> Mask:
     """Return the files that cause an overlap above the limit.
 
     A file is wide if files like it alone would cover a row with half of the limit or more. So the
@@ -187,17 +185,17 @@ def find_wide_files(shares: NDArray[np.float64], above: float) -> NDArray[np.boo
     do not count as wide if the limit allows it.
     """
     least = max(above / 2, _LEAST_OVERLAP) if above > _LEAST_OVERLAP + 1 else above - 1
-    wide: NDArray[np.bool_] = shares * shares.shape[-1] > least
+    wide: Mask = shares * shares.shape[-1] > least
     return wide
 
 
 def find_worthwhile_groups(
     boxes: FileBoxes,
-    members: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    members: Integers,
+    starts: Integers,
     least_gain: float,
-    covering: NDArray[np.float64],
-) -> NDArray[np.bool_]:
+    covering: Floats,
+) -> Mask:
     """Return which groups to rewrite to reduce overlap.
 
     ``boxes``: of one partition; ``members``: positions in them, group by group from ``starts``;
@@ -216,6 +214,6 @@ def find_worthwhile_groups(
         saved += (inside - np.where(inside > 0, covering, 0.0)).sum(axis=0)
         own += inside.sum(axis=0)
         total += int(np.count_nonzero(covered))
-    gains: NDArray[np.bool_] = saved > 0
+    gains: Mask = saved > 0
     gains &= saved >= least_gain * own
     return gains if saved[gains].sum() >= least_gain * total else np.zeros(len(starts), np.bool_)

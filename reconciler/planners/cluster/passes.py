@@ -20,9 +20,9 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler import canonical_json
+from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
 from reconciler.planners.cluster.clustered import declared_layout, has_few_logs, is_clustered
@@ -46,10 +46,10 @@ class PassCounts:
     together with slices that may make another pass.
     """
 
-    limits: NDArray[np.int64]
-    is_done: NDArray[np.bool_]
+    limits: Integers
+    is_done: Mask
 
-    def needs_pass(self, groups: SliceGroups) -> NDArray[np.bool_]:
+    def needs_pass(self, groups: SliceGroups) -> Mask:
         """Return per group whether one of its slices may make another pass."""
         return groups.sum_values((~self.is_done).astype(np.int64)) > 0
 
@@ -58,7 +58,7 @@ def count_passes(
     candidates: CandidateSlices,
     spec: TableSpec,
     clustering: Clustering,
-    is_settled: NDArray[np.bool_],
+    is_settled: Mask,
     past: tuple[PastClustering, ...],
 ) -> PassCounts:
     """Count the passes of each slice.
@@ -124,10 +124,10 @@ def max_group_bytes(clustering: Clustering) -> int:
 
 def _count_made(
     found: CandidateSlices,
-    is_settled: NDArray[np.bool_],
+    is_settled: Mask,
     past: tuple[PastClustering, ...],
     clustering: str,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return per slice the passes that it has made; 0 unless it is settled."""
     files = found.view.files
     partitions = {path: code for code, path in enumerate(files.partitions)}
@@ -152,7 +152,7 @@ def _count_made(
     return made
 
 
-def _count_enough(found: CandidateSlices, clustering: Clustering) -> NDArray[np.int64]:
+def _count_enough(found: CandidateSlices, clustering: Clustering) -> Integers:
     """Return per partition the rounds of merging groups until all of its files can be together."""
     count = len(found.view.files.partitions)
     of = found.partition[found.has_base]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
+from reconciler.arrays import Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
 from reconciler.planners.cluster.clustered import declared_layout, has_few_logs, is_clustered
 from reconciler.planners.cluster.clustering_input import ClusteringInput
@@ -71,10 +72,10 @@ class ClusteringDecision:
     candidates: CandidateSlices
     rule: NDArray[np.int8]
     because: Any
-    group_of: NDArray[np.int64]
+    group_of: Integers
     triggers: Triggers | None
-    members: NDArray[np.int64]
-    is_clustered: NDArray[np.bool_]
+    members: Integers
+    is_clustered: Mask
     refusals: tuple[Note, ...]
     warnings: tuple[Note, ...]
 
@@ -224,7 +225,7 @@ def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
     return past.layout != declared or (context is not None and context.remaining_slices > 0)
 
 
-def _hudi_weight(table: _ClusteringRun) -> NDArray[np.int64]:
+def _hudi_weight(table: _ClusteringRun) -> Integers:
     """Return slice sizes as Hudi counts them: base files only; the target for a log-only slice."""
     found = table.candidates
     return np.where(found.has_base, found.base, table.files.target)
@@ -271,7 +272,7 @@ def _build_input(table: _ClusteringRun) -> ClusteringInput:
     )
 
 
-def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> NDArray[np.int64]:
+def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> Integers:
     """Return the first groups that fit into the budget of one run, sorted by partition."""
     budget = table.clustering.budget
     left = np.inf if budget.rewrite is None else budget.rewrite
@@ -303,7 +304,7 @@ def _build_decision(
     table: _ClusteringRun,
     fired: Triggers | None,
     groups: SliceGroups,
-    outputs: NDArray[np.int64],
+    outputs: Integers,
     reasons: list[str],
     blocking_note: Note | None,
 ) -> ClusteringDecision:
@@ -328,7 +329,7 @@ def _build_decision(
 
 
 def _explain_groups(
-    table: _ClusteringRun, groups: SliceGroups, outputs: NDArray[np.int64], reasons: list[str]
+    table: _ClusteringRun, groups: SliceGroups, outputs: Integers, reasons: list[str]
 ) -> list[str]:
     sums = groups.sum_values(table.candidates.bytes).tolist()
     found = []

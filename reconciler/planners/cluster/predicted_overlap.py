@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers
 from reconciler.planners.cluster.overlap import FileBoxes
 
 #: points times files that are processed together
@@ -34,9 +34,7 @@ def estimate_curve_overlap(curve: str | None, columns: int, files: int) -> float
     return min(1.0 + growth * math.log2(files), most)
 
 
-def predict_overlap(
-    boxes: FileBoxes, group: NDArray[np.int64], covering: NDArray[np.float64]
-) -> float:
+def predict_overlap(boxes: FileBoxes, group: Integers, covering: Floats) -> float:
     """Predict the mean overlap of one partition after its groups are rewritten.
 
     ``group``: per file, -1 if it stays. ``covering``: per group, how many of its new files cover a

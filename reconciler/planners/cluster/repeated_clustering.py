@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from reconciler.arrays import sort_unique
+from reconciler.arrays import Floats, Integers, Mask, sort_unique
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.cluster.overlap import FileBoxes, find_worthwhile_groups
 from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap, predict_overlap
 from reconciler.planners.cluster.slice_order import sort_slices
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.planners.cluster.clustering_input import ClusteringInput
 
 #: least reduction of overlap for which clustered files are rewritten
@@ -27,7 +25,7 @@ _LEAST_GAIN: Final = 0.1
 _PREDICTION_ERROR: Final = 1.25
 
 
-def group_overlapping_clusterings(need: ClusteringInput, settled: NDArray[np.int64]) -> SliceGroups:
+def group_overlapping_clusterings(need: ClusteringInput, settled: Integers) -> SliceGroups:
     """Return groups of clustered files from different clusterings that overlap too much."""
     found = need.candidates
     nothing = SliceGroups(np.zeros(0, np.int64), np.zeros(1, np.int64))
@@ -58,9 +56,7 @@ def group_overlapping_clusterings(need: ClusteringInput, settled: NDArray[np.int
     return groups.take(np.flatnonzero(is_worth))
 
 
-def find_slices_to_combine(
-    need: ClusteringInput, new: NDArray[np.bool_], settled: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def find_slices_to_combine(need: ClusteringInput, new: Mask, settled: Mask) -> Mask:
     """Return per slice whether it is clustered and should be rewritten together with new slices.
 
     That is so if both, rewritten separately, would still overlap too much, which the next plan
@@ -87,9 +83,9 @@ def find_slices_to_combine(
 
 def _is_better_together(
     need: ClusteringInput,
-    here: NDArray[np.int64],
-    new: NDArray[np.bool_],
-    settled: NDArray[np.bool_],
+    here: Integers,
+    new: Mask,
+    settled: Mask,
     above: float,
 ) -> bool:
     """Return whether rewriting new and settled slices together is better than apart.
@@ -110,13 +106,13 @@ def _is_better_together(
     return before * _PREDICTION_ERROR > above and after <= (1 - _LEAST_GAIN) * before
 
 
-def _count_files(need: ClusteringInput, slices: NDArray[np.int64]) -> int:
+def _count_files(need: ClusteringInput, slices: Integers) -> int:
     """Return how many files the slices become when they are rewritten together."""
     group = SliceGroups(slices, np.array([0, len(slices)], np.int64))
     return int(need.count_outputs(group)[0])
 
 
-def _count_instants(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.int64]:
+def _count_instants(need: ClusteringInput, groups: SliceGroups) -> Integers:
     """Return per group how many instants wrote its base files."""
     files = need.candidates.view.files
     written = files.instant[need.candidates.base_row[groups.members]]
@@ -124,7 +120,7 @@ def _count_instants(need: ClusteringInput, groups: SliceGroups) -> NDArray[np.in
     return np.array([len(sort_unique(written[start:end])) for start, end in ends], np.int64)
 
 
-def _curve_overlap(need: ClusteringInput, outputs: NDArray[np.int64]) -> NDArray[np.float64]:
+def _curve_overlap(need: ClusteringInput, outputs: Integers) -> Floats:
     """Return per group how many of its new files cover a row that the group covers."""
     clustering = need.clustering
     found = [

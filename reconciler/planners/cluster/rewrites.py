@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.plans.columns import build_dictionary, nullable_indices
@@ -16,7 +15,7 @@ from reconciler.plans.model import Rewrites
 
 
 def build_rewrites(
-    candidates: CandidateSlices, groups: SliceGroups, outputs: NDArray[np.int64], because: list[str]
+    candidates: CandidateSlices, groups: SliceGroups, outputs: Integers, because: list[str]
 ) -> Rewrites:
     """Return the columns of groups; ``because``: one sentence per group."""
     files, members = candidates.view.files, groups.members
@@ -33,7 +32,7 @@ def build_rewrites(
     )
 
 
-def _log_lists(found: CandidateSlices, members: NDArray[np.int64]) -> Any:
+def _log_lists(found: CandidateSlices, members: Integers) -> Any:
     """Return the log files of slices, one list per slice."""
     starts = np.searchsorted(found.log_slice, members)
     counts = np.searchsorted(found.log_slice, members, side="right") - starts

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reconciler.arrays import Integers, Mask
 from reconciler.planners.cluster.overlap import z_order_keys
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.planners.cluster.clustering_input import ClusteringInput
 
 
-def sort_slices(
-    need: ClusteringInput, slices: NDArray[np.int64], is_near: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def sort_slices(need: ClusteringInput, slices: Integers, is_near: Mask) -> Integers:
     """Sort slices by partition; within it by nearness if it overlaps, else the biggest first.
 
     ``is_near``: partitions to sort by nearness in any case. Ties keep the order of file groups.

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers, Mask
 from reconciler.planners.reasons import RowReasons, Sentence, pluralize
 
 #: why a slice is rewritten (the first rule) or stays
@@ -62,15 +63,15 @@ class SliceVerdicts:
         self._reasons = RowReasons(slices)
 
     @property
-    def is_open(self) -> NDArray[np.bool_]:
+    def is_open(self) -> Mask:
         """Return which slices are undecided."""
-        is_open: NDArray[np.bool_] = self.rule == _UNDECIDED
+        is_open: Mask = self.rule == _UNDECIDED
         return is_open
 
     def decide(
         self,
         rule: str,
-        where: NDArray[np.bool_] | NDArray[np.int64],
+        where: Mask | Integers,
         sentence: Sentence,
         key: NDArray[Any] | int = 0,
     ) -> None:

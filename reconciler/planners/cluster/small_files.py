@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reconciler.arrays import Mask
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.planners.cluster.clustering_input import ClusteringInput
 
 
-def add_small_files(
-    need: ClusteringInput, groups: SliceGroups, is_able: NDArray[np.bool_]
-) -> SliceGroups:
+def add_small_files(need: ClusteringInput, groups: SliceGroups, is_able: Mask) -> SliceGroups:
     """Return the groups with small clustered files added where each one saves a file.
 
     A file is added only to a group at least as big as itself. So a row is rewritten a few times in

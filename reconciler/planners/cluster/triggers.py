@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
+from reconciler.arrays import Floats, Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.overlap import (
     count_measurable_files,
@@ -28,16 +29,16 @@ class Triggers:
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
     """
 
-    fires: NDArray[np.bool_]
-    is_small: NDArray[np.bool_]
-    is_wide: NDArray[np.bool_]
-    files: NDArray[np.int64]
-    small: NDArray[np.int64]
-    overlap: NDArray[np.float64]
+    fires: Mask
+    is_small: Mask
+    is_wide: Mask
+    files: Integers
+    small: Integers
+    overlap: Floats
     when: ClusteringTrigger
     limit: int
 
-    def is_selected(self, partition: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def is_selected(self, partition: NDArray[np.int32]) -> Mask:
         """Return per slice whether it is a reason why its partition exceeds a threshold.
 
         ``partition``: of each slice.
@@ -116,8 +117,8 @@ def _measure_overlap(
     found: CandidateSlices,
     ranges: ColumnRanges,
     above: float,
-    overlap: NDArray[np.float64],
-    is_wide: NDArray[np.bool_],
+    overlap: Floats,
+    is_wide: Mask,
 ) -> None:
     """Fill in the overlap of every partition and the wide slices of those above the limit.
 

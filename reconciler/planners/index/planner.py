@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.index.merge import can_widen
 from reconciler.planners.index.column_stats import ColumnStatsNeed, assess_column_stats
 from reconciler.planners.index.notes import explain_column_stats, warn_of_index
@@ -22,8 +21,6 @@ from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import INDEX_TARGETS, Finding, IndexStep, Note, Rewrites
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.spec.model import TableSpec
     from reconciler.state.index_state import IndexState
     from reconciler.state.model import TableState
@@ -41,7 +38,7 @@ class IndexDecision:
 
 
 def plan_index(
-    picture: TablePicture, rewrites: Sequence[Rewrites], is_removed: NDArray[np.bool_]
+    picture: TablePicture, rewrites: Sequence[Rewrites], is_removed: Mask
 ) -> IndexDecision:
     """Return the index step of a table.
 
@@ -92,7 +89,7 @@ def _count_files(
     state: TableState,
     known: IndexState,
     rewrites: Sequence[Rewrites],
-    is_removed: NDArray[np.bool_],
+    is_removed: Mask,
 ) -> _FileCounts:
     """Count files without those that are rewritten or removed: their footers are not read."""
     is_gone = is_removed.copy()

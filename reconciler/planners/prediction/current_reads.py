@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.max_scan import MaxScanDemand
@@ -35,11 +34,11 @@ class CurrentReads:
 
     queries: tuple[Query, ...]
     reads: FileReads
-    kept_by_base: NDArray[np.bool_]
+    kept_by_base: Mask
     table_bytes: int
 
     @property
-    def exceeding(self) -> NDArray[np.int64]:
+    def exceeding(self) -> Integers:
         """Return the positions of the queries that read more than their ``maxScan``."""
         limits = [np.inf if q.max_scan is None else q.max_scan for q in self.queries]
         return np.flatnonzero(self.reads.bytes > np.array(limits) * max(self.table_bytes, 1))
@@ -59,7 +58,7 @@ def measure_reads(
     where = tuple(query.where for query in spec.queries)
     sizes, has_logs = candidates.bytes, candidates.logs > 0
 
-    def read(is_able: NDArray[np.bool_]) -> FileReads:
+    def read(is_able: Mask) -> FileReads:
         slices = _slice_index(forecast_input, index, candidates, is_able)
         return find_reads(
             where, slices, sizes, schema=forecast_input.schema, zone=forecast_input.zone
@@ -77,7 +76,7 @@ def find_demand(current: CurrentReads) -> MaxScanDemand | None:
     exceeding = current.exceeding
     if not len(exceeding):
         return None
-    is_read: NDArray[np.bool_] = np.asarray(current.reads.kept[exceeding].any(axis=0))
+    is_read: Mask = np.asarray(current.reads.kept[exceeding].any(axis=0))
     first = int(exceeding[0])
     query = current.queries[first]
     others = f" (and {len(exceeding) - 1} more)" if len(exceeding) > 1 else ""
@@ -101,7 +100,7 @@ def _slice_index(
     forecast_input: ForecastInput,
     index: FileIndex,
     found: CandidateSlices,
-    is_able: NDArray[np.bool_],
+    is_able: Mask,
 ) -> FileIndex:
     """Return the statistics of slices, in their order; some are unknown except their partition.
 
@@ -126,9 +125,7 @@ def _slice_index(
     return add_partition_values(own, partition_values)
 
 
-def _take_known(
-    stats: ColumnStats, at: NDArray[np.int64], is_told: NDArray[np.bool_]
-) -> ColumnStats:
+def _take_known(stats: ColumnStats, at: Integers, is_told: Mask) -> ColumnStats:
     """Return the statistics at these positions, unknown where there are none."""
     unknown = ColumnStats.unknown(stats.type, 1)
     both = ColumnStats.concat([stats, unknown])

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Floats, Integers, to_arrow
 from reconciler.file_slices.base_file.parquet import EncodedSize, measure_encoded_size
 from reconciler.layout.curves.pseudo_random import pseudo_random_bits
 from reconciler.layout.curves.row_layout import RowLayout, assign_files, compute_keys, sort_by_key
@@ -30,8 +29,6 @@ _TIES: Final = 7
 _THINNING: Final = 4
 #: least and greatest size of all rows, relative to sampled rows
 _DENSITY_RANGE: Final = (0.85, 1.0)
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +83,7 @@ class GrowthEstimator:
 
     def _lay_out_rows(
         self, whole_rows: WholeRows, layout: RowLayout | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[Integers, Integers]:
         """Return the new file of each row, and the rows in the order of the files."""
         here = self._here
         if layout is None:
@@ -103,7 +100,7 @@ class GrowthEstimator:
         return file, by[np.argsort(file[by], kind="stable")]
 
     def _encode_rows(
-        self, whole_rows: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
+        self, whole_rows: WholeRows, file: Integers, by: Integers
     ) -> tuple[Floats, float]:
         counts, found = self._encode_pieces(whole_rows, file, by)
         each = np.array([one.row_bytes for one in found]) / counts
@@ -114,7 +111,7 @@ class GrowthEstimator:
         return then, float(np.mean([one.footer_bytes for one in found]))
 
     def _density_factor(
-        self, whole_rows: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64], mean: float
+        self, whole_rows: WholeRows, file: Integers, by: Integers, mean: float
     ) -> float:
         """Return the factor from the size of sampled rows to that of all rows.
 
@@ -131,8 +128,8 @@ class GrowthEstimator:
         return float(np.clip(1 - slope * doublings / mean, *_DENSITY_RANGE))
 
     def _encode_pieces(
-        self, whole_rows: WholeRows, file: NDArray[np.int64], by: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], list[EncodedSize]]:
+        self, whole_rows: WholeRows, file: Integers, by: Integers
+    ) -> tuple[Integers, list[EncodedSize]]:
         """Return the number of rows of each piece, and their encoded sizes."""
         piece = _split_pieces(file[by], max(self._group.rows // self._group.outputs, 1))
         starts = np.flatnonzero(np.diff(piece, prepend=-1))
@@ -147,11 +144,11 @@ class GrowthEstimator:
         return counts, found
 
 
-def _weighted_mean(each: Floats, counts: NDArray[np.int64]) -> float:
+def _weighted_mean(each: Floats, counts: Integers) -> float:
     return float((each * counts).sum() / max(counts.sum(), 1))
 
 
-def _split_pieces(file: NDArray[np.int64], each: int) -> NDArray[np.int64]:
+def _split_pieces(file: Integers, each: int) -> Integers:
     """Return the piece of each row, ascending: about ``each`` rows of one or more files.
 
     >>> _split_pieces(np.array([0, 0, 0, 1, 1, 1, 2, 2]), 3).tolist()

@@ -13,9 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.index.predicates.parse import parse
@@ -28,15 +27,15 @@ _EMPTY_SCHEMA: Final = pa.schema([])
 class FileReads:
     """``kept``: bool, queries by files, what each reads. ``files``, ``bytes``: int64 sums."""
 
-    kept: NDArray[np.bool_]
-    files: NDArray[np.int64]
-    bytes: NDArray[np.int64]
+    kept: Mask
+    files: Integers
+    bytes: Integers
 
 
 def find_reads(
     queries: Sequence[str],
     index: FileIndex,
-    sizes: NDArray[np.int64],
+    sizes: Integers,
     *,
     schema: Any = _EMPTY_SCHEMA,
     zone: str = "UTC",
@@ -67,7 +66,7 @@ def add_partition_values(index: FileIndex, values: Mapping[str, Any]) -> FileInd
     return replace(index, columns=columns)
 
 
-def _constant_stats(column: Any, rows: NDArray[np.int64]) -> ColumnStats | None:
+def _constant_stats(column: Any, rows: Integers) -> ColumnStats | None:
     kept = indexed_type(column.type)
     if kept is None:
         return None

@@ -15,11 +15,7 @@ from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.cluster.max_scan import MaxScanDemand
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.picture import TablePicture
-from reconciler.planners.prediction.current_reads import (
-    CurrentReads,
-    find_demand,
-    measure_reads,
-)
+from reconciler.planners.prediction.current_reads import CurrentReads, find_demand, measure_reads
 from reconciler.planners.prediction.group_benefit import GroupBenefit, find_past_result
 from reconciler.planners.prediction.layout_candidates import warn_of_unknown_columns
 from reconciler.planners.prediction.predicted_reads import (

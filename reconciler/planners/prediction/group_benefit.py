@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.prediction.current_reads import LEAST_GAIN
@@ -31,8 +31,6 @@ from reconciler.planners.prediction.simulated_rewrite import (
 )
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.measured_queries import ClusteringContext, parse_measurements
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +90,9 @@ class GroupBenefit:
     context: ForecastContext
     simulations: SimulationCache
     candidates: CandidateSlices
-    exceeding: NDArray[np.int64]
-    reaches_limit: NDArray[np.bool_]
-    is_settled: NDArray[np.bool_]
+    exceeding: Integers
+    reaches_limit: Mask
+    is_settled: Mask
 
     @classmethod
     def build(
@@ -121,9 +119,7 @@ class GroupBenefit:
             np.array(settled, np.bool_),
         )
 
-    def __call__(
-        self, groups: SliceGroups, outputs: NDArray[np.int64], is_laid: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def __call__(self, groups: SliceGroups, outputs: Integers, is_laid: Mask) -> Mask:
         ends = pairwise(groups.starts.tolist())
         worth = [
             self._is_worth(groups.members[start:end], files, is_laid)
@@ -131,9 +127,7 @@ class GroupBenefit:
         ]
         return np.array(worth, np.bool_)
 
-    def _is_worth(
-        self, slices: NDArray[np.int64], outputs: int, is_laid: NDArray[np.bool_]
-    ) -> bool:
+    def _is_worth(self, slices: Integers, outputs: int, is_laid: Mask) -> bool:
         group = build_group(self.context, self.candidates, slices, outputs)
         count = self.simulations.simulate(group)
         if count is None:
@@ -169,7 +163,7 @@ class GroupBenefit:
         before = float(now[some].sum())
         return most < before and most <= (1 - LEAST_GAIN) * before
 
-    def _current_shares(self, slices: NDArray[np.int64], is_laid: NDArray[np.bool_]) -> Floats:
+    def _current_shares(self, slices: Integers, is_laid: Mask) -> Floats:
         """Return the share of the slices' bytes that each query reads today.
 
         Reads caused by log files of clustered slices do not count: a compaction removes them, and
@@ -187,6 +181,6 @@ def find_past_result(context: ForecastContext, layout: ClusteringLayout) -> Past
     )
 
 
-def find_helped(now: Floats, after: Floats, limits: Floats) -> NDArray[np.bool_]:
+def find_helped(now: Floats, after: Floats, limits: Floats) -> Mask:
     """Return which queries a rewrite helps: below their limit or 10 % less; shares of bytes."""
     return (after < now) & ((after <= limits) | (after <= (1 - LEAST_GAIN) * now))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from reconciler.arrays import Floats, Integers
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
@@ -31,8 +32,6 @@ from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.sampling.model import ForecastInput, SampleRequest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.layout.sizing.record_size import RecordSize
     from reconciler.planners.cluster.candidates import CandidateSlices
     from reconciler.planners.prediction.current_reads import CurrentReads
@@ -52,7 +51,7 @@ class WholeTable:
     candidates: CandidateSlices
     current: CurrentReads
     groups: SliceGroups
-    rows: NDArray[np.int64]
+    rows: Integers
     sizes: RecordSize
     target: int
 
@@ -62,7 +61,7 @@ class WholeTable:
         found: CandidateSlices,
         now: CurrentReads,
         *,
-        rows: NDArray[np.int64],
+        rows: Integers,
         sizes: RecordSize,
         target: int,
         per_group: int,
@@ -74,7 +73,7 @@ class WholeTable:
         )
 
     @property
-    def outputs(self) -> NDArray[np.int64]:
+    def outputs(self) -> Integers:
         """Return how many files each group becomes."""
         return self.sizes.count_files(self.groups.sum_values(self._row_bytes), self.target)
 
@@ -84,10 +83,10 @@ class WholeTable:
         return int(self._row_bytes.sum() + self.outputs.sum() * self.sizes.fixed)
 
     @property
-    def _row_bytes(self) -> NDArray[np.int64]:
+    def _row_bytes(self) -> Integers:
         return self.sizes.data_bytes(self.candidates.base, self.candidates.logs)
 
-    def measure_reads(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def measure_reads(self) -> tuple[Integers, Integers]:
         """Return files and bytes that queries read of the groups: queries by groups."""
         kept, bytes_ = self.current.reads.kept, self.candidates.bytes
         files = [self.groups.sum_values(mask.astype(np.int64)) for mask in kept]
@@ -95,7 +94,7 @@ class WholeTable:
         return np.stack(files), np.stack(sizes)
 
     @property
-    def tried_groups(self) -> NDArray[np.int64]:
+    def tried_groups(self) -> Integers:
         """Return the groups to simulate, ascending: those with base files that are read most."""
         has_base = self.groups.sum_values(self.candidates.has_base.astype(np.int64)) > 0
         read = np.where(has_base, self.measure_reads()[1].sum(axis=0), -1)
@@ -152,7 +151,7 @@ def try_layout(
 
 
 def _extrapolate(
-    table: WholeTable, expected: list[ExpectedReads], groups: NDArray[np.int64]
+    table: WholeTable, expected: list[ExpectedReads], groups: Integers
 ) -> ExpectedReads:
     """Extrapolate reads to all groups: the same saving is assumed for those not simulated."""
     files_now, bytes_now = table.measure_reads()
@@ -168,15 +167,13 @@ def _extrapolate(
     )
 
 
-def _change_factor(
-    then: NDArray[np.float64], now: NDArray[np.int64], groups: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _change_factor(then: Floats, now: Integers, groups: Integers) -> Floats:
     """Return per query the ratio of future to current reads; overall if it reads nothing."""
     before = now[:, groups].sum(axis=1).astype(np.float64)
     every = then.sum() / before.sum() if before.sum() else 1.0
     return np.where(before > 0, then / np.maximum(before, 1.0), every)
 
 
-def _sum_others(now: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = now.sum(axis=1) - now[:, groups].sum(axis=1)
+def _sum_others(now: Integers, groups: Integers) -> Integers:
+    found: Integers = now.sum(axis=1) - now[:, groups].sum(axis=1)
     return found

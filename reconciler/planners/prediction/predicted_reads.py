@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.picture import TablePicture
@@ -25,8 +25,6 @@ from reconciler.planners.prediction.simulated_rewrite import (
 )
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.sampling.model import ForecastInput
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def build_groups(
 
 
 def build_group(
-    context: ForecastContext, candidates: CandidateSlices, slices: NDArray[np.int64], outputs: int
+    context: ForecastContext, candidates: CandidateSlices, slices: Integers, outputs: int
 ) -> SimulatedGroup:
     """Return the group of slices that are rewritten together into ``outputs`` files."""
     known = context.picture.statistics

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.model import ColumnStats, FileIndex, indexed_type
 from reconciler.layout.curves.pseudo_random import pseudo_random_bits
 
@@ -23,10 +23,10 @@ class _RankedColumn:
     """A column as ranks, -1 for null and NaN. ``row``: a row with each rank."""
 
     values: Any
-    rank: NDArray[np.int64]
-    row: NDArray[np.int64]
-    is_null: NDArray[np.bool_]
-    is_nan: NDArray[np.bool_]
+    rank: Integers
+    row: Integers
+    is_null: Mask
+    is_nan: Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class SampleStatistics:
     """The columns of sampled rows that can have statistics, and the quarter of each row."""
 
     columns: Mapping[str, _RankedColumn]
-    quarter: NDArray[np.int64]
+    quarter: Integers
 
     @classmethod
     def build(cls, rows: Any, queries: Sequence[str]) -> SampleStatistics:
@@ -48,9 +48,7 @@ class SampleStatistics:
             columns, (pseudo_random_bits(len(rows), 5) % np.uint64(QUARTERS)).astype(np.int64)
         )
 
-    def build_index(
-        self, file: NDArray[np.int64], count: int
-    ) -> tuple[FileIndex, NDArray[np.bool_]]:
+    def build_index(self, file: Integers, count: int) -> tuple[FileIndex, Mask]:
         """Return the index of files for quarters, halves and all rows, and which have rows."""
         cell = self.quarter * count + file
         by = np.argsort(cell, kind="stable")
@@ -90,10 +88,10 @@ def _add_levels(quarters: NDArray[Any], count: int, together: np.ufunc) -> NDArr
 
 def _column_stats(
     column: _RankedColumn,
-    cell: NDArray[np.int64],
-    by: NDArray[np.int64],
+    cell: Integers,
+    by: Integers,
     count: int,
-    sizes: NDArray[np.int64],
+    sizes: Integers,
 ) -> ColumnStats:
     total, none = QUARTERS * count, len(column.row)
     some = by[column.rank[by] >= 0]
@@ -119,7 +117,7 @@ def _column_stats(
     )
 
 
-def _take_ranks(column: _RankedColumn, ranks: NDArray[np.int64]) -> Any:
+def _take_ranks(column: _RankedColumn, ranks: Integers) -> Any:
     """Return the values of ranks, null for -1."""
     if not len(column.row):
         return pa.nulls(len(ranks), column.values.type)

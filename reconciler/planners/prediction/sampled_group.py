@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers, Mask
 from reconciler.layout.curves.pseudo_random import count_sample_rows
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.state.sampling.model import RowSample, SampleRequest
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,8 +24,8 @@ class SimulatedGroup:
     with those of logs. ``partition``: its code; ``is_whole``: there are no log files.
     """
 
-    members: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    members: Integers
+    sizes: Integers
     rows: int
     row_bytes: int
     outputs: int
@@ -37,8 +36,8 @@ class SimulatedGroup:
     def build(
         cls,
         candidates: CandidateSlices,
-        slices: NDArray[np.int64],
-        rows: NDArray[np.int64],
+        slices: Integers,
+        rows: Integers,
         sizes: RecordSize,
         outputs: int,
     ) -> SimulatedGroup:
@@ -78,11 +77,11 @@ class SampledGroup:
 
     rows: Any
     weight: Floats
-    counts: NDArray[np.int64]
+    counts: Integers
     position: Floats
     is_all: bool
     fit_counts: NDArray[np.int8]
-    fitted_rows: NDArray[np.int64]
+    fitted_rows: Integers
     is_fit_known: bool
 
     @classmethod
@@ -122,7 +121,7 @@ class SampledGroup:
         )
 
 
-def _share_bytes(sizes: Floats, is_there: NDArray[np.bool_]) -> Floats:
+def _share_bytes(sizes: Floats, is_there: Mask) -> Floats:
     """Return the bytes each sampled member represents: its own and its unsampled neighbours'.
 
     >>> _share_bytes(np.array([1.0, 2.0, 4.0, 8.0]), np.array([False, True, False, True]))

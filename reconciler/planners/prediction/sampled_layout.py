@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Floats, Integers, to_arrow
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.pseudo_random import pick_spread_rows, pseudo_random_bits
 from reconciler.layout.curves.row_layout import (
@@ -41,8 +40,6 @@ TRIES: Final = 3
 #: with at most this many rows every try uses all of them
 _FEW_ROWS: Final = 100
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationInput:
@@ -59,7 +56,7 @@ class SimulationInput:
 class SimulatedFiles:
     """The new file of each row, int64, and the bytes of each file; 0 for a file without rows."""
 
-    file: NDArray[np.int64]
+    file: Integers
     size: Floats
 
 
@@ -85,9 +82,7 @@ def fit_layouts(
         )
 
 
-def _rows_of_rewrite(
-    group: SimulatedGroup, sample: SampledGroup
-) -> tuple[NDArray[np.int64], Floats, Any]:
+def _rows_of_rewrite(group: SimulatedGroup, sample: SampledGroup) -> tuple[Integers, Floats, Any]:
     """Return the rows that the rewrite fits its layout to, their bytes and tie breakers.
 
     This repeats rewrite.sampling for parts that are whole files.
@@ -102,7 +97,7 @@ def _fit_layout(
     question: SimulationInput,
     group: SimulatedGroup,
     sample: SampledGroup,
-    rows: NDArray[np.int64],
+    rows: Integers,
     sizes: Floats,
     ties: Any,
 ) -> RowLayout:
@@ -151,7 +146,7 @@ class FileCutter:
         self._each = each / sample.weight.sum() * group.row_bytes
         self._size = self._fixed + np.bincount(self._file, self._each, group.outputs)
 
-    def count_parts(self, times: float = 1.0) -> NDArray[np.int64]:
+    def count_parts(self, times: float = 1.0) -> Integers:
         """Return into how many parts each file is split, with sizes scaled by ``times``."""
         target, size = self._ask.target, self._size * times
         found = np.ones(self._outputs, np.int64)
@@ -163,7 +158,7 @@ class FileCutter:
         rows = np.bincount(self._file, minlength=self._outputs)
         return np.minimum(found, np.maximum(rows, 1))
 
-    def cut_files(self, parts: NDArray[np.int64]) -> SimulatedFiles:
+    def cut_files(self, parts: Integers) -> SimulatedFiles:
         """Return the files after each was split into so many parts."""
         file, count = self._file.copy(), self._outputs
         for big in np.flatnonzero(parts > 1).tolist():

@@ -14,9 +14,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Floats, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.layout.curves.row_layout import RowLayout
 from reconciler.planners.prediction.encoded_size import GrowthEstimator, SizeGrowth
@@ -41,8 +40,6 @@ _ORDERED_COLUMN_ERROR: Final = 0.25
 _FILE_SIZE_ERROR: Final = (0.02, 0.015)
 #: half-width of an error bar in standard deviations
 _DEVIATIONS: Final = 2.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

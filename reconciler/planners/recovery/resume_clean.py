@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.view import FileView
 from reconciler.planners.file_columns import build_removed_files, name_columns
 from reconciler.planners.protection import Protection, find_protection
@@ -47,7 +46,7 @@ class RevalidatedClean:
     files: RemovedFiles
     withheld: WithheldFiles
     delete_partitions: tuple[str, ...]
-    rows: NDArray[np.bool_]
+    rows: Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +59,7 @@ class CleanResumes:
     steps: tuple[ResumeStep, ...]
     warnings: tuple[Note, ...]
     is_blocked: bool
-    rows: NDArray[np.bool_]
+    rows: Mask
 
 
 def is_own_clean(clean: PendingClean) -> bool:
@@ -150,7 +149,7 @@ def revalidate_clean(
     state: TableState,
     clean: PendingClean,
     *,
-    already_removed: NDArray[np.bool_] | None = None,
+    already_removed: Mask | None = None,
     window: ReaderWindow | None = None,
 ) -> RevalidatedClean:
     """Split the planned files of a clean into those to delete and those to keep, with reasons.
@@ -187,7 +186,7 @@ def revalidate_clean(
     )
 
 
-def _find_planned_rows(state: TableState, clean: PendingClean) -> NDArray[np.bool_]:
+def _find_planned_rows(state: TableState, clean: PendingClean) -> Mask:
     """Return the rows of the files that the plan names by partition and name."""
     files = state.files
     wanted = np.zeros(len(files), np.bool_)
@@ -215,14 +214,14 @@ def _assign_reasons(view: FileView, protection: Protection) -> RowReasons:
     return reasons
 
 
-def _removed_files(view: FileView, clean: PendingClean, rows: NDArray[np.int64]) -> RemovedFiles:
+def _removed_files(view: FileView, clean: PendingClean, rows: Integers) -> RemovedFiles:
     because = f"planned by clean {clean.instant}, which is still pending"
     column = build_dictionary(np.zeros(len(rows), np.int32), [because])
     return build_removed_files(view, rows, column)
 
 
 def _find_partitions(
-    state: TableState, clean: PendingClean, view: FileView, is_removed: NDArray[np.bool_]
+    state: TableState, clean: PendingClean, view: FileView, is_removed: Mask
 ) -> tuple[str, ...]:
     """Return the planned folders that still exist and whose files are all removed."""
     planned = set(clean.delete_partitions) | _partitions_in_metadata(clean)

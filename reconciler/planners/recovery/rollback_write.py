@@ -8,9 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.file_rows import named_from_json
@@ -47,7 +46,7 @@ def list_written_files(write: PendingWrite, state: TableState) -> NamedFiles:
     return named_from_json([{"partition": folder, "name": name} for folder, name in pairs])
 
 
-def find_written_rows(write: PendingWrite, files: TableFiles) -> NDArray[np.int64]:
+def find_written_rows(write: PendingWrite, files: TableFiles) -> Integers:
     """Return the rows of the files that a pending write has written to partitions."""
     if write.instant not in files.instants:
         return np.zeros(0, np.int64)
