@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.hudi.files.table_files import build_files
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.planners.cluster.max_scan import MaxScanDemand
+from reconciler.planners.cluster.clustering_input import MaxScanDemand
 from reconciler.planners.cluster.passes import build_pass_metadata
 from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.column_ranges import ColumnRanges

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask
+from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, find_group_codes
 from reconciler.hudi.timeline.instant import Action
+from reconciler.planners.cluster.grouping import SliceGroups
+from reconciler.plans.columns import build_dictionary, nullable_indices
+from reconciler.plans.model import Rewrites
 from reconciler.state.model import TableState
 
 NO_HOLDER = -1
@@ -51,6 +56,11 @@ class CandidateSlices:
     def bytes(self) -> Integers:
         """Return the bytes of each slice, base file and logs."""
         return self.base + self.logs
+
+    def bases_of(self, partition: int) -> Integers:
+        """Return the slices of a partition that have a base file."""
+        start, end = np.searchsorted(self.partition, [partition, partition + 1]).tolist()
+        return np.arange(start, end)[self.base_row[start:end] >= 0]
 
 
 def find_candidates(state: TableState) -> CandidateSlices:
@@ -166,3 +176,31 @@ def _groups_of_pending_writes(
         for code, instant in enumerate(files.instants)
         if instant in pending
     ]
+
+
+def build_rewrites(
+    candidates: CandidateSlices, groups: SliceGroups, outputs: Integers, because: list[str]
+) -> Rewrites:
+    """Return the columns of groups; ``because``: one sentence per group."""
+    files, members = candidates.view.files, groups.members
+    rows = candidates.base_row[members]
+    return Rewrites(
+        partition=build_dictionary(candidates.partition[groups.first_members], files.partitions),
+        outputs=outputs,
+        bytes=groups.sum_values(candidates.bytes),
+        because=build_dictionary(np.arange(len(groups), dtype=np.int32), because),
+        starts=groups.starts,
+        file_id=files.group_id.take(to_arrow(candidates.group[members])),
+        base=files.name.take(nullable_indices(rows)),
+        logs=_log_lists(candidates, members),
+    )
+
+
+def _log_lists(found: CandidateSlices, members: Integers) -> Any:
+    """Return the log files of slices, one list per slice."""
+    starts = np.searchsorted(found.log_slice, members)
+    counts = np.searchsorted(found.log_slice, members, side="right") - starts
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], counts)
+    names = found.view.files.name.take(to_arrow(found.log_row[places]))
+    return pa.ListArray.from_arrays(to_arrow(ends.astype(np.int32)), names)

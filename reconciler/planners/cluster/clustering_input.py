@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.grouping import SliceGroups
-from reconciler.planners.cluster.max_scan import MaxScanDemand
+from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
+from reconciler.planners.cluster.overlap import z_order_keys
 from reconciler.planners.cluster.passes import PassCounts, max_group_bytes
 from reconciler.planners.cluster.triggers import Triggers
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.spec.model import Clustering
+
+#: returns which groups are worth a rewrite, from their output files and, per slice, whether it is
+#: clustered as declared
+GainCheck = Callable[[SliceGroups, Integers, Mask], Mask]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MaxScanDemand:
+    """The slices to rewrite because queries exceed their ``maxScan``.
+
+    ``is_read``: per slice, a query over its limit reads it. ``gains``: returns which groups are
+    worth it; None: all. ``reason``: the sentence for the plan.
+    """
+
+    is_read: Mask
+    reason: str
+    gains: GainCheck | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,3 +64,23 @@ class ClusteringInput:
 
     def count_outputs(self, groups: SliceGroups) -> Integers:
         return self.sizes.count_files(groups.sum_values(self.row_bytes), self.target)
+
+    def pack(self, order: Integers) -> SliceGroups:
+        """Split slices into groups of one partition and at most ``max_group_bytes``."""
+        found = self.candidates
+        return pack_next_fit(order, found.partition, found.bytes, self.max_group_bytes)
+
+    def sort_slices(self, slices: Integers, is_near: Mask) -> Integers:
+        """Sort slices by partition; within it by nearness if it overlaps, else the biggest first.
+
+        ``is_near``: partitions to sort by nearness in any case. Ties keep the order of file groups.
+        """
+        found = self.candidates
+        near = np.zeros(len(slices), np.uint64)
+        if self.ranges is not None and len(slices):
+            of = found.partition[slices]
+            overlap = self.triggers.overlap[of]
+            wanted = (overlap > (self.clustering.when.overlap_above or np.inf)) | is_near[of]
+            here = np.flatnonzero(wanted)
+            near[here] = z_order_keys(self.ranges, found.base_row[slices[here]], of[here])
+        return slices[np.lexsort((slices, -found.bytes[slices], near, found.partition[slices]))]

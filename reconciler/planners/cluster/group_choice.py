@@ -16,19 +16,12 @@ from reconciler import units
 from reconciler.arrays import Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.clustering_input import ClusteringInput
-from reconciler.planners.cluster.grouping import (
-    SliceGroups,
-    concatenate_groups,
-    form_groups,
-    pack_next_fit,
-)
+from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups, form_groups
 from reconciler.planners.cluster.repeated_clustering import (
     find_slices_to_combine,
     group_overlapping_clusterings,
 )
-from reconciler.planners.cluster.slice_order import sort_slices
 from reconciler.planners.cluster.slice_verdicts import SINGLE_FILE, SliceVerdicts
-from reconciler.planners.cluster.small_files import add_small_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,10 +91,8 @@ def _group_new_slices(
 
     def settled(which: Mask, worth: _WorthCheck, near: Mask) -> list[SliceGroups]:
         found, _ = form_groups(
-            sort_slices(need, np.flatnonzero(which), near),
-            lambda order: pack_next_fit(
-                order, partition, need.candidates.bytes, need.max_group_bytes
-            ),
+            need.sort_slices(np.flatnonzero(which), near),
+            need.pack,
             worth,
             partition,
         )
@@ -147,10 +138,8 @@ def _reduces_reads(need: ClusteringInput, groups: SliceGroups) -> Mask:
 
 def _group_slow_slices(need: ClusteringInput, settled: Integers) -> SliceGroups:
     """Group clustered slices whose rewrite makes queries over their ``maxScan`` read less."""
-    partition = need.candidates.partition
     is_near = np.ones(len(need.triggers.fires), np.bool_)
-    order = sort_slices(need, settled, is_near)
-    groups = pack_next_fit(order, partition, need.candidates.bytes, need.max_group_bytes)
+    groups = need.pack(need.sort_slices(settled, is_near))
     groups = groups.take(np.flatnonzero(need.passes.needs_pass(groups)))
     return groups.take(np.flatnonzero(_reduces_reads(need, groups))) if len(groups) else groups
 
@@ -221,3 +210,46 @@ def _explain_clustered(need: ClusteringInput, verdicts: SliceVerdicts, clustered
         lambda code: f"clustering {instants[code]} ordered it as declared",
         _base_instants(need.candidates),
     )
+
+
+def add_small_files(need: ClusteringInput, groups: SliceGroups, is_able: Mask) -> SliceGroups:
+    """Return the groups with small clustered files added where each one saves a file.
+
+    A file is added only to a group at least as big as itself. So a row is rewritten a few times in
+    its life, and not with every new file.
+    """
+    found = need.candidates
+    able = np.flatnonzero(is_able)
+    if not len(able) or not len(groups):
+        return groups
+    able = able[np.lexsort((able, found.bytes[able], found.partition[able]))]
+    every = np.arange(len(need.triggers.fires) + 1)
+    bounds = np.searchsorted(found.partition[able], every)
+    starts, ends = bounds[:-1].copy(), bounds[1:]
+    total, data = groups.sum_values(found.bytes), groups.sum_values(need.row_bytes)
+    partition = found.partition[groups.first_members]
+    joining: list[list[int]] = [[] for _ in range(len(groups))]
+    for number in np.flatnonzero((starts < ends)[partition]).tolist():
+        at, end = int(starts[partition[number]]), int(ends[partition[number]])
+        while at < end and _has_room(need, int(able[at]), total[number], data[number]):
+            joining[number].append(int(able[at]))
+            total[number] += found.bytes[able[at]]
+            data[number] += need.row_bytes[able[at]]
+            at += 1
+        starts[partition[number]] = at
+    parts = [
+        SliceGroups(members, np.array([0, len(members)], np.int64))
+        for number, more in enumerate(joining)
+        for members in [np.concatenate([groups[number], np.array(more, np.int64)])]
+    ]
+    return concatenate_groups(parts)
+
+
+def _has_room(need: ClusteringInput, candidate: int, total: np.int64, data: np.int64) -> bool:
+    size = need.candidates.bytes[candidate]
+    if size > total or total + size > need.max_group_bytes:
+        return False
+    before, after = need.sizes.count_files(
+        np.array([data, data + need.row_bytes[candidate]]), need.target
+    ).tolist()
+    return bool(after == before)

@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from reconciler.arrays import Floats, Integers, sort_unique
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.planners.cluster.overlap import FileBoxes, count_measurable_files, iterate_boxes
+from reconciler.planners.cluster.overlap import (
+    FileBoxes,
+    count_measurable_files,
+    estimate_curve_overlap,
+    iterate_boxes,
+    predict_overlap,
+)
 from reconciler.planners.cluster.planner import ClusteringDecision
-from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap, predict_overlap
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.plans.columns import build_dictionary, dictionary_codes
 from reconciler.plans.model import Rewrites
@@ -271,12 +276,9 @@ def _predict_overlap(
             for files in decision.groups.outputs.tolist()
         ]
     )
-    bases = np.flatnonzero(found.has_base)
-    every = np.arange(len(found.view.files.partitions) + 1)
-    ends = np.searchsorted(found.partition[bases], every)
     touched = sort_unique(found.partition[decision.group_of >= 0])
     for partition in touched.tolist():
-        here = bases[ends[partition] : ends[partition + 1]]
+        here = found.bases_of(partition)
         place = int(np.searchsorted(codes, partition))
         if not np.isnan(overlap[place]):
             overlap[place] = max(

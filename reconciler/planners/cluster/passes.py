@@ -24,18 +24,20 @@ import numpy as np
 from reconciler import canonical_json
 from reconciler.arrays import Integers, Mask
 from reconciler.hudi.files.view import find_group_codes
+from reconciler.layout.sizing.record_size import LOG_RATIO
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
-from reconciler.planners.cluster.clustered import declared_layout, has_few_logs, is_clustered
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.plans.model import Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
-from reconciler.state.clustering_layout import PastClustering
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.clustering_passes import PASSES_KEY
 from reconciler.state.clustering_passes import RecordedPasses as Written
 from reconciler.state.model import TableState
 
 #: passes that are enough, plus one per round in which groups are merged
 _BASE_PASSES: Final = 2
+#: greatest size of a settled slice's log files, as a share of its base file
+_MAX_LOG_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -161,3 +163,32 @@ def _count_enough(found: CandidateSlices, clustering: Clustering) -> Integers:
     together = np.maximum(max_group_bytes(clustering) * files / np.maximum(size, 1), 2)
     rounds = np.ceil(np.log(files) / np.log(together))
     return _BASE_PASSES + rounds.astype(np.int64)
+
+
+def declared_layout(clustering: Clustering) -> ClusteringLayout:
+    """Return the declared row order."""
+    if not clustering.columns:
+        return ClusteringLayout()
+    return ClusteringLayout(
+        columns=clustering.columns, curve=clustering.curve, mapping=clustering.mapping
+    )
+
+
+def is_clustered(
+    candidates: CandidateSlices, past: tuple[PastClustering, ...], declared: ClusteringLayout
+) -> Mask:
+    """Return which slices have a base file that a clustering wrote with the declared layout.
+
+    A layout without columns accepts every clustering.
+    """
+    files = candidates.view.files
+    done = {p.instant for p in past if not declared.columns or p.layout == declared}
+    is_done = np.array([instant in done for instant in files.instants], np.bool_)
+    if not len(files):
+        return np.zeros(len(candidates), np.bool_)
+    return is_done[files.instant[candidates.base_row]] & candidates.has_base
+
+
+def has_few_logs(candidates: CandidateSlices) -> Mask:
+    """Return which slices have few log bytes compared with their base file."""
+    return candidates.logs * LOG_RATIO <= candidates.base * _MAX_LOG_SHARE

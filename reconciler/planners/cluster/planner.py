@@ -15,19 +15,21 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.arrays import Integers, Mask
-from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
-from reconciler.planners.cluster.clustered import declared_layout, has_few_logs, is_clustered
-from reconciler.planners.cluster.clustering_input import ClusteringInput
+from reconciler.planners.cluster.candidates import CandidateSlices, build_rewrites, find_candidates
+from reconciler.planners.cluster.clustering_input import ClusteringInput, MaxScanDemand
 from reconciler.planners.cluster.group_choice import choose_groups
 from reconciler.planners.cluster.grouping import SliceGroups, find_first_in_partition, pack_next_fit
-from reconciler.planners.cluster.max_scan import MaxScanDemand
 from reconciler.planners.cluster.notes import (
     refuse_bucket_index,
     warn_of_damaged_files,
     warn_of_pending_writes,
 )
-from reconciler.planners.cluster.passes import count_passes
-from reconciler.planners.cluster.rewrites import build_rewrites
+from reconciler.planners.cluster.passes import (
+    count_passes,
+    declared_layout,
+    has_few_logs,
+    is_clustered,
+)
 from reconciler.planners.cluster.slice_verdicts import (
     RULES,
     SINGLE_FILE,

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from reconciler.arrays import Floats, Integers, Mask, sort_unique
-from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
-from reconciler.planners.cluster.overlap import FileBoxes, find_worthwhile_groups
-from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap, predict_overlap
-from reconciler.planners.cluster.slice_order import sort_slices
+from reconciler.planners.cluster.grouping import SliceGroups
+from reconciler.planners.cluster.overlap import (
+    FileBoxes,
+    estimate_curve_overlap,
+    find_worthwhile_groups,
+    predict_overlap,
+)
 
 if TYPE_CHECKING:
     from reconciler.planners.cluster.clustering_input import ClusteringInput
@@ -32,24 +35,18 @@ def group_overlapping_clusterings(need: ClusteringInput, settled: Integers) -> S
     if not len(settled) or need.ranges is None:
         return nothing
     nowhere = np.zeros(len(need.triggers.fires), np.bool_)
-    order = sort_slices(need, settled, nowhere)
-    groups = pack_next_fit(order, found.partition, found.bytes, need.max_group_bytes)
+    groups = need.pack(need.sort_slices(settled, nowhere))
     groups = groups.take(
         np.flatnonzero((_count_instants(need, groups) > 1) & need.passes.needs_pass(groups))
     )
-    bases = np.flatnonzero(found.has_base)
     of = found.partition[groups.first_members]
     covering = _curve_overlap(need, need.count_outputs(groups))
     is_worth = np.zeros(len(groups), np.bool_)
-    every = np.arange(len(need.triggers.fires) + 1)
-    of_bases = np.searchsorted(found.partition[bases], every).tolist()
-    of_groups = np.searchsorted(of, every).tolist()
     for partition in sort_unique(of).tolist():
-        start, end = of_bases[partition : partition + 2]
-        first, last = of_groups[partition : partition + 2]
-        some = groups.take(np.arange(first, last))
-        places = np.searchsorted(bases[start:end], some.members)
-        for boxes in FileBoxes.on_scales(need.ranges, found.base_row[bases[None, start:end]]):
+        first, last = np.searchsorted(of, [partition, partition + 1]).tolist()
+        some, here = groups.take(np.arange(first, last)), found.bases_of(partition)
+        places = np.searchsorted(here, some.members)
+        for boxes in FileBoxes.on_scales(need.ranges, found.base_row[here][None]):
             is_worth[first:last] |= find_worthwhile_groups(
                 boxes, places, some.starts[:-1], _LEAST_GAIN, covering[first:last]
             )
@@ -72,10 +69,8 @@ def find_slices_to_combine(need: ClusteringInput, new: Mask, settled: Mask) -> M
     some[found.partition[new]] = True
     with np.errstate(invalid="ignore"):
         both &= some & (need.triggers.overlap > above)
-    bases = np.flatnonzero(found.has_base)
-    ends = np.searchsorted(found.partition[bases], np.arange(len(both) + 1))
     for partition in np.flatnonzero(both).tolist():
-        here = bases[ends[partition] : ends[partition + 1]]
+        here = found.bases_of(partition)
         if _is_better_together(need, here, new[here], settled[here], above):
             chosen[here] = settled[here]
     return chosen

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from reconciler.layout.curves.row_layout import needed_sample_rows
 from reconciler.planners.cluster.candidates import find_candidates
-from reconciler.planners.cluster.max_scan import MaxScanDemand
+from reconciler.planners.cluster.clustering_input import MaxScanDemand
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import CurrentReads, find_demand, measure_reads

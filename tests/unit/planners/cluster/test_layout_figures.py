@@ -17,8 +17,8 @@ from reconciler.planners.cluster.layout_figures import (
     predict_layout,
     sum_by_partition,
 )
+from reconciler.planners.cluster.overlap import estimate_curve_overlap
 from reconciler.planners.cluster.planner import plan_clustering
-from reconciler.planners.cluster.predicted_overlap import estimate_curve_overlap
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.spec.model import (
