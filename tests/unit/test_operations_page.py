@@ -16,7 +16,7 @@ from reconciler.status.conditions import HEALTH_REASONS, SYNC_REASONS
 PAGE = (Path(__file__).parents[2] / "docs/operations.md").read_text()
 METRICS = [
     "reconciler_status_timestamp_seconds",
-    *(metric.name for metric in prometheus._METRICS),
+    *prometheus._METRICS,
 ]
 
 
