@@ -20,7 +20,7 @@ from reconciler.cli.options import (
     parse_now,
 )
 from reconciler.cli.table_work import work_on_tables
-from reconciler.cli.terminal import print_result, terminal_width, wants_color
+from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,9 +127,7 @@ def _render_advice(
 
     match format:
         case Format.TEXT:
-            text = advice.advice_text(
-                advices, color=wants_color(), width=terminal_width(), selection=selection
-            )
+            text = advice.advice_text(advices, find_terminal(), selection=selection)
             return text.encode(errors="backslashreplace")
         case Format.JSON:
             return advice.advice_json(advices, selection=selection)

@@ -24,7 +24,7 @@ from reconciler.cli.options import (
     parse_now,
 )
 from reconciler.cli.table_work import work_on_tables
-from reconciler.cli.terminal import print_result, terminal_width, wants_color
+from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.cli.webhook import Webhook, open_webhook
 from reconciler.errors import UsageError
 from reconciler.render import words
@@ -160,7 +160,7 @@ def render_plan(
         case Format.TEXT:
             from reconciler.render.plan_text import plan_text  # noqa: PLC0415
 
-            return plan_text(plan, color=wants_color(), width=terminal_width(), full=full)
+            return plan_text(plan, find_terminal(), full=full)
         case Format.JSON:
             from reconciler.plans.document import dump_plan  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from reconciler.cli.environment import check_plan_variables
 from reconciler.cli.error_reports import report_crash
 from reconciler.cli.options import Format, SparkSettings
 from reconciler.cli.spark import open_spark_session
-from reconciler.cli.terminal import log_message, show_progress, terminal_width, wants_color
+from reconciler.cli.terminal import find_terminal, log_message, show_progress
 from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import AuditLog
 from reconciler.executor.deletion import DeletionOutcome, FileDeleter, LocalDeleter
@@ -274,7 +274,7 @@ def render_result(
 
     match format:
         case Format.TEXT:
-            return render.result_text(result, color=wants_color(), width=terminal_width())
+            return render.result_text(result, find_terminal())
         case Format.JSON:
             return render.result_json(result)
         case Format.MARKDOWN:

@@ -11,7 +11,7 @@ from reconciler.cli import interruption
 from reconciler.cli.options import SparkSettings
 from reconciler.cli.read import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat, TableRead
 from reconciler.cli.spark import open_spark_session
-from reconciler.cli.terminal import log_message, print_result, terminal_width, wants_color
+from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.reader.open_scan import open_requested_scan
 from reconciler.reader.pruning import keep_all
 from reconciler.reader.read_report import make_read_report
@@ -52,9 +52,7 @@ def print_explanation(work: TableRead, options: ReadOptions) -> None:
     if options.format is RowFormat.JSON:
         print_result(read_report.explanation_json(report))
     else:
-        print_result(
-            read_report.explanation_text(report, color=wants_color(), width=terminal_width())
-        )
+        print_result(read_report.explanation_text(report, find_terminal()))
 
 
 def print_rows(work: TableRead, options: ReadOptions) -> None:

@@ -23,7 +23,7 @@ from reconciler.cli.options import (
     parse_now,
 )
 from reconciler.cli.table_work import work_on_tables
-from reconciler.cli.terminal import print_result, terminal_width, wants_color
+from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.cli.webhook import Webhook, open_webhook
 
 if TYPE_CHECKING:
@@ -95,9 +95,7 @@ def _build_renderer(
     def rendered(format: StatusFormat) -> bytes:  # noqa: A002 (the option's name)
         match format:
             case StatusFormat.TEXT:
-                text = status.status_text(
-                    tables, color=wants_color(), width=terminal_width(), selection=chosen.selection
-                )
+                text = status.status_text(tables, find_terminal(), selection=chosen.selection)
                 return text.encode(errors="backslashreplace")
             case StatusFormat.JSON:
                 return status.status_json(

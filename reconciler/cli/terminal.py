@@ -18,6 +18,7 @@ from typing import Final, Literal, Protocol
 from reconciler import runtime
 from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
+from reconciler.render.terminal import Terminal
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -110,15 +111,15 @@ def _format_record(line: str, level: Level, event: str, table: str) -> str:
     return json.dumps(record)
 
 
-def wants_color() -> bool:
-    """Return whether standard output is a terminal that shows colours (https://no-color.org)."""
-    is_plain = runtime.environment().get("NO_COLOR")
-    return sys.stdout.isatty() and not is_plain and _is_capable_terminal()
+def find_terminal() -> Terminal:
+    """Return the columns and colours of the terminal on standard output, if it is one.
 
-
-def terminal_width() -> int | None:
-    """Return the columns of the terminal on standard output; None if it is no terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    NO_COLOR asks for plain text (https://no-color.org).
+    """
+    if not sys.stdout.isatty():
+        return Terminal()
+    has_color = not runtime.environment().get("NO_COLOR") and _is_capable_terminal()
+    return Terminal(has_color=has_color, width=shutil.get_terminal_size().columns)
 
 
 def _is_capable_terminal() -> bool:

@@ -28,14 +28,9 @@ _COMMENT_LIMIT: Final = 60_000
 
 
 def advice_text(
-    tables: Sequence[Advice],
-    *,
-    color: bool,
-    selection: Selection | None = None,
-    width: int | None = None,
+    tables: Sequence[Advice], terminal: Terminal, *, selection: Selection | None = None
 ) -> str:
     """Return the proposals of the tables as text, with a summary in the last line."""
-    terminal = Terminal(has_color=color, width=width)
     lines: list[str] = []
     for table in tables:
         lines += [*_table_lines(table, terminal), ""]
@@ -184,7 +179,7 @@ def _describe_candidate(candidate: LayoutCandidate) -> str:
 
 
 def _folded_details(table: Advice) -> str:
-    lines = list(_table_lines(table, Terminal(has_color=False)))
+    lines = list(_table_lines(table, Terminal()))
     head = f"{code_span(table.name)}: {escape_markdown(table.error or table.because)}"
     proposal = spec_lines(table)
     commit = f"\n{code_block(map(words.escape_text, proposal), 'yaml')}" if proposal else ""

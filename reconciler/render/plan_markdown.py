@@ -225,7 +225,7 @@ def _owner_name(table: TablePlan) -> str:
 
 
 def _folded_details(table: TablePlan, whole: str) -> str:
-    lines = map(_diff_line, plan_text.render_table(table, Terminal(has_color=False)))
+    lines = map(_diff_line, plan_text.render_table(table, Terminal()))
     pointer = f"\n{whole[0].upper()}{whole[1:]} for every file.\n" if table.has_changes else ""
     body = clip_block(list(lines), _MAX_DETAIL_LINES, "diff")
     return folded_block(_name_span(table), f"{body}{pointer}")

@@ -34,19 +34,12 @@ _KEEPERS: Final = {
 
 
 def plan_text(
-    plan: Plan,
-    *,
-    color: bool,
-    full: bool = False,
-    digest: str | None = None,
-    width: int | None = None,
+    plan: Plan, terminal: Terminal, *, full: bool = False, digest: str | None = None
 ) -> str:
     """Return the plan as text for people; the last line names the digest.
 
     ``full`` lists every file with its rule and reason. ``digest`` saves computing it again.
-    ``width``: columns of the terminal.
     """
-    terminal = Terminal(has_color=color, width=width)
     lines = [*_head_lines(plan, terminal), ""]
     for table in plan_summary.tables_by_size(plan, "error"):
         lines += [*_error_lines(table, terminal), ""]

@@ -26,9 +26,8 @@ def explanation_json(report: ReadReport) -> bytes:
     return canonical_json.to_bytes(report.to_document()) + b"\n"
 
 
-def explanation_text(report: ReadReport, *, color: bool, width: int | None = None) -> str:
+def explanation_text(report: ReadReport, terminal: Terminal) -> str:
     """Return what a read touches as text for people."""
-    terminal = Terminal(has_color=color, width=width)
     return "\n".join(_report_lines(report, terminal)) + "\n"
 
 

@@ -37,9 +37,8 @@ _STATUS_LABELS: Final[Mapping[str, str]] = {
 _URGENCY: Final = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
 
 
-def result_text(result: ApplyResult, *, color: bool, width: int | None = None) -> str:
+def result_text(result: ApplyResult, terminal: Terminal) -> str:
     """Return the result as text: table by table, the worst first, then a summary."""
-    terminal = Terminal(has_color=color, width=width)
     lines: list[str] = []
     for table in tables_worst_first(result):
         lines += [*_table_lines(table, terminal), ""]

@@ -124,7 +124,7 @@ def _table_row(table: TableResult) -> str:
 
 
 def _folded_details(table: TableResult) -> str:
-    lines = result_render.render_table(table, Terminal(has_color=False))
+    lines = result_render.render_table(table, Terminal())
     return folded_block(code_span(clip_text(table.name)), clip_block(lines, _MAX_DETAIL_LINES, ""))
 
 

@@ -42,14 +42,9 @@ _MINUTE: Final = 60
 
 
 def status_text(
-    tables: Sequence[TableStatus],
-    *,
-    color: bool,
-    selection: Selection | None = None,
-    width: int | None = None,
+    tables: Sequence[TableStatus], terminal: Terminal, *, selection: Selection | None = None
 ) -> str:
     """Return the tables as text, those that need attention first; the last line is a summary."""
-    terminal = Terminal(has_color=color, width=width)
     lines: list[str] = []
     for table in sorted(tables, key=_sort_key):
         lines += [*_table_lines(table, terminal), ""]

@@ -31,11 +31,11 @@ _UNBROKEN_BLANK: Final = "\xa0"  # textwrap does not divide lines at it; escaped
 class Terminal:
     r"""What the output may use: colour, and so many columns.
 
-    >>> Terminal(has_color=False).bad("gone"), Terminal(has_color=True).bad("gone")
-    ('gone', '\x1b[31mgone\x1b[0m')
+    >>> Terminal().bad("lost"), Terminal(has_color=True).bad("lost")
+    ('lost', '\x1b[31mlost\x1b[0m')
     """
 
-    has_color: bool
+    has_color: bool = False
     width: int | None = None
 
     def bad(self, text: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from reconciler.plans.document import load_plan
 from reconciler.render.plan_markdown import plan_markdown
 from reconciler.render.plan_text import plan_text
+from reconciler.render.terminal import Terminal
 
 CASES = sorted((Path(__file__).parent / "render").iterdir())
 by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -20,7 +21,7 @@ by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @by_name
 def test_the_text_is_as_reviewed(case, golden):
     plan = load_plan((case / "plan.json").read_bytes(), "plan.json")
-    found = plan_text(plan, color=False)
+    found = plan_text(plan, Terminal())
 
     assert golden.expected(case / "plan.txt", found) == found
 
@@ -28,7 +29,7 @@ def test_the_text_is_as_reviewed(case, golden):
 @by_name
 def test_the_full_text_is_as_reviewed(case, golden):
     plan = load_plan((case / "plan.json").read_bytes(), "plan.json")
-    found = plan_text(plan, color=False, full=True)
+    found = plan_text(plan, Terminal(), full=True)
 
     assert golden.expected(case / "plan.full.txt", found) == found
 

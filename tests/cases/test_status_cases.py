@@ -16,6 +16,7 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Note
 from reconciler.render.prometheus import status_prometheus
 from reconciler.render.status import status_json, status_text
+from reconciler.render.terminal import Terminal
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.observe import observe
 from reconciler.status.conditions import TableCondition
@@ -113,7 +114,7 @@ def tables(tmp_path_factory) -> list[TableStatus]:
 
 
 def test_the_text_is_as_reviewed(tables, golden):
-    found = status_text(tables, color=False).encode(errors="backslashreplace").decode()
+    found = status_text(tables, Terminal()).encode(errors="backslashreplace").decode()
 
     assert golden.expected(HERE / "status" / "status.txt", found) == found
 

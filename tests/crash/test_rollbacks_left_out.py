@@ -15,6 +15,7 @@ from reconciler.planners.recovery.rollback_write import plan_rollbacks
 from reconciler.plans.decode import empty_named_files
 from reconciler.render.result import result_text
 from reconciler.render.result_markdown import result_markdown
+from reconciler.render.terminal import Terminal
 from reconciler.render.webhook_notice import result_notices
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
@@ -296,7 +297,7 @@ def test_a_write_that_the_metadata_table_cannot_forget_stops_no_other_step(tmp_p
     assert [said] == [note.because for note in rollback.warnings]
     assert ("clean", "completed") == (clean.kind, clean.how)
     assert files == list_instant_files(it, instant)
-    for shown in (result_text(result, color=False), result_markdown(result)):
+    for shown in (result_text(result, Terminal()), result_markdown(result)):
         assert said in " ".join(shown.split())
     assert any(said in sentence for sentence in result_notices(result)[0].because)
     assert "rollback" in [step.kind for step in get_steps(make_plan(it))]

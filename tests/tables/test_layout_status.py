@@ -10,6 +10,7 @@ import pytest
 from reconciler.planners.compose import plan_table
 from reconciler.render.prometheus import status_prometheus
 from reconciler.render.status import status_text
+from reconciler.render.terminal import Terminal
 from reconciler.spec.model import Clustering, ClusteringTrigger, FileSizes, TableSpec
 from reconciler.state.observe import observe
 from reconciler.status.table import table_status
@@ -36,7 +37,7 @@ def status_of(archive, folder, **asked):
 
 
 def text_of(status):
-    return " ".join(status_text([status], color=False).split())
+    return " ".join(status_text([status], Terminal()).split())
 
 
 def metrics_of(status):
@@ -131,5 +132,5 @@ def test_without_a_clustering_block_there_is_no_layout(tmp_path):
     found = table_status(spec, state, plan_table(spec, state, NOW))
 
     assert found.layout is None
-    assert "layout" not in status_text([found], color=False)
+    assert "layout" not in status_text([found], Terminal())
     assert "reconciler_base_files" not in status_prometheus([found], observed_at=NOW)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from reconciler.cli.terminal import print_result, terminal_width, wants_color
+from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.errors import AlreadyExistsError, ReconcilerError
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
@@ -71,7 +71,7 @@ def _run_story(folder: Path) -> int:
         spec=spec,
         storage=runtime.open_storage(spec.path),
         batches=batches,
-        terminal=Terminal(has_color=wants_color(), width=terminal_width()),
+        terminal=find_terminal(),
     )
     table.write_batches()
     table.plan_table()

@@ -80,7 +80,7 @@ def test_colour_is_for_terminals_that_want_it(name, value, colored, monkeypatch)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv(name, value)
 
-    assert terminal.wants_color() is colored
+    assert terminal.find_terminal().has_color is colored
 
 
 def test_a_wait_for_a_lock_is_told(capsys):

@@ -38,6 +38,7 @@ from reconciler.reader.skipping import (
 )
 from reconciler.reader.slice_rows import SliceRowReader
 from reconciler.render.read_report import explanation_text
+from reconciler.render.terminal import Terminal
 from reconciler.storage.open import open_storage
 from tests.storage_wrappers import RecordingStorage
 from tests.unit.index.footer_samples import make_index
@@ -382,7 +383,7 @@ def test_people_are_told_what_every_stage_leaves_and_why(tmp_path):
     found = make_read_report(
         prune_by_index(scan, storage), ReadArguments(), where="x = 1", row_groups=groups
     )
-    text = explanation_text(found, color=False)
+    text = explanation_text(found, Terminal())
 
     assert (
         "  stages  all: 6 base files (14 bytes), 1 log file (1 byte)\n"

@@ -10,6 +10,7 @@ import pytest
 from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.render.result import result_json, result_text
 from reconciler.render.result_markdown import result_markdown
+from reconciler.render.terminal import Terminal
 from reconciler.state.measured_queries import MeasuredQuery
 from tests.unit.render.test_result import result, table
 
@@ -41,7 +42,7 @@ def outcome(how="completed", done=DONE, **more):
 
 
 def said(found):
-    return " ".join(result_text(result(table(outcomes=(found,))), color=False).split())
+    return " ".join(result_text(result(table(outcomes=(found,))), Terminal()).split())
 
 
 @pytest.mark.parametrize(

@@ -165,11 +165,11 @@ def test_a_missing_simulation_has_its_reason():
 
 
 def test_an_unchanged_table_with_small_files_has_one_sentence():
-    found = plan_text(plan(table(report())), color=False)
+    found = plan_text(plan(table(report())), Terminal())
 
     assert "    = file sizes  12 base files, 500.0 MiB; 8 small (below" in found
     assert "█" not in found
-    assert "█" in plan_text(plan(table(report())), color=False, full=True)
+    assert "█" in plan_text(plan(table(report())), Terminal(), full=True)
     assert [] == list(
         small_file_line(table(report(replace(STATE, small=0))), Terminal(has_color=False))
     )
@@ -179,7 +179,7 @@ def test_an_unchanged_table_shows_its_simulation():
     simulated = InsertReport(rows=1, because="not simulated: who knows")
     asked = plan(table(report(next_insert=simulated)))
 
-    assert "= next insert  1 row, not simulated: who knows" in plan_text(asked, color=False)
+    assert "= next insert  1 row, not simulated: who knows" in plan_text(asked, Terminal())
     assert "= next insert  1 row, not simulated: who knows" in plan_markdown(asked)
     assert "next insert" not in plan_markdown(plan(table(report())))
 

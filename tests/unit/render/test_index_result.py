@@ -10,6 +10,7 @@ from reconciler.executor.result import IndexOutcome, StepOutcome
 from reconciler.plans.model import Note
 from reconciler.render.result import result_json, result_text
 from reconciler.render.result_markdown import result_markdown
+from reconciler.render.terminal import Terminal
 from tests.unit.render.test_result import result, table
 
 DONE = IndexOutcome(
@@ -50,7 +51,7 @@ def outcome(how="completed", done=DONE, **more):
 
 
 def said(found):
-    return " ".join(result_text(result(table(outcomes=(found,))), color=False).split())
+    return " ".join(result_text(result(table(outcomes=(found,))), Terminal()).split())
 
 
 @pytest.mark.parametrize(
@@ -128,5 +129,5 @@ def test_the_last_line_and_a_comment_count_indexes():
         table(outcomes=(outcome(), outcome(done=BUILT), outcome("nothing", IndexOutcome())))
     )
 
-    assert "; 2 indexes updated." in " ".join(result_text(found, color=False).split())
+    assert "; 2 indexes updated." in " ".join(result_text(found, Terminal()).split())
     assert "**2 indexes updated**." in result_markdown(found)

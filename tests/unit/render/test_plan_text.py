@@ -13,13 +13,14 @@ from reconciler.plans.document import load_plan
 from reconciler.plans.model import Impact, NamedFiles, Note, Observed, RollbackStep, Selection
 from reconciler.render.plan_markdown import plan_markdown
 from reconciler.render.plan_text import plan_text
+from reconciler.render.terminal import Terminal
 from tests.unit.render.test_plan_markdown import plan, table
 
 SEEN = Observed(table_version=9, table_type="COPY_ON_WRITE", last_completed="20261121041500123")
 
 
 def text(*tables, **options) -> str:
-    return plan_text(plan(*tables), **{"color": False, **options})
+    return plan_text(plan(*tables), Terminal(), **options)
 
 
 def test_the_last_line_sums_up_and_names_the_digest():
@@ -31,7 +32,7 @@ def test_the_last_line_sums_up_and_names_the_digest():
 
 def selected(*tables, of: int, by: tuple[str, ...]) -> list[str]:
     chosen = Selection(tables=len(tables), total=of, by=by)
-    found = plan_text(replace(plan(*tables), selection=chosen), color=False)
+    found = plan_text(replace(plan(*tables), selection=chosen), Terminal())
     return found.splitlines()
 
 
@@ -82,7 +83,7 @@ def test_a_table_with_steps_shows_which_work_is_not_due(because, expected):
 
 def test_colour_changes_nothing_but_colour():
     tables = (table("t"), table("u", refusals=(Note("r", "why " * 30),)), table("v", steps=()))
-    painted = plan_text(plan(*tables), color=True)
+    painted = plan_text(plan(*tables), Terminal(has_color=True))
 
     assert "\x1b[31m" in painted
     assert text(*tables) == re.sub(r"\x1b\[[0-9;]*m", "", painted)
@@ -205,7 +206,7 @@ CLUSTERED = load_plan(
 
 
 def test_the_net_change_of_bytes_comes_first():
-    lines = plan_text(CLUSTERED, color=False, width=200).splitlines()
+    lines = plan_text(CLUSTERED, Terminal(width=200)).splitlines()
 
     assert lines[1].startswith(
         "Net change: about +2.6 GiB until a clean removes the replaced files."
@@ -214,14 +215,14 @@ def test_the_net_change_of_bytes_comes_first():
 
 
 def test_a_reason_is_shown_once_however_many_groups_share_it():
-    found = plan_text(CLUSTERED, color=False, width=400)
+    found = plan_text(CLUSTERED, Terminal(width=400))
 
     assert 1 == found.count("8 groups: 6 to 24 of 6 to 24 base files are below files.small")
     assert 4 == found.count("(above smallFileShareAbove 0.3)")  # of three tables
 
 
 def test_partitions_are_in_the_order_of_their_paths():
-    found = plan_text(CLUSTERED, color=False)
+    found = plan_text(CLUSTERED, Terminal())
     paths = re.findall(r"^      (dt=\S+) ", found, re.MULTILINE)
 
     assert len(paths) == 8
@@ -231,18 +232,18 @@ def test_partitions_are_in_the_order_of_their_paths():
 def test_file_ids_are_shown_in_the_full_text_only():
     file_id = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
 
-    assert not file_id.search(plan_text(CLUSTERED, color=False))
-    assert file_id.search(plan_text(CLUSTERED, color=False, full=True))
+    assert not file_id.search(plan_text(CLUSTERED, Terminal()))
+    assert file_id.search(plan_text(CLUSTERED, Terminal(), full=True))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_lines_fit_the_terminal_and_no_word_is_broken(width):
-    shown = plan_text(CLUSTERED, color=False, width=width)
+    shown = plan_text(CLUSTERED, Terminal(width=width))
     *lines, digest = shown.splitlines()
 
     assert all(len(line) <= width for line in lines)
     assert digest.startswith("Digest: sha256:")
     bars = str.maketrans("", "", " ▏▎▍▌▋▊▉█")
     assert shown.split("Digest")[0].translate(bars).replace("\n", "") == (
-        plan_text(CLUSTERED, color=False, width=400).split("Digest")[0].translate(bars)
+        plan_text(CLUSTERED, Terminal(width=400)).split("Digest")[0].translate(bars)
     ).replace("\n", "")

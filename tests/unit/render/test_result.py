@@ -14,6 +14,7 @@ from reconciler.plans.document import load_plan
 from reconciler.plans.model import Note, Selection
 from reconciler.render.result import result_json, result_text
 from reconciler.render.result_markdown import result_markdown
+from reconciler.render.terminal import Terminal
 
 
 def rows(*because: str) -> FileReasons:
@@ -52,7 +53,7 @@ def test_a_completed_clean_takes_two_lines_and_a_summary():
         "",
         "Result: 1 table: 1 done; 12 410 files removed (1.8 TiB) in 1.2 minutes.",
         "Plan digest: sha256:0",
-    ] == result_text(result(table(outcomes=(DONE,)), seconds=72.0), color=False).splitlines()
+    ] == result_text(result(table(outcomes=(DONE,)), seconds=72.0), Terminal()).splitlines()
 
 
 def test_a_result_of_some_tables_shows_the_total():
@@ -66,10 +67,10 @@ def test_a_result_of_some_tables_shows_the_total():
 
     assert (
         "Result: 1 of 30 tables: 1 unchanged; no files removed.\nPlan digest: sha256:0\n"
-        == (result_text(one, color=False).partition("\n\n")[2])
+        == (result_text(one, Terminal()).partition("\n\n")[2])
     )
     assert "Result: 0 of 30 tables; no files removed.\nPlan digest: sha256:0\n" == (
-        result_text(none, color=False)
+        result_text(none, Terminal())
     )
     assert "### reconciler apply · 0 of 30 tables\n" in result_markdown(none)
     assert {"tables": 0, "of": 30, "by": ["--changed-since main"], "removed": []} == (
@@ -82,7 +83,7 @@ def test_skipped_files_are_counted_by_reason():
     stayed = StepOutcome(
         kind="clean", how="nothing", left_out=rows("a savepoint", "gone", "a savepoint")
     )
-    found = result_text(result(table(outcomes=(stayed,))), color=False)
+    found = result_text(result(table(outcomes=(stayed,))), Terminal())
 
     assert "! skipped  3 files of the plan\n      2 files: a savepoint\n" in found
     assert "      1 file: gone\n" in found
@@ -104,13 +105,13 @@ def test_skipped_files_are_counted_by_reason():
 def test_every_outcome_has_its_text(how, says):
     outcome = StepOutcome(kind="resume", how=how, instant="1")
 
-    assert says in " ".join(result_text(result(table(outcomes=(outcome,))), color=False).split())
+    assert says in " ".join(result_text(result(table(outcomes=(outcome,))), Terminal()).split())
 
 
 def test_the_worst_table_comes_first():
     found = result_text(
         result(table("fine", unchanged=True), table("bad", error="the disk is full", code=1)),
-        color=False,
+        Terminal(),
     )
 
     assert found.index("bad  failed") < found.index("fine  unchanged")
@@ -120,7 +121,7 @@ def test_the_worst_table_comes_first():
 
 def test_a_stale_table_without_outcomes_is_skipped():
     stale = TableResult(name="moved", path="/t/moved", error="its spec is another now", code=4)
-    found = result_text(ApplyResult(plan_digest="sha256:0", tables=(stale,)), color=False)
+    found = result_text(ApplyResult(plan_digest="sha256:0", tables=(stale,)), Terminal())
 
     assert found.startswith("moved  skipped  /t/moved\n")
     assert "Result: 1 table: 1 skipped; no files removed" in found
@@ -152,7 +153,7 @@ def test_a_result_is_not_taken_for_a_plan():
 
 
 def test_no_text_of_others_moves_the_cursor():
-    found = result_text(result(table("a\x1b[2J", error="b\r\x9b31m", code=1)), color=False)
+    found = result_text(result(table("a\x1b[2J", error="b\r\x9b31m", code=1)), Terminal())
 
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
 
@@ -177,7 +178,7 @@ def test_no_text_of_others_moves_the_cursor():
 )
 def test_a_rollback_shows_what_happened_to_the_write(fields, said):
     outcome = StepOutcome(kind="rollback", **fields)
-    lines = result_text(result(table(outcomes=(outcome,))), color=False).splitlines()
+    lines = result_text(result(table(outcomes=(outcome,))), Terminal()).splitlines()
 
     assert said in " ".join(line.strip() for line in lines).replace("  the", "  the")
     assert (4 if "left_out" in fields else 0) == outcome.exit_code

@@ -13,6 +13,7 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.document import load_plan
 from reconciler.plans.model import Note, Selection
 from reconciler.render.status import status_json, status_text
+from reconciler.render.terminal import Terminal
 from reconciler.spec.model import Concurrency, Policy, Retention, TableSpec
 from reconciler.state.model import Savepoint
 from reconciler.state.observe import observe
@@ -124,7 +125,7 @@ def test_refused_unmanaged_and_unreadable_tables_say_so(table):
 def test_a_clustering_that_is_not_due_is_no_warning(table):
     spec, state, plan = table
     none = Note("nothingToDo", "no clustering: 1 file slice is not small")
-    text = status_text([table_status(spec, state, replace(plan, warnings=(none,)))], color=False)
+    text = status_text([table_status(spec, state, replace(plan, warnings=(none,)))], Terminal())
 
     assert "  = no clustering  1 file slice is not small [nothingToDo]\n" in text
     assert "! warning" not in text
@@ -141,7 +142,7 @@ def test_the_cause_of_a_held_boundary_has_its_remedy(table):
     held = Note("pendingWrite", "commit 1 holds it back: roll it back")
     idle = Note("idle", "nothing to do: the newest commit is old")
     found = table_status(spec, state, replace(plan, warnings=(held, idle)))
-    text = status_text([found], color=False)
+    text = status_text([found], Terminal())
     document = json.loads(status_json([found], observed_at=NOW.isoformat(), tool="t 1"))
 
     assert (held, idle) == found.notes
@@ -158,7 +159,7 @@ def test_a_held_lock_names_its_holder(table):
     found = table_status(*table, lock=lock)
 
     assert "  locked  /w/t/.hoodie/lock is held by ann, 7 s ago\n" in status_text(
-        [found], color=False
+        [found], Terminal()
     )
     assert {
         "path": "/w/t/.hoodie/lock",
@@ -177,7 +178,7 @@ def test_tables_that_need_attention_come_first(table):
             TableStatus(name="b", path="/b", sync="in sync"),
             TableStatus(name="c", path="/c", sync="error", error="nothing is there"),
         ],
-        color=False,
+        Terminal(),
     )
 
     assert (
@@ -207,7 +208,7 @@ def test_a_status_of_some_tables_shows_the_total():
         status_json([], observed_at=NOW.isoformat(), tool="t", selection=selection)
     )
 
-    assert "Status: 0 of 2 tables\n" == status_text([], color=False, selection=selection)
+    assert "Status: 0 of 2 tables\n" == status_text([], Terminal(), selection=selection)
     assert {"tables": 0, "of": 2, "by": ["--name t"], "removed": []} == document["selection"]
 
 
@@ -257,7 +258,7 @@ def test_a_lock_of_a_holder_that_is_gone_is_stale(lock, message, table):
     assert "StaleLock" == found.condition("Healthy").reason
     assert found.condition("Healthy").message.startswith(f"{message}; replacecommit ")
     assert found.lock.is_stale
-    assert "  ! stale lock  /l is held by" in status_text([found], color=False)
+    assert "  ! stale lock  /l is held by" in status_text([found], Terminal())
 
 
 def test_the_earliest_readable_write_has_an_age_if_the_zone_is_known(table):
@@ -297,7 +298,7 @@ def test_the_last_apply_is_our_newest_clean_with_its_actor_and_commit(table):
     foreign = replace(older, instant="20261121100000000", extra={})
     cleans = (*state.cleans, newer, older, foreign)
     found = table_status(spec, replace(state, cleans=cleans), plan).last_apply
-    text = status_text([table_status(spec, replace(state, cleans=cleans), plan)], color=False)
+    text = status_text([table_status(spec, replace(state, cleans=cleans), plan)], Terminal())
 
     assert (
         LastApply(
