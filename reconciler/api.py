@@ -339,7 +339,7 @@ def write(  # noqa: PLR0913 (the options of a write)
     Raises RowsError and UnsupportedError for rows that do not fit, and the errors of ``read``.
     """
     from reconciler.transaction.session import RunContext  # noqa: PLC0415
-    from reconciler.writer.entry import write_table  # noqa: PLC0415
+    from reconciler.writer.run import write_table  # noqa: PLC0415
     from reconciler.writer.spark import SparkWriter, make_write_request  # noqa: PLC0415
 
     request = make_write_request(
@@ -347,7 +347,7 @@ def write(  # noqa: PLR0913 (the options of a write)
     )
     return write_table(
         spec,
-        request,
+        replace(request, batch=batch, extra=extra or {}),
         context=RunContext(
             open_storage=runtime.open_storage,
             clock=runtime.SystemClock(),
@@ -355,8 +355,6 @@ def write(  # noqa: PLR0913 (the options of a write)
         ),
         token=runtime.new_token(),
         writer=None if rows is None else partial(SparkWriter, rows.sparkSession),
-        batch=batch,
-        extra=extra or {},
     )
 
 

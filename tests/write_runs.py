@@ -58,12 +58,12 @@ class WriteRuns:
             check_stop=lambda: None,
             lock_wait_s=0,
         )
-        ask = WriteRequest(mode=way, rows=[[batch]], schema=batch.schema, **asked)
+        ask = WriteRequest(
+            mode=way, rows=[[batch]], schema=batch.schema, extra=extra or {}, **asked
+        )
         hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}", ask)
         undo_dead_writes(hold, who)
-        return run_write(
-            hold, self.spec, ask, LocalWriter(storage), extra=extra or {}, announced=announced
-        )
+        return run_write(hold, self.spec, ask, LocalWriter(storage), announced=announced)
 
     def read_rows(self):
         """Return the rows that a reader sees, sorted."""

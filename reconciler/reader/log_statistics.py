@@ -13,11 +13,13 @@ Source: HoodieAppendHandle (collectColumnRangeMetadata), HoodieDeltaWriteStat.pu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
@@ -28,13 +30,7 @@ from reconciler.index.may_match import may_match
 from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
 from reconciler.reader.model import PATH, Scan
 from reconciler.reader.skipping import add_partition_columns, list_file_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from reconciler.storage.api import Storage
+from reconciler.storage.api import Storage
 
 #: the most statistics (one per log file and column) that a read loads; each is a Python object
 MAX_STATISTICS: Final = 200_000

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.index.predicates.syntax import Predicate
 from reconciler.index.temporal import SessionZone
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ReadKind = Literal["snapshot", "readOptimized", "incremental"]
 
@@ -127,3 +126,24 @@ class Scan:
         """Return the values that the rows of a partition have in ``partition_schema``."""
         names = self.partition_schema.names
         return {name: self.partitions.column(name)[partition] for name in names}
+
+
+class PythonReason(CodedReason):
+    """Why a Python worker reads a slice; the first that applies."""
+
+    LOGS = "logs", "log files are merged with the base file"
+    EVOLVES = "evolves", "the base file holds a column in another type than the table"
+    EMPTY = "empty", "the base file is empty, which Spark would skip"
+    STORE = "store", "this Spark has no file system for the table's store"
+
+
+def find_python_reasons(scan: Scan, *, spark_reaches: bool = True) -> NDArray[np.int8]:
+    """Return per slice the code of its ``PythonReason``, -1 if Spark's own reader reads it.
+
+    ``spark_reaches``: Spark has a file system for the table's location.
+    """
+    reasons = np.full(len(scan.slices), -1 if spark_reaches else PythonReason.STORE, np.int8)
+    reasons[scan.get_numbers("base_size") == 0] = PythonReason.EMPTY
+    reasons[to_numpy(scan.slices.column("evolves").combine_chunks())] = PythonReason.EVOLVES
+    reasons[scan.has_logs] = PythonReason.LOGS
+    return reasons

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reconciler.arrays import Mask, to_arrow
 from reconciler.errors import NotFoundError, StorageError, UnsupportedError
@@ -15,6 +16,7 @@ from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import find_newest_archived_time, load_archived_instants, load_properties
+from reconciler.hudi.table.properties import TableProperties
 from reconciler.reader.file_schemas import (
     TypesByColumn,
     find_evolved_instants,
@@ -50,11 +52,6 @@ from reconciler.state.schema import (
 from reconciler.state.schema_versions import LATEST_SCHEMA_KEY, find_renamed_columns
 from reconciler.storage.api import Storage
 from reconciler.storage.read_only import ReadOnlyStorage
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from reconciler.hudi.table.properties import TableProperties
 
 _ATTEMPTS: Final = 4
 _SKELETONS: Final = "00000000000001"

@@ -6,11 +6,20 @@ Storage is read for the index only, and only where the condition names a column 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.arrays import Mask
-from reconciler.reader.index_reading import IndexRead, read_index
+from reconciler.errors import FormatError, NotFoundError, ReconcilerError
+from reconciler.file_slices.merge.range_file import open_range_file
+from reconciler.index.codec import decode_index
+from reconciler.index.model import FileIndex
+from reconciler.index.version_store import list_versions
+from reconciler.index.versions import IndexVersion
 from reconciler.reader.log_statistics import find_unmatched_logs
+from reconciler.reader.model import Scan
 from reconciler.reader.skipping import (
     SkipDecision,
     decide_by_index,
@@ -20,13 +29,10 @@ from reconciler.reader.skipping import (
     mark_read_slices,
     repeat_decision,
 )
+from reconciler.storage.api import Storage
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from reconciler.reader.model import Scan
-    from reconciler.storage.api import Storage
+#: index files up to this size are read whole in one call; of larger ones only the wanted columns
+_READ_WHOLE_BYTES: Final = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,3 +86,46 @@ def widen_to_scan(whole: Scan, is_kept: Mask, index_read: PrunedScan) -> PrunedS
     decisions = repeat_decision(SkipDecision.PARTITION, len(whole.slices))
     decisions[is_kept] = index_read.decisions
     return replace(index_read, scan=whole, decisions=decisions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class IndexRead:
+    """The result of reading a table's index.
+
+    ``index``: None where no version can be read; ``version``: its file, below the table;
+    ``problems``: a sentence for each newer version that is damaged, and for storage errors.
+    """
+
+    index: FileIndex | None = None
+    version: str | None = None
+    problems: tuple[str, ...] = ()
+
+
+def read_index(storage: Storage, columns: tuple[str, ...]) -> IndexRead:
+    """Read the newest readable version, restricted to some columns. Raises nothing.
+
+    Lists the versions, reads one; for each damaged version one more.
+    """
+    problems: list[str] = []
+    try:
+        versions = list_versions(storage)
+        for version in reversed(versions.valid):
+            try:
+                index, _ = decode_index(_open_version(storage, version), version.path, columns)
+            except NotFoundError:
+                problems.append(f"{version.path}: was removed while it was read")
+            except FormatError as damage:
+                problems.append(str(damage))
+            else:
+                return IndexRead(index=index, version=version.path, problems=tuple(problems))
+    except ReconcilerError as failure:
+        problems.append(str(failure))
+    except Exception as unexpected:  # noqa: BLE001 (an index is no reason for a read to fail)
+        problems.append(f"the index could not be read: {type(unexpected).__name__}: {unexpected}")
+    return IndexRead(problems=tuple(problems))
+
+
+def _open_version(storage: Storage, version: IndexVersion) -> Any:
+    if version.size <= _READ_WHOLE_BYTES:
+        return storage.read(version.path)
+    return open_range_file(storage, version.path, version.size)

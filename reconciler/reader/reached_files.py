@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,7 @@ from reconciler.index.predicate_columns import find_query_columns
 from reconciler.planners.prediction.file_reads import find_reads
 from reconciler.reader.model import PATH, Scan
 from reconciler.reader.skipping import add_partition_columns
-
-if TYPE_CHECKING:
-    from reconciler.storage.api import Storage
+from reconciler.storage.api import Storage
 
 
 def find_reached_files(

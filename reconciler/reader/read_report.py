@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from reconciler import canonical_json
 from reconciler.arrays import to_arrow, to_numpy
+from reconciler.reader.model import PythonReason, find_python_reasons
 from reconciler.reader.pruning import PrunedScan
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.row_group_counts import RowGroupCounts
 from reconciler.reader.skipping import SkipDecision
-from reconciler.reader.slice_readers import PythonReason, find_python_reasons
 from reconciler.reader.spark_types import spell_spark_type
 
 

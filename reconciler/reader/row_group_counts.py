@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,10 @@ from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.index.footer_tails import FooterTails
 from reconciler.index.footer_validation import is_valid_footer
+from reconciler.reader.model import Scan
 from reconciler.reader.skipping import RowGroupTest
 from reconciler.storage import parallel
-
-if TYPE_CHECKING:
-    from reconciler.reader.model import Scan
-    from reconciler.storage.api import Storage
+from reconciler.storage.api import Storage
 
 #: the most files whose footers are read, and how many at once
 MAX_FOOTERS: Final = 64

@@ -6,7 +6,7 @@ that was truncated after its commit are missing, and only the file's length show
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow.compute as pc
 
@@ -14,11 +14,9 @@ from reconciler.arrays import to_numpy
 from reconciler.errors import NotFoundError, ReconcilerError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.reader.model import Scan
 from reconciler.state.log_sizes import LogFile, read_log_sizes
-
-if TYPE_CHECKING:
-    from reconciler.reader.model import Scan
-    from reconciler.storage.api import Storage
+from reconciler.storage.api import Storage
 
 #: timeline files that are read at a time
 _AT_ONCE: Final = 8

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.file_keys import find_rows
@@ -27,9 +28,6 @@ from reconciler.index.predicate_columns import find_predicate_columns
 from reconciler.index.predicates.parse import parse
 from reconciler.index.temporal import SessionZone
 from reconciler.reader.model import PATH, CodedReason, ReadCondition, Scan
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class SkipDecision(CodedReason):

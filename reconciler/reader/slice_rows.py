@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,9 +19,6 @@ from reconciler.file_slices.merge.slice_reader import (
 )
 from reconciler.reader.model import Scan
 from reconciler.reader.skipping import RowGroupTest
-
-if TYPE_CHECKING:
-    pass
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
 #: the end of base file names of a metadata-only bootstrap, whose data are elsewhere

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reconciler.arrays import Mask, sort_unique, to_arrow
 from reconciler.errors import ReconcilerError
 from reconciler.index.predicates.functions import find_functions
 from reconciler.reader.manifest import BATCH, FOLDER, make_manifest, quote_path
-from reconciler.reader.model import Scan
+from reconciler.reader.model import Scan, find_python_reasons
 from reconciler.reader.pruning import PrunedScan, keep_all, prune_by_index, widen_to_scan
 from reconciler.reader.session import (
     activate_session,
@@ -32,7 +33,6 @@ from reconciler.reader.session import (
     read_session_zone,
 )
 from reconciler.reader.skipping import SkipDecision, parse_condition, uses_time_columns
-from reconciler.reader.slice_readers import find_python_reasons
 from reconciler.reader.slice_rows import COMMIT_TIME, check_mergeable
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
@@ -44,7 +44,6 @@ from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _OPTIONS: Final = {

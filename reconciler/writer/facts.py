@@ -98,7 +98,7 @@ class WriteFacts:
             groups=self.groups,
             size_rule=self.size_rule,
             has_commits=bool(self.state.timeline.commits),
-            is_stream_batch=request.is_stream_batch,
+            is_stream_batch=request.batch is not None,
             index=self.index,
         )
 

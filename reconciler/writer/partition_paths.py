@@ -38,7 +38,7 @@ class PartitionRule:
 
     ``fields``: the partition columns, outermost first; empty for a table without partitions.
     ``is_hive``: folders are ``field=value``. ``is_encoded``: special characters are escaped.
-    ``has_logical_timestamps``: as for keys.
+    ``is_consistent``: as for keys.
     """
 
     fields: tuple[str, ...]

@@ -30,7 +30,7 @@ _NAMED_FROM_VERSION: Final = 9
 class KeyRule:
     """How record keys are made. ``fields``: their columns; dots lead into structs.
 
-    ``has_named_keys``: keys are ``a:1,b:2``. ``has_logical_timestamps``: timestamps are spelled as
+    ``is_named``: keys are ``a:1,b:2``. ``is_consistent``: timestamps are spelled as
     logical timestamps, as the table's writers are told.
     """
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal
@@ -64,8 +64,8 @@ class WriteRequest:
     """One write. ``rows``: as its ``RowWriter`` takes them, of ``schema``.
 
     ``dedupes``: one row per key is written. ``fills_missing``: columns that the rows lack become
-    null. ``partitions``: paths to delete; None: the rows decide. ``is_stream_batch``: the rows are
-    a batch of a stream.
+    null. ``partitions``: paths to delete; None: the rows decide. ``batch``: of a stream, by its
+    name. ``extra``: stored in the instant's metadata.
     """
 
     mode: WriteMode
@@ -74,7 +74,8 @@ class WriteRequest:
     dedupes: bool = False
     fills_missing: bool = False
     partitions: Sequence[str] | None = None
-    is_stream_batch: bool = False
+    batch: tuple[str, int] | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_mode(text: str) -> WriteMode:

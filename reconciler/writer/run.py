@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from reconciler.arrays import Integers
-from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError
+from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError, UsageError
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile
 from reconciler.layout.sizing.buckets import Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.observe import observe
+from reconciler.storage.api import StorageRef
 from reconciler.transaction.footprints import (
     collect_completed_writes,
     is_being_rolled_back,
     read_footprints,
 )
+from reconciler.transaction.ownership import make_ownership_metadata
 from reconciler.transaction.publish import find_completion
+from reconciler.transaction.recovery.dead_writes import undo_dead_writes
 from reconciler.transaction.recovery.marked_files import remove_marked_files, remove_markers
 from reconciler.transaction.recovery.pending_instants import (
     remove_withdrawn_attempt,
@@ -33,7 +37,7 @@ from reconciler.transaction.recovery.pending_instants import (
 )
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Completion, Ended, run_change
-from reconciler.transaction.session import TableSession
+from reconciler.transaction.session import RunContext, TableSession
 from reconciler.writer.conflicts import (
     check_mode,
     check_no_unlocked_write,
@@ -44,6 +48,8 @@ from reconciler.writer.job import RowCounts, RowWriter, WriteAssignment, Written
 from reconciler.writer.partition_paths import check_not_nested
 from reconciler.writer.publishing import remove_leftovers, settle_write
 from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
+from reconciler.writer.stream_batches import has_batch, make_batch_extra
+from reconciler.writer.table_opening import open_for_writing
 from reconciler.writer.unpublished import UnpublishedWrite
 
 #: what Hudi requests when it is going to replace something without a plan
@@ -51,6 +57,44 @@ _NO_PLAN: Final = {"operationType": None, "clusteringPlan": None, "extraMetadata
 _NOTHING: Final = RowCounts(
     incoming=0, dropped=0, absent_deletes=0, inserts=0, updates=0, deletes=0
 )
+
+
+def write_table(
+    spec: TableSpec,
+    request: WriteRequest,
+    *,
+    context: RunContext,
+    token: str,
+    writer: Callable[[StorageRef], RowWriter] | None,
+) -> WriteResult:
+    """Write as requested, completely or not at all.
+
+    ``writer``: None for a write without rows. ``token``: a text that no other run has. A batch of a
+    stream that the table has is not written again. Raises as ``open_for_writing`` and
+    ``run_write``.
+    """
+    _check_extra(request.extra)
+    storage = context.open_storage(spec.path, spec.storage_options)
+    if request.batch is not None and has_batch(storage, *request.batch):
+        return WriteResult(status="nothing")
+    session, announced = open_for_writing(spec, storage, context, token, request)
+    undo_dead_writes(session, context.process)
+    owner = make_ownership_metadata(compute_spec_digest(spec.document), session.owner)
+    batch = {} if request.batch is None else make_batch_extra(*request.batch)
+    return run_write(
+        session,
+        spec,
+        replace(request, extra={**request.extra, **batch, **owner}),
+        None if writer is None else writer(storage.ref),
+        announced=announced,
+    )
+
+
+def _check_extra(extra: Mapping[str, str]) -> None:
+    """Raise UsageError for metadata keys that are reserved."""
+    reserved = sorted(key for key in extra if key == "schema" or key.startswith("reconciler."))
+    if reserved:
+        raise UsageError(f"extra metadata {', '.join(reserved)}: these keys are reserved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,17 +112,16 @@ def run_write(
     request: WriteRequest,
     writer: RowWriter | None,
     *,
-    extra: Mapping[str, str],
     announced: str | None = None,
 ) -> WriteResult:
-    """Write rows into the table; ``extra`` is kept with the instant.
+    """Write rows into the table.
 
     ``writer``: None for a write without rows; one that only deletes partitions has none to write.
     ``announced``: the instant that a table was just made with. A write that fails is undone before
     its error is raised: BusyError where another writer has written to the same file groups, what
     ``read_write_facts`` and the ``writer`` raise, StorageError.
     """
-    change = _RowWrite(session, spec, request, writer, extra, announced)
+    change = _RowWrite(session, spec, request, writer, announced)
     with session.heartbeats.run():
         return run_change(change)
 
@@ -94,7 +137,6 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
     spec: TableSpec
     rows: WriteRequest
     writer: RowWriter | None
-    extra: Mapping[str, str]
     announced: str | None
 
     def prepare(self) -> WriteFacts:
@@ -105,7 +147,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
                 session.storage, session.properties, self.spec, state, self.rows
             )
             # batches that complete from now on are looked for at the end
-            check_stream_batches(session, self.extra)
+            check_stream_batches(session, self.rows.extra)
         except ReconcilerError:
             self.drop_request(None)
             raise
@@ -172,7 +214,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             files=() if written is None else written.files,
             counts=_NOTHING if written is None else written.counts,
             replaced=_find_replaced_groups(self.rows, facts, written),
-            extra=self.extra,
+            extra=self.rows.extra,
         )
 
     def _begin(self, pending: _RequestedWrite, assigned: WriteAssignment) -> None:

@@ -297,7 +297,7 @@ batch = pa.RecordBatch.from_pylist([{'id': 1, 'p': 'a', 'ts': 2, 'x': 'ONE'},
                                     {'id': 4, 'p': 'c', 'ts': 1, 'x': 'four'}])
 request = WriteRequest(mode=WriteMode.UPSERT, rows=[[batch]], schema=batch.schema)
 session, announced = open_for_writing(spec, storage, context, runtime.new_token(), request)
-run_write(session, spec, request, LocalWriter(storage), extra={}, announced=announced)
+run_write(session, spec, request, LocalWriter(storage), announced=announced)
 """
 
 

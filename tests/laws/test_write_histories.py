@@ -249,7 +249,7 @@ class History:
         )
         hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}", ask)
         writer = None if partitions is not None else LocalWriter(storage, self.shape.places)
-        return run_write(hold, self.spec, ask, writer, extra={}, announced=announced)
+        return run_write(hold, self.spec, ask, writer, announced=announced)
 
     def expect(self, step: Step, rows: list[dict[str, Any]], partitions: list[str] | None) -> None:
         found = self.brought(step, rows)

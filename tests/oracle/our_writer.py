@@ -106,7 +106,7 @@ def write(
     hold, announced = open_for_writing(spec, storage, means, runtime.new_token(), ask)
     undo_dead_writes(hold, who)
     writer = LocalWriter(storage) if partitions is None else None
-    return run_write(hold, spec, ask, writer, extra={}, announced=announced)
+    return run_write(hold, spec, ask, writer, announced=announced)
 
 
 def read_rows(table: HudiTable) -> list[list[Any]]:

@@ -18,9 +18,9 @@ from reconciler.render.terminal import Terminal, draw_bar
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.session import RunContext
-from reconciler.writer.entry import write_table
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.request import WriteRequest, WriteResult, parse_mode
+from reconciler.writer.run import write_table
 
 #: characters of a file group's id that are enough to tell groups apart here
 _ID: Final = 8

@@ -17,10 +17,9 @@ from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.index.codec import Provenance, encode_index
 from reconciler.index.version_store import list_versions, publish_version
-from reconciler.reader import index_reading
-from reconciler.reader.index_reading import read_index
+from reconciler.reader import pruning
 from reconciler.reader.model import PATH, SLICES, Scan
-from reconciler.reader.pruning import prune_by_index
+from reconciler.reader.pruning import prune_by_index, read_index
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.row_group_counts import RowGroupCounts, count_row_groups
@@ -267,7 +266,7 @@ def test_a_damaged_index_is_said_and_the_one_before_it_counts(tmp_path):
 
 def test_of_a_big_index_only_the_columns_asked_for_are_read(tmp_path, monkeypatch):
     storage = RecordingStorage(published(tmp_path, 1))
-    monkeypatch.setattr(index_reading, "_READ_WHOLE_BYTES", 0)
+    monkeypatch.setattr(pruning, "_READ_WHOLE_BYTES", 0)
     found = read_index(storage, ("x",))
 
     assert [1] == found.index.columns["x"].least.to_pylist()

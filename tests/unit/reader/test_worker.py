@@ -12,12 +12,11 @@ import pytest
 from reconciler.errors import FormatError, StorageError
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
-from reconciler.reader.model import PATH, SLICES, Scan
+from reconciler.reader.model import PATH, SLICES, PythonReason, Scan, find_python_reasons
 from reconciler.reader.pruning import keep_all, widen_to_scan
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.skipping import SkipDecision
-from reconciler.reader.slice_readers import PythonReason, find_python_reasons
 from reconciler.reader.worker import SliceReadTask, pack_slices
 from reconciler.storage.api import StorageRef
 

@@ -12,9 +12,9 @@ from reconciler.errors import FormatError, UsageError
 from reconciler.spec.model import FileSizes
 from reconciler.storage.open import open_storage
 from reconciler.transaction.session import RunContext
-from reconciler.writer.entry import write_table
 from reconciler.writer.local import LocalWriter
 from reconciler.writer.request import WriteMode, WriteRequest
+from reconciler.writer.run import write_table
 from reconciler.writer.stream_batches import find_last_batch, make_batch_extra
 from tests.crash.drill import process
 from tests.table_sessions import write_spec
@@ -63,11 +63,10 @@ def brought(it, number, *found, way=WriteMode.INSERT):
     )
     done = write_table(
         it.spec,
-        WriteRequest(mode=way, rows=[[batch]], schema=batch.schema),
+        WriteRequest(mode=way, rows=[[batch]], schema=batch.schema, batch=("orders", number)),
         context=means,
         token=f"run-{number}-{len(found)}",
         writer=lambda _ref: LocalWriter(storage, shuffle_partitions=2),
-        batch=("orders", number),
     )
     return done.status
 
