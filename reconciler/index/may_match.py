@@ -362,19 +362,14 @@ def _values_for_sign(sign: Sign, cuts: LiteralCuts) -> ValueSet:
             Sign.ABOVE: NO_VALUES,
         }.get(sign, ValueSet(nan=True))
     begin, end = cuts
-    match sign:
-        case Sign.BELOW:
-            return make_value_set([(LOWEST, begin)])
-        case Sign.AT_MOST:
-            return make_value_set([(LOWEST, end)])
-        case Sign.EQUAL | Sign.SAME:
-            return make_value_set([(begin, end)])
-        case Sign.AT_LEAST:
-            return make_value_set([(begin, HIGHEST)]).union(ValueSet(nan=True))
-        case Sign.ABOVE:
-            return make_value_set([(end, HIGHEST)]).union(ValueSet(nan=True))
-        case _:
-            assert_never(sign)
+    span = {
+        Sign.BELOW: (LOWEST, begin),
+        Sign.AT_MOST: (LOWEST, end),
+        Sign.AT_LEAST: (begin, HIGHEST),
+        Sign.ABOVE: (end, HIGHEST),
+    }.get(sign, (begin, end))
+    is_above = sign in (Sign.AT_LEAST, Sign.ABOVE)
+    return make_value_set([span]).union(ValueSet(nan=is_above))
 
 
 def _split_like_prefix(pattern: str, escape: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -125,36 +126,22 @@ def parse_number(token: str, *, is_negative: bool = False) -> Literal:
     if suffix == "f":
         return _make_float(float(number))
     if suffix == "d" or (match["exponent"] and not suffix):
-        return Literal(kind=LiteralKind.DOUBLE, value=_require_finite(float(number)))
-    if suffix in _WIDTHS or (is_whole and not suffix and -(1 << 63) <= number < 1 << 63):
-        return _make_integer(number, _WIDTHS.get(suffix, 0), is_whole=is_whole)
-    return _make_decimal(number)
-
-
-def _make_integer(number: Decimal, bits: int, *, is_whole: bool) -> Literal:
-    """Return a whole number; ``bits``: of its suffix, or 0 for the fewest of 32 and 64 that fit."""
-    bits = bits or (_INT if _fits_bits(number, _INT) else _LONG)
-    if not is_whole or not _fits_bits(number, bits):
-        raise UnknownSyntaxError
-    return Literal(kind=LiteralKind.INTEGER, value=int(number), bits=bits)
-
-
-def _fits_bits(number: Decimal, bits: int) -> bool:
-    return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
-
-
-def _make_decimal(number: Decimal) -> Literal:
+        if math.isinf(float(number)):
+            raise UnknownSyntaxError
+        return Literal(kind=LiteralKind.DOUBLE, value=float(number))
+    if suffix in _WIDTHS or (is_whole and not suffix and _fits_bits(number, _LONG)):
+        bits = _WIDTHS.get(suffix) or (_INT if _fits_bits(number, _INT) else _LONG)
+        if not is_whole or not _fits_bits(number, bits):
+            raise UnknownSyntaxError
+        return Literal(kind=LiteralKind.INTEGER, value=int(number), bits=bits)
     _, digits, exponent = number.as_tuple()
-    scale = -int(exponent)
-    if not 0 <= scale <= MAX_DIGITS or len(digits) > MAX_DIGITS:
+    if not -MAX_DIGITS <= int(exponent) <= 0 or len(digits) > MAX_DIGITS:
         raise UnknownSyntaxError
     return Literal(kind=LiteralKind.DECIMAL, value=number)
 
 
-def _require_finite(value: float) -> float:
-    if value in (float("inf"), float("-inf")):
-        raise UnknownSyntaxError
-    return value
+def _fits_bits(number: Decimal, bits: int) -> bool:
+    return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
 
 
 def _make_float(value: float) -> Literal:

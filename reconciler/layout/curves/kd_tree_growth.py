@@ -8,7 +8,7 @@ the value ranges of both sides meet the fewest queries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -26,11 +26,11 @@ SNAP_DISTANCE: Final = 0.03
 FAR_DISTANCE: Final = 0.1
 
 _TIE_SHIFT: Final = np.uint64(TIE_BITS)
-_MAX_NODE_ROWS: Final = (
-    20_000  # rows of a node to examine, or _ROWS_PER_LEAF per leaf if that is more
-)
+#: rows of a node to examine, or _ROWS_PER_LEAF per leaf if that is more
+_MAX_NODE_ROWS: Final = 20_000
 _ROWS_PER_LEAF: Final = 80
 _MAX_CUTS: Final = 64  # cuts to compare per column
+_BELOW, _ABOVE = 2, 3  # columns of a table of nodes
 
 Rows = Integers
 
@@ -49,17 +49,6 @@ class _Sample:
     sizes: Floats
     has_ties: bool
     boxes: QueryBoxes | None
-
-
-@dataclass(slots=True)
-class _TreeBuilder:
-    """The nodes so far; a cut is a run and a tie breaker."""
-
-    column: list[int] = field(default_factory=list)
-    cut: list[int] = field(default_factory=list)
-    below: list[int] = field(default_factory=list)
-    above: list[int] = field(default_factory=list)
-    leaves: int = 0
 
 
 def grow_tree(
@@ -85,31 +74,23 @@ def grow_tree(
         has_ties=ties is not None,
         boxes=boxes,
     )
-    growing = _TreeBuilder()
-    waiting = [(np.arange(rows), leaves, -1, growing.below)]
+    nodes: list[list[int]] = []  # of each node: column, cut, and the nodes below and above
+    grown = 0
+    waiting = [(np.arange(rows), leaves, [0, 0, 0, 0], _BELOW)]
     while waiting:
-        node, count, parent, side = waiting.pop()
-        cut = _choose_cut(sample, node, count) if count > 1 else None
+        members, count, parent, side = waiting.pop()
+        cut = _choose_cut(sample, members, count) if count > 1 else None
         if cut is None:
-            _attach_node(side, parent, ~growing.leaves)
-            growing.leaves += 1
+            parent[side] = ~grown
+            grown += 1
             continue
         column, place, first = cut
-        _attach_node(side, parent, len(growing.column))
-        here = len(growing.column)
-        growing.column.append(column)
-        growing.cut.append(place)
-        growing.below.append(0)
-        growing.above.append(0)
-        goes_above = sample.places[column][node] >= np.uint64(place)
-        waiting.append((node[goes_above], count - first, here, growing.above))
-        waiting.append((node[~goes_above], first, here, growing.below))
-    return _build_tree(samples, growing)
-
-
-def _attach_node(side: list[int], parent: int, node: int) -> None:
-    if parent >= 0:  # all but the root
-        side[parent] = node
+        parent[side] = len(nodes)
+        nodes.append([column, place, 0, 0])
+        goes_above = sample.places[column][members] >= np.uint64(place)
+        waiting.append((members[goes_above], count - first, nodes[-1], _ABOVE))
+        waiting.append((members[~goes_above], first, nodes[-1], _BELOW))
+    return _build_tree(samples, np.array(nodes, np.int64).reshape(-1, 4), grown)
 
 
 def _choose_cut(sample: _Sample, rows: Rows, leaves: int) -> tuple[int, int, int] | None:
@@ -159,9 +140,8 @@ def _cheapest_cut(
         if len(order) < 2 or (np.diff(bounds) <= 0).any():  # noqa: PLR2004 - nothing to cut
             continue
         below, above = _hulls(sample.lows[:, order], sample.highs[:, order], bounds)
-        cost = firsts * boxes.meeting_weights(*below) + (leaves - firsts) * boxes.meeting_weights(
-            *above
-        )
+        cost = firsts * boxes.meeting_weights(*below)
+        cost += (leaves - firsts) * boxes.meeting_weights(*above)
         nth = int(cost.argmin())
         if cost[nth] < best:
             best, found = float(cost[nth]), (column, int(firsts[nth]))
@@ -209,10 +189,10 @@ def _place_cut(
     return int(places[nth]), 0.0 if inside else np.inf
 
 
-def _build_tree(samples: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTree:
+def _build_tree(samples: Sequence[SampledColumn], nodes: Integers, leaves: int) -> KdTree:
     """Build the tree from the nodes, with ranks in place of runs."""
-    column = np.array(growing.column, np.int16)
-    cut = np.array(growing.cut, np.uint64)
+    column = nodes[:, 0].astype(np.int16)
+    cut = nodes[:, 1].astype(np.uint64)
     runs, tie = (cut >> _TIE_SHIFT).astype(np.int64), cut & np.uint64((1 << TIE_BITS) - 1)
     rank = np.zeros(len(cut), np.uint64)
     scales = []
@@ -226,8 +206,8 @@ def _build_tree(samples: Sequence[SampledColumn], growing: _TreeBuilder) -> KdTr
         scales=tuple(scales),
         column=column,
         cut=(rank << _TIE_SHIFT | tie).astype(np.uint32),
-        below=np.array(growing.below, np.int32),
-        above=np.array(growing.above, np.int32),
-        leaves=growing.leaves,
+        below=nodes[:, _BELOW].astype(np.int32),
+        above=nodes[:, _ABOVE].astype(np.int32),
+        leaves=leaves,
     )
     return add_leaf_grid(tree)

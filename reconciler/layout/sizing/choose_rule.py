@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, Literal, assert_never
 
 from reconciler.hudi.timeline.instant import Action
@@ -56,26 +55,17 @@ def choose_rule(
     """
     match mode:
         case "hudi":
-            average = compute_average_size(
-                history, small=sizes.small, fallback=declared, rule=version
-            )
-            return HudiRule(sizes=sizes, average=average)
+            size = compute_average_size(history, small=sizes.small, fallback=declared, rule=version)
+            return HudiRule(sizes=sizes, average=size)
         case "steady":
-            record = _estimate_size(history, footers, declared)
+            record = estimate_record_size(history, footers, fallback=declared)
+            if record.per_row <= 0:
+                because = "declared: footers report no bytes"
+                record = RecordSize(fixed=record.fixed, per_row=float(declared), because=because)
             weighs = record.rows < _ENOUGH_ROWS and declared == DEFAULT_RECORD_SIZE
             return SteadyRule(sizes=sizes, record_size=record, needs_row_sizes=weighs)
         case _:
             assert_never(mode)
-
-
-def _estimate_size(
-    history: Sequence[PastWrite], footers: FooterSizes | None, declared: int
-) -> RecordSize:
-    found = estimate_record_size(history, footers, fallback=declared)
-    if found.per_row > 0:
-        return found
-    because = "declared: footers report no bytes"
-    return replace(found, per_row=float(declared), because=because, rows=0)
 
 
 def compute_average_size(
@@ -97,14 +87,8 @@ def compute_average_size(
     if rule == "1.x":
         counted = counted[-_MAX_INSTANTS:]
     for written in reversed(counted):
-        total, records = _sum_bytes_and_records(written)
+        is_counted = written.is_base | (written.action is not Action.DELTACOMMIT)
+        total, records = int(written.bytes[is_counted].sum()), int(written.rows[is_counted].sum())
         if total > least and records > 0:
             return math.ceil(total / records)
     return fallback
-
-
-def _sum_bytes_and_records(written: PastWrite) -> tuple[int, int]:
-    if written.action is not Action.DELTACOMMIT:
-        return int(written.bytes.sum()), int(written.rows.sum())
-    is_base = written.is_base
-    return int(written.bytes[is_base].sum()), int(written.rows[is_base].sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from reconciler.layout.sizing.assign import assign_rows
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, MergeOnRead, TableKind
 from reconciler.layout.sizing.buckets import BucketAssignment, make_insert_workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+
+_COUNTS: Final = ("rows", "filled", "filled_rows", "rewritten", "new", "small")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,26 +108,18 @@ def simulate_inserts(
     )
 
 
-def combine_forecasts(outlooks: Sequence[InsertForecast]) -> InsertForecast:
+def combine_forecasts(forecasts: Sequence[InsertForecast]) -> InsertForecast:
     """Combine the forecasts of several partitions into one."""
     return InsertForecast(
-        partition=None,
-        rows=sum(one.rows for one in outlooks),
-        filled=sum(one.filled for one in outlooks),
-        filled_rows=sum(one.filled_rows for one in outlooks),
-        filled_sizes=_combine_ranges([one.filled_sizes for one in outlooks]),
-        rewritten=sum(one.rewritten for one in outlooks),
-        new=sum(one.new for one in outlooks),
-        new_sizes=_combine_ranges([one.new_sizes for one in outlooks]),
-        small=sum(one.small for one in outlooks),
+        filled_sizes=_combine_ranges([one.filled_sizes for one in forecasts]),
+        new_sizes=_combine_ranges([one.new_sizes for one in forecasts]),
+        **{name: sum(getattr(one, name) for one in forecasts) for name in _COUNTS},
     )
 
 
-def _combine_ranges(spans: Sequence[SizeRange | None]) -> SizeRange | None:
-    found = [span for span in spans if span is not None]
-    if not found:
-        return None
-    return SizeRange(least=min(span.least for span in found), most=max(span.most for span in found))
+def _combine_ranges(ranges: Sequence[SizeRange | None]) -> SizeRange | None:
+    ends = [end for span in ranges if span is not None for end in (span.least, span.most)]
+    return _size_range(np.array(ends, np.int64))
 
 
 def _forecast_partition(
