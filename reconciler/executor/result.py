@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler import canonical_json
 from reconciler.arrays import to_arrow
 from reconciler.plans.model import Note, Selection
 from reconciler.state.measured_queries import MeasuredQuery
@@ -124,7 +125,7 @@ class ClusterOutcome:
                 {"partition": one.partition, "slices": one.slices, "because": one.because}
                 for one in self.left
             ],
-            "queries": [one.document for one in self.queries],
+            "queries": canonical_json.to_document(self.queries),
             "unmeasured": self.unmeasured,
         }
 

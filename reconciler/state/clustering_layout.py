@@ -1,8 +1,8 @@
-"""The row order of past clusterings, so that the next one does not repeat it.
+"""What clusterings record of themselves, so that the next one does not repeat their work.
 
-It is recorded on the timeline. Our clusterings record columns, curve and mapping in their extra
-metadata. Hudi's plans record only the sort columns. If Hudi executes a clustering for us, the plan
-has the record, because Hudi writes the completed file.
+The records are on the timeline. Reconciler's clusterings record their row order and their passes in
+their extra metadata. Hudi's plans record only the sort columns. If Hudi executes a clustering of
+reconciler, the plan has the record, because Hudi writes the completed file.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Final, Self
 from reconciler import canonical_json
 from reconciler.errors import FormatError
 
-#: key of a clustering's extra metadata
+#: keys of a clustering's extra metadata
 LAYOUT_KEY: Final = "reconciler.layout"
+PASSES_KEY: Final = "reconciler.passes"
 #: key of a plan's extra metadata that says who executes it
 EXECUTOR_KEY: Final = "reconciler.executor"
 HUDI_EXECUTOR: Final = "hudi"
@@ -37,8 +38,7 @@ class ClusteringLayout:
         >>> ClusteringLayout(columns=("x",), curve="linear", mapping="rank").text
         '{"columns":["x"],"curve":"linear","mapping":"rank"}'
         """
-        found = {"columns": list(self.columns), "curve": self.curve, "mapping": self.mapping}
-        return canonical_json.to_bytes(found).decode()
+        return canonical_json.to_bytes(canonical_json.to_document(self)).decode()
 
     @classmethod
     def parse(cls, text: str, path: str) -> Self:
@@ -54,6 +54,37 @@ class ClusteringLayout:
         raise FormatError(
             path, f"its {LAYOUT_KEY} is no layout", "the file is damaged; restore it from a copy"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPasses:
+    """The pass number of a clustering in each of its partitions; 1 if a partition is not listed.
+
+    ``declaration_digest``: digest of the declared goals; with other goals the count starts again.
+    """
+
+    declaration_digest: str = field(metadata={"name": "asked"})
+    partitions: Mapping[str, int]
+
+    @property
+    def text(self) -> str:
+        """Return the value of ``PASSES_KEY``.
+
+        >>> passes = RecordedPasses(declaration_digest="sha256:1", partitions={"p=1": 2})
+        >>> RecordedPasses.read({PASSES_KEY: passes.text}) == passes
+        True
+        """
+        return canonical_json.to_bytes(canonical_json.to_document(self)).decode()
+
+    @classmethod
+    def read(cls, extra: Mapping[str, str]) -> Self | None:
+        """Parse a clustering's extra metadata; None if it has no valid value."""
+        try:
+            found = json.loads(extra[PASSES_KEY])
+            passes = {str(path): int(nth) for path, nth in found["partitions"].items()}
+            return cls(declaration_digest=str(found["asked"]), partitions=passes)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

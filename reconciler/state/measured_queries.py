@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
@@ -39,37 +39,6 @@ class MeasuredQuery:
     predicted_bytes: int | None = None
     unread: int = 0
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """Return the JSON value for results, audit records and instants; inverse of ``parse``."""
-        return {
-            "query": self.query,
-            "where": self.where,
-            "predictedFiles": self.predicted_files,
-            "predictedBytes": self.predicted_bytes,
-            "files": self.files,
-            "bytes": self.bytes,
-            "ofFiles": self.of_files,
-            "ofBytes": self.of_bytes,
-            "unread": self.unread,
-        }
-
-    @classmethod
-    def parse(cls, found: Mapping[str, Any]) -> Self:
-        """Parse the JSON value; raises LookupError, TypeError or ValueError for another value."""
-        files, size = found["predictedFiles"], found["predictedBytes"]
-        return cls(
-            query=str(found["query"]),
-            where=str(found.get("where", "")),
-            files=int(found["files"]),
-            bytes=int(found["bytes"]),
-            of_files=int(found["ofFiles"]),
-            of_bytes=int(found["ofBytes"]),
-            predicted_files=None if files is None else int(files),
-            predicted_bytes=None if size is None else int(size),
-            unread=int(found["unread"]),
-        )
-
 
 def encode_measurements(measured: Sequence[MeasuredQuery]) -> str:
     """Return the value of ``QUERIES_KEY``; ``parse_measurements`` reads it.
@@ -78,7 +47,7 @@ def encode_measurements(measured: Sequence[MeasuredQuery]) -> str:
     >>> encode_measurements([measured])[:36]
     '[{"bytes":2,"files":1,"ofBytes":4,"o'
     """
-    return canonical_json.to_bytes([one.document for one in measured]).decode()
+    return canonical_json.to_bytes(canonical_json.to_document(measured)).decode()
 
 
 def parse_measurements(extra: Mapping[str, str]) -> tuple[MeasuredQuery, ...]:
@@ -87,7 +56,8 @@ def parse_measurements(extra: Mapping[str, str]) -> tuple[MeasuredQuery, ...]:
     They only inform people, so damaged ones are ignored.
     """
     try:
-        return tuple(map(MeasuredQuery.parse, json.loads(extra.get(QUERIES_KEY, "[]"))))
+        found = json.loads(extra.get(QUERIES_KEY, "[]"))
+        return tuple(canonical_json.from_document(MeasuredQuery, query) for query in found)
     except (ValueError, LookupError, TypeError, AttributeError):
         return ()
 
@@ -130,7 +100,7 @@ class ClusteringContext:
     """
 
     target: int
-    remaining_slices: int
+    remaining_slices: int = field(metadata={"name": "waiting"})
 
     @property
     def text(self) -> str:
@@ -140,16 +110,13 @@ class ClusteringContext:
         >>> ClusteringContext.read({CIRCUMSTANCES_KEY: context.text}) == context
         True
         """
-        return canonical_json.to_bytes(
-            {"target": self.target, "waiting": self.remaining_slices}
-        ).decode()
+        return canonical_json.to_bytes(canonical_json.to_document(self)).decode()
 
     @classmethod
     def read(cls, extra: Mapping[str, str]) -> Self | None:
         """Parse a clustering's extra metadata; None if it has no valid value."""
         try:
-            found = json.loads(extra[CIRCUMSTANCES_KEY])
-            return cls(target=int(found["target"]), remaining_slices=int(found["waiting"]))
+            return canonical_json.from_document(cls, json.loads(extra[CIRCUMSTANCES_KEY]))
         except (ValueError, LookupError, TypeError):
             return None
 

@@ -29,9 +29,8 @@ from reconciler.planners.cluster.candidates import CandidateSlices, find_candida
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.plans.model import Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
-from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
-from reconciler.state.clustering_passes import PASSES_KEY
-from reconciler.state.clustering_passes import RecordedPasses as Written
+from reconciler.state.clustering_layout import PASSES_KEY, ClusteringLayout, PastClustering
+from reconciler.state.clustering_layout import RecordedPasses as Written
 from reconciler.state.model import TableState
 
 #: passes that are enough, plus one per round in which groups are merged

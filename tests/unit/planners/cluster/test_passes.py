@@ -19,8 +19,12 @@ from reconciler.spec.model import (
     TableSpec,
 )
 from reconciler.state.clustering_facts import ClusteringFacts
-from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
-from reconciler.state.clustering_passes import PASSES_KEY, RecordedPasses
+from reconciler.state.clustering_layout import (
+    PASSES_KEY,
+    ClusteringLayout,
+    PastClustering,
+    RecordedPasses,
+)
 from tests.unit.planners.cluster.test_planner import (
     BY_X,
     OVERLAP,
