@@ -83,7 +83,7 @@ def _observe(
         check_process=runtime.is_owner_alive,
     )
     if with_predictions and (spec.files is not None or with_simulation):
-        from reconciler.state.recent_writes import add_recent_writes  # noqa: PLC0415 (few specs have files)
+        from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
 
         state = add_recent_writes(storage, state, with_footers=with_simulation)
     if not spec.queries:

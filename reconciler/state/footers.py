@@ -13,6 +13,7 @@ from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
 from reconciler.hudi.metadata.column_stats import Bound
 from reconciler.index.footer_tails import FooterTails, damaged_file_error
 from reconciler.index.footer_validation import is_valid_footer
+from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.record_size import FooterSizes
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: files at a time: reading waits for the store
 _AT_ONCE: Final = 16
+#: number of footers that show the size of rows; each has a bloom filter of half a megabyte
+_SAMPLE: Final = 4
 _MAGIC: Final = b"PAR1"
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 
@@ -69,6 +72,20 @@ def sum_footers(footers: Sequence[Footer]) -> FooterSizes | None:
         bytes=np.array([footer.bytes for footer in footers], np.int64),
         data=np.array([footer.row_bytes for footer in footers], np.int64),
     )
+
+
+def sample_footers(storage: Storage, groups: FileGroupSizes) -> FooterSizes | None:
+    """Return footers of current base files of all sizes; None if none can be read.
+
+    Files of different sizes are needed because the fixed bytes of a small file make its rows look
+    big, and the next write would then start too many files. Damaged files are skipped. Raises
+    StorageError.
+    """
+    live = np.flatnonzero(groups.is_live & (groups.base > 0))
+    some = live[choose_by_size(groups.base[live], _SAMPLE)]
+    files = [(groups.get_base_path(at), int(groups.base[at])) for at in some.tolist()]
+    found = [one for one in read_footers(storage, files, ()) if one.problem is None and one.rows]
+    return sum_footers(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion, IndexVersions
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.hudi_column_stats import HudiColumnStats, read_hudi_column_stats
-from reconciler.state.incomplete_files import is_being_written
 from reconciler.state.index_state import IndexState
 from reconciler.state.schema import (
     add_table_columns,
@@ -34,6 +33,7 @@ from reconciler.state.schema import (
     read_file_schema,
 )
 from reconciler.state.schema_versions import LATEST_SCHEMA_KEY
+from reconciler.state.timeline_reader import is_being_written
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,10 +35,13 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import TableSpec
-from reconciler.state.incomplete_files import is_being_written
 from reconciler.state.model import CompletedClean, PendingWrite, TableState
 from reconciler.state.pending_writes import ProcessCheck, find_pending_instants, read_pending_writes
-from reconciler.state.timeline_reader import TimelineReader, list_clustering_slices
+from reconciler.state.timeline_reader import (
+    TimelineReader,
+    is_being_written,
+    list_clustering_slices,
+)
 from reconciler.storage.api import Storage
 
 _ATTEMPTS: Final = 4

@@ -41,6 +41,9 @@ _INSERTING: Final = frozenset(
     for suffix in ("", "_PREPPED")
 )
 
+#: a file that was changed longer ago is no longer being written
+_WRITING_MS: Final = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class TimelineReader:
@@ -234,3 +237,14 @@ def list_clustering_slices(
         for group in one.plan.groups
         for given in group.slices
     )
+
+
+def is_being_written(storage: Storage, path: str, observed_ms: int) -> bool:
+    """Return whether a damaged file may just be incomplete, because Hudi writes it in place.
+
+    Source: HoodieStorage.createImmutableFileInPath, which uses a temporary name only on HDFS.
+    """
+    if not path.startswith(".hoodie/"):
+        return False
+    entry = storage.stat(path)
+    return entry is None or entry.modified_ms > observed_ms - _WRITING_MS

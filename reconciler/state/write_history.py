@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.errors import FormatError, StorageError
+from reconciler.errors import FormatError, NotFoundError, StorageError
 from reconciler.hudi.load import load_properties, read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
@@ -14,8 +14,10 @@ from reconciler.hudi.timeline.commit import WriteStats
 from reconciler.hudi.timeline.declared_schema import find_declared_schema
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.hudi.timeline.plans import RequestedReplace
-from reconciler.layout.sizing.record_size import PastWrite
+from reconciler.layout.sizing.file_group_sizes import measure_groups
+from reconciler.layout.sizing.record_size import PastWrite, can_fit_size
 from reconciler.spec.model import TableSpec
+from reconciler.state.clustering_facts import ReadWarning, RecentWrites
 from reconciler.state.clustering_layout import (
     EXECUTOR_KEY,
     HUDI_EXECUTOR,
@@ -23,9 +25,12 @@ from reconciler.state.clustering_layout import (
     ClusteringLayout,
     PastClustering,
 )
+from reconciler.state.footers import sample_footers
 from reconciler.state.model import PLAN_DIGEST, TableState
 from reconciler.storage.api import Storage
 
+#: number of writes to report on, as in a write's own estimate of record sizes
+_NEWEST_WRITES: Final = 20
 _CLUSTER: Final = "CLUSTER"
 
 
@@ -75,6 +80,33 @@ def read_known_writes(
         return read_newest_writes(storage, load_properties(storage), state.timeline)
     except (FormatError, StorageError):
         return ()  # the timeline changed meanwhile, or a write is damaged
+
+
+def add_recent_writes(
+    storage: Storage, state: TableState, *, with_footers: bool = False
+) -> TableState:
+    """Return the state with its newest writes, from the clustering facts or else from storage.
+
+    ``with_footers``: also read footers if the writes do not show record sizes. Reads one small file
+    per write. Files that are damaged or archived meanwhile make a warning. Raises StorageError.
+    """
+    found = _read_newest(storage, state)
+    if with_footers and not can_fit_size(found.newest):
+        found = replace(found, footers=sample_footers(storage, measure_groups(state.view)))
+    return state.with_facts(recent_writes=found)
+
+
+def _read_newest(storage: Storage, state: TableState) -> RecentWrites:
+    if state.clustering_facts is not None:
+        return RecentWrites(newest=state.clustering_facts.written)
+    try:
+        properties = load_properties(storage)
+        return RecentWrites(
+            newest=read_newest_writes(storage, properties, state.timeline, newest=_NEWEST_WRITES)
+        )
+    except (FormatError, NotFoundError) as problem:
+        because = f"recent writes and the size of a row are unknown: {problem}"
+        return RecentWrites(warning=ReadWarning(rule="fileSizes", because=because))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from reconciler.reader.open_scan import open_scan
 from reconciler.rewrite.facts import read_file_form
 from reconciler.rewrite.file_ids import make_seed
 from reconciler.spec.model import FileSizes, TableSpec
-from reconciler.state.footer_sample import sample_footers
+from reconciler.state.footers import sample_footers
 from reconciler.state.model import TableState
 from reconciler.state.schema import (
     DeclaredSchema,

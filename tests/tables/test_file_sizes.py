@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.observe import observe
-from reconciler.state.recent_writes import add_recent_writes
+from reconciler.state.write_history import add_recent_writes
 from reconciler.storage.open import open_storage
 from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack

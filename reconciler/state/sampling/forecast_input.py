@@ -26,8 +26,7 @@ from reconciler.state.sampling.file_statistics import (
     FileStatisticsReader,
 )
 from reconciler.state.sampling.model import ForecastInput, SampleRequest
-from reconciler.state.sampling.row_sample import SampleLimits, read_sample
-from reconciler.state.sampling.whole_rows import MAX_ROWS as WHOLE_ROWS
+from reconciler.state.sampling.row_sample import MAX_WHOLE_ROWS, SampleLimits, read_sample
 from reconciler.state.schema import build_table_schema, find_renamed_in_files, read_declared_schema
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def _read_input(
         groups,
         found.forecast_input.columns,
         found.forecast_input.schema,
-        SampleLimits(whole_rows=WHOLE_ROWS),
+        SampleLimits(whole_rows=MAX_WHOLE_ROWS),
     )
     return found.with_facts(forecast_input=replace(found.forecast_input, sample=sample))
 

@@ -10,15 +10,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reconciler.errors import FormatError, StorageError, UnsupportedError
+from reconciler.file_slices.base_file.meta_columns import FILE_NAME
+from reconciler.file_slices.base_file.parquet import count_row_bytes
+from reconciler.file_slices.base_file.settings import BaseFileSettings
+from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.hudi.files.table_files import TableFiles
-from reconciler.state.sampling.model import RowSample, SampleRequest
+from reconciler.state.sampling.model import RowSample, SampleRequest, WholeRows
 from reconciler.state.sampling.row_groups import ChosenFile, OpenedFile, SampleReader, spread_evenly
-from reconciler.state.sampling.whole_rows import read_whole_rows
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
 
 #: files at a time: reading waits for the store
 _AT_ONCE: Final = 4
+#: of rows in all columns: the most row groups, rows in all, and uncompressed bytes in all
+_MAX_GROUPS: Final = 16
+MAX_WHOLE_ROWS: Final = 256 * 1024
+_MAX_BYTES: Final = 64 * 1024 * 1024
+#: bytes of a column that are read at a time
+_TOGETHER: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +82,7 @@ def read_sample(
         groups=sum(len(one.groups) for one, _ in found),
         total_groups=sum(one.total_groups for one, _ in found),
         column_shares=_column_shares([one for one, _ in found], columns),
-        whole=read_whole_rows(reading, [one for one, _ in found], max_rows=limits.whole_rows)
+        whole=_read_whole_rows(reading, [one for one, _ in found], limits.whole_rows)
         if limits.whole_rows
         else None,
         damaged=dict(sorted(reading.damaged.items())),
@@ -179,3 +189,77 @@ def _choose_row_groups(files: Sequence[OpenedFile], count: int) -> list[OpenedFi
         if len(here) or not one.total_groups:
             found.append(replace(one, groups=here.tolist(), sizes=one.sizes[here]))
     return found
+
+
+# --- whole rows ----------------------------------------------------------------------------------
+
+
+def _read_whole_rows(
+    reading: SampleReader, files: Sequence[OpenedFile], max_rows: int
+) -> WholeRows | None:
+    """Return the first rows of some row groups of a sample; None if there are none.
+
+    All rows are read if the row groups have at most ``max_rows``. Files with other columns than the
+    newest one, and files that cannot be read, are skipped.
+    """
+    groups = [(one, group) for one in files for group in one.groups]
+    rows, size = _measure_groups(groups)
+    if rows > max_rows or size > _MAX_BYTES:
+        groups = [groups[at] for at in spread_evenly(len(groups), _MAX_GROUPS)]
+        rows, size = _measure_groups(groups)
+    share = min(1.0, max_rows / max(rows, 1), _MAX_BYTES / max(size, 1))
+    read = parallel.run_parallel(
+        lambda pair: _read_group(reading, *pair, share), groups, parallelism=_AT_ONCE
+    )
+    found = [one for one in read if one is not None]
+    if not found:
+        return None
+    newest = max((one for one, *_ in found), key=lambda one: int(reading.files.instant[one.row]))
+    alike = [one for one in found if one[0].file.schema_arrow.equals(newest.file.schema_arrow)]
+    counts = [len(rows) for _, rows, _, _ in alike]
+    opened = {one.row: one for one, *_ in alike}.values()
+    return WholeRows(
+        rows=pa.Table.from_batches([rows for _, rows, _, _ in alike]),
+        query_columns=pa.Table.from_batches([query_columns for _, _, query_columns, _ in alike]),
+        file=np.repeat([one.row for one, *_ in alike], counts),
+        stored_bytes=np.repeat([each for *_, each in alike], counts),
+        form=BaseFileSettings.from_footer(newest.file.metadata, newest.path),
+        footer=float(
+            np.mean([_footer_bytes(one, int(reading.files.size[one.row])) for one in opened])
+        ),
+    )
+
+
+def _measure_groups(groups: Sequence[tuple[OpenedFile, int]]) -> tuple[int, int]:
+    """Return the rows of the row groups and their uncompressed bytes."""
+    found = [one.file.metadata.row_group(group) for one, group in groups]
+    return sum(one.num_rows for one in found), sum(one.total_byte_size for one in found)
+
+
+def _footer_bytes(one: OpenedFile, size: int) -> int:
+    """Return the bytes of a file without its rows and without key-value metadata."""
+    found = one.file.metadata
+    metadata_bytes = sum(len(key) + len(value) for key, value in (found.metadata or {}).items())
+    return size - count_row_bytes(found) - metadata_bytes
+
+
+def _read_group(
+    reading: SampleReader, one: OpenedFile, group: int, share: float
+) -> tuple[OpenedFile, Any, Any, float] | None:
+    """Return rows of a row group in all columns, in those of the sample, and bytes per row."""
+    found = one.file.metadata.row_group(group)
+    rows = min(found.num_rows, max(1, round(found.num_rows * share)))
+    names = [name for name in one.file.schema_arrow.names if name != FILE_NAME]
+    chunks = map(found.column, range(found.num_columns))
+    took = sum(c.total_compressed_size for c in chunks if c.path_in_schema != FILE_NAME)
+    size = int(reading.files.size[one.row])
+    try:
+        with reading_parquet(one.path):
+            options = {"metadata": one.file.metadata, "buffer_size": _TOGETHER}
+            file = open_parquet(reading.storage, one.path, size, **options)
+            batch = next(file.iter_batches(rows, row_groups=[group], columns=names), None)
+            if batch is None:
+                return None
+            return one, batch, reading.select_columns(one, batch), took / found.num_rows
+    except (FormatError, StorageError, UnsupportedError):
+        return None
