@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_numpy
 from reconciler.errors import RowsError, UnsupportedError
-from reconciler.file_slices.merge.deletion_marks import find_deletions
 from reconciler.file_slices.merge.ordering import find_column, pick_last, pick_newest, to_comparable
+from reconciler.file_slices.merge.record_keys import find_deletions
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.hudi.table.properties import TableProperties
 

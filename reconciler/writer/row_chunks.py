@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY
-from reconciler.file_slices.merge.deletion_marks import find_deletions
+from reconciler.file_slices.merge.record_keys import find_deletions
 from reconciler.layout.sizing.key_routing import Hashes, hash_record_keys
 from reconciler.writer.dedupe import DedupeRule, choose_rows
 from reconciler.writer.job import RowJob, RowOperation

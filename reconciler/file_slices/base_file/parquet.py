@@ -1,18 +1,39 @@
-"""Write rows as Parquet as base files hold them, and measure the size."""
+"""Write rows as Parquet as base files hold them, and measure the size.
+
+Parquet writers start with a dictionary and drop it once it is full. For keys and measurements, that
+takes half of the time to write a file. So the columns that get a dictionary are chosen before.
+parquet-mr also drops a dictionary that does not make the column smaller (FallbackValuesWriter,
+DictionaryValuesWriter.isCompressionSatisfying).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from reconciler.file_slices.base_file.dictionaries import (
-    choose_plain_columns,
-    list_dictionary_paths,
-)
+from reconciler.arrays import to_arrow
 from reconciler.file_slices.base_file.settings import BaseFileSettings
+
+#: most bytes of a dictionary, in parquet-mr and pyarrow
+LIMIT: Final = 1 << 20
+#: rows in the sample, and the fewest values needed for an estimate
+_SAMPLE_ROWS: Final = 2048
+_MIN_SAMPLE: Final = 256
+#: multiplier of splitmix64
+_ODD: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
+_SAMPLED_TYPES: Final = (
+    pa.types.is_primitive,
+    pa.types.is_decimal,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_fixed_size_binary,
+)
 
 
 def open_parquet_writer(
@@ -70,3 +91,69 @@ def measure_encoded_size(rows: pa.Table, settings: BaseFileSettings) -> EncodedS
         parquet.write_table(rows, row_group_size=max(len(rows), 1))
         data = int(sink.tell())
     return EncodedSize(row_bytes=data, footer_bytes=int(sink.tell()) - data)
+
+
+# --- dictionaries --------------------------------------------------------------------------------
+
+
+def choose_plain_columns(rows: pa.Table) -> frozenset[str]:
+    """Return the columns of numbers or text with too many values for a dictionary.
+
+    The dictionary would hold less than half of the values, or together with its codes be no smaller
+    than the plain values. ``rows`` are the first rows of a file. Nested columns and dictionary
+    columns are not examined and get a dictionary.
+    """
+    names = [field.name for field in rows.schema if _can_be_plain(field.type)]
+    sample = _sample_rows(rows.select(names))
+    return frozenset(name for name in names if _has_too_many_values(sample.column(name), len(rows)))
+
+
+def _sample_rows(rows: pa.Table) -> pa.Table:
+    """Return rows at pseudo-random positions, so that runs of equal values are not oversampled."""
+    hashes = np.arange(_SAMPLE_ROWS, dtype=np.uint64) * _ODD
+    hashes = (hashes ^ (hashes >> np.uint64(29))) * _ODD  # plain multiples would be evenly spaced
+    positions = np.unique((hashes >> np.uint64(33)).astype(np.int64) % max(len(rows), 1))
+    batches, start = [], 0
+    for batch in rows.to_batches():
+        in_batch = (
+            positions[slice(*np.searchsorted(positions, [start, start + len(batch)]))] - start
+        )
+        batches.append(batch.take(to_arrow(in_batch)))
+        start += len(batch)
+    return pa.Table.from_batches(batches, schema=rows.schema)
+
+
+def list_dictionary_paths(schema: pa.Schema, plain: frozenset[str]) -> list[str]:
+    """Return the Parquet columns that get a dictionary: all leaves except the plain ones."""
+    if not any(pa.types.is_nested(field.type) for field in schema):
+        return [name for name in schema.names if name not in plain]
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    empty = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), empty, version="1.0")  # only Parquet knows the leaf paths
+    leaves = pq.read_metadata(pa.BufferReader(empty.getvalue())).schema
+    paths = [leaves.column(nth).path for nth in range(len(leaves))]
+    return [path for path in paths if path not in plain]
+
+
+def _can_be_plain(kind: pa.DataType) -> bool:
+    return not pa.types.is_boolean(kind) and any(is_one(kind) for is_one in _SAMPLED_TYPES)
+
+
+def _has_too_many_values(sample: Any, rows: int) -> bool:
+    """Return whether a column of ``rows`` rows has too many values, judged by a sample.
+
+    In a sample of v values from n distinct ones, about v^2 / 2n are repeats. Where some values are
+    more frequent, the estimate of n is too small, which keeps the dictionary.
+    """
+    values_in_sample = len(sample) - sample.null_count
+    if values_in_sample < _MIN_SAMPLE:
+        return False
+    width = sample.nbytes / len(sample)
+    repeats = values_in_sample - pc.count_distinct(sample).as_py()
+    if repeats <= values_in_sample**2 * width / (4 * LIMIT):
+        return True
+    distinct, expected = values_in_sample**2 / (2 * repeats), rows * values_in_sample / len(sample)
+    expected_distinct = distinct * -math.expm1(-expected / distinct)
+    codes = expected * math.ceil(math.log2(max(expected_distinct, 2))) / 8
+    return bool(expected_distinct * width + codes >= expected * width)

@@ -15,11 +15,7 @@ import pyarrow as pa
 
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.column_conversion import convert_column
-from reconciler.file_slices.base_file.column_ranges import RangeCollector
-from reconciler.file_slices.base_file.dictionaries import (
-    choose_plain_columns,
-    list_dictionary_paths,
-)
+from reconciler.file_slices.base_file.column_ranges import NanTracker, RangeCollector
 from reconciler.file_slices.base_file.key_range import KeyRange
 from reconciler.file_slices.base_file.meta_columns import (
     COMMIT_TIME,
@@ -28,8 +24,11 @@ from reconciler.file_slices.base_file.meta_columns import (
     CommitStamp,
     build_meta_column,
 )
-from reconciler.file_slices.base_file.nan_tracker import NanTracker
-from reconciler.file_slices.base_file.parquet import open_parquet_writer
+from reconciler.file_slices.base_file.parquet import (
+    choose_plain_columns,
+    list_dictionary_paths,
+    open_parquet_writer,
+)
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import (
     AVRO_SCHEMA,

@@ -42,8 +42,7 @@ def decode_records(
     """
     data = np.frombuffer(content + bytes(_PADDING), np.uint8)
     reader = _ColumnReader(data, pa.py_buffer(data), len(content))
-    wanted = [(name, node) for name, node in schema.fields if name in columns]
-    names = [name for name, _ in wanted]
+    wanted = pa.schema([(name, node.arrow) for name, node in schema.fields if name in columns])
     for first in range(0, len(starts), _BATCH_RECORDS):
         at = starts[first : first + _BATCH_RECORDS].copy()
         columns_read = []
@@ -53,17 +52,12 @@ def decode_records(
                 columns_read.append(column)
             else:
                 at = reader.skip(node, at)
-        require(
-            bool((at == ends[first : first + _BATCH_RECORDS]).all()),
-            "a record's length differs from its fields",
-        )
-        fields = [pa.field(name, node.arrow) for name, node in wanted]
-        count = len(at)
-        yield (
-            pa.RecordBatch.from_arrays(columns_read, schema=pa.schema(fields))
-            if names
-            else pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
-        )
+        is_end = at == ends[first : first + _BATCH_RECORDS]
+        _require_all(is_end, "a record's length differs from its fields")
+        if wanted.names:
+            yield pa.RecordBatch.from_arrays(columns_read, schema=wanted)
+        else:
+            yield pa.RecordBatch.from_struct_array(pa.array([{}] * len(at), pa.struct([])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +97,7 @@ class _ColumnReader:
 
     def _read_branch(self, node: AvroNode, at: Offsets) -> tuple[Offsets, Offsets]:
         branch, at = self._read_long(at)
-        require(
-            bool(((branch >= 0) & (branch < node.branches)).all()), "a union branch is out of range"
-        )
+        _require_all((branch >= 0) & (branch < node.branches), "a union branch is out of range")
         return branch, at
 
     def _read_value(self, node: AvroNode, at: Offsets) -> tuple[Any, Offsets]:  # noqa: PLR0911
@@ -182,7 +174,7 @@ class _ColumnReader:
             start, length = at, np.full(len(at), node.size, np.int64)
         else:
             length, start = self._read_long(at)
-            require(bool(((length >= 0) & (length <= self.size)).all()), "a length is out of range")
+            _require_all((length >= 0) & (length <= self.size), "a length is out of range")
         end = start + length
         require(not len(end) or int(end.max()) <= self.size, "the data is truncated")
         return start, end
@@ -204,7 +196,7 @@ class _ColumnReader:
     def _read_decimals(self, node: AvroNode, start: Offsets, end: Offsets) -> Any:
         """Read big-endian numbers of any length as decimals of 16 bytes."""
         length = end - start
-        require(bool((length > 0).all()), "a decimal has no bytes")
+        _require_all(length > 0, "a decimal has no bytes")
         sign = np.where(self.data[start] >= 0x80, 0xFF, 0).astype(np.uint8)  # noqa: PLR2004
         out = np.empty((len(start), _WORD), np.uint8)
         for index in range(_WORD):
@@ -215,7 +207,7 @@ class _ColumnReader:
         for index in range(_WORD, extra):
             is_longer = index < length
             same = self.data[np.maximum(end - 1 - index, 0)] == sign
-            require(bool((~is_longer | same).all()), "a decimal is too large")
+            _require_all(~is_longer | same, "a decimal is too large")
         raw = pa.py_buffer(out)
         return pa.Array.from_buffers(node.arrow, len(start), [None, raw])
 
@@ -228,17 +220,13 @@ class _ColumnReader:
         np.cumsum(np.bincount(owner, minlength=len(at)), out=offsets[1:])
         empty = pa.array([], node.items.arrow)
         values = pa.concat_arrays([part[2] for part in parts] or [empty]).take(order)
+        ends = to_arrow(offsets)
         if node.kind is AvroKind.ARRAY:
-            return pa.ListArray.from_arrays(to_arrow(offsets), values, type=node.arrow), after
+            return pa.ListArray.from_arrays(ends, values, type=node.arrow), after
         keys = pa.concat_arrays([part[1] for part in parts] or [pa.array([], pa.string())])
-        sorted_keys = keys.take(order)
-        return pa.MapArray.from_arrays(
-            to_arrow(offsets), sorted_keys, values, type=node.arrow
-        ), after
+        return pa.MapArray.from_arrays(ends, keys.take(order), values, type=node.arrow), after
 
-    def _read_rounds(
-        self, node: AvroNode, at: Offsets, parts: list[tuple[Offsets, Any, Any]] | None
-    ) -> Offsets:
+    def _read_rounds(self, node: AvroNode, at: Offsets, parts: EntryParts | None) -> Offsets:
         """Walk the blocks of lists or maps; return the offsets after them.
 
         ``parts`` receives owner, key and value of each entry; None skips the entries.
@@ -251,9 +239,7 @@ class _ColumnReader:
             if len(sized):
                 _, at[active[sized]] = self._read_long(at[active[sized]])
                 count = np.abs(count)
-            require(
-                bool(((count >= 0) & (count <= self.size)).all()), "a list's length is out of range"
-            )
+            _require_all((count >= 0) & (count <= self.size), "a list's length is out of range")
             active, count = active[count > 0], count[count > 0]
             round_ = 0
             owners = active
@@ -282,19 +268,20 @@ _TEXT: Final = AvroNode(kind=AvroKind.STRING)
 _WIDTHS: Final = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
 
 
+def _require_all(holds: NDArray[np.bool_], problem: str) -> None:
+    require(bool(holds.all()), problem)
+
+
 def _to_number_array(node: AvroNode, value: Offsets) -> Any:
     if node.kind is AvroKind.ENUM:
-        require(
-            bool(((value >= 0) & (value < len(node.symbols))).all()),
-            "an enum symbol is out of range",
-        )
+        _require_all((value >= 0) & (value < len(node.symbols)), "an enum symbol is out of range")
         return pa.array(node.symbols, pa.string()).take(to_arrow(value))
     if node.kind is AvroKind.INT:
         small = value.astype(np.int32)
-        require(bool((small == value).all()), "an int has more than 32 bits")
+        _require_all(small == value, "an int has more than 32 bits")
         return to_arrow(small).view(node.arrow)
     if node.logical.endswith("millis"):
-        require(bool((np.abs(value) < _LATEST).all()), "a time is out of range")
+        _require_all(np.abs(value) < _LATEST, "a time is out of range")
         value = value * 1000
     return to_arrow(value).view(node.arrow)
 

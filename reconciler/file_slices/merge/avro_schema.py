@@ -6,7 +6,6 @@ day as stored integers, enums as strings, fixed as binary.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -117,9 +116,9 @@ def parse_avro_schema(text: str, path: str) -> AvroNode:
     Raises FormatError naming ``path`` for a text that is not a record schema, UnsupportedError for
     types that tables do not have: unions of several types, decimals of more than 38 digits.
     """
-    parse_schema(text, path)  # refuses recursive types and types without size
+    parsed = parse_schema(text, path)  # refuses recursive types and types without size
     with decoding(path, "the Avro schema"):
-        node = _build_node(json.loads(text), {}, "", path)
+        node = _build_node(parsed, {}, path)
         require(node.kind is AvroKind.RECORD and node.null is None, "it is not a record schema")
         return node
 
@@ -151,44 +150,27 @@ def add_meta_columns(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *rest])
 
 
-def _build_node(schema: Any, known: dict[str, AvroNode], space: str, where: str) -> AvroNode:  # noqa: PLR0911
+def _build_node(schema: Any, known: dict[str, AvroNode], where: str) -> AvroNode:
+    """Build the type of a parsed schema; ``known``: named types so far, by their full names."""
     match schema:
         case str():
-            return _find_named_type(schema, known, space)
+            return known[schema] if schema in known else AvroNode(kind=AvroKind(schema))
         case list():
-            return _build_union(schema, known, space, where)
+            return _build_union(schema, known, where)
         case {"type": "array", "items": items}:
-            return AvroNode(kind=AvroKind.ARRAY, item=_build_node(items, known, space, where))
+            return AvroNode(kind=AvroKind.ARRAY, item=_build_node(items, known, where))
         case {"type": "map", "values": values}:
-            return AvroNode(kind=AvroKind.MAP, item=_build_node(values, known, space, where))
-        case {"type": "record" | "error" | "enum" | "fixed"}:
-            return _build_named_type(schema, known, space, where)
-        case {"type": str(name)}:
-            return _add_logical_type(_build_node(name, known, space, where), schema, where)
+            return AvroNode(kind=AvroKind.MAP, item=_build_node(values, known, where))
+        case {"type": "record" | "error" | "enum" | "fixed", "name": name}:
+            known[name] = _build_named_type(schema, known, where)
+            return known[name]
         case {"type": inner}:
-            return _build_node(inner, known, space, where)
+            return _add_logical_type(_build_node(inner, known, where), schema, where)
         case _:
             raise ValueError(f"{schema!r} is not a type")
 
 
-def _find_named_type(name: str, known: dict[str, AvroNode], space: str) -> AvroNode:
-    if name in PRIMITIVES:
-        return AvroNode(kind=AvroKind(name))
-    node = known.get(name) or known.get(f"{space}.{name}")
-    if node is None:
-        raise ValueError(f"type {name} is not defined")
-    return node
-
-
-#: the types that are given by name alone
-PRIMITIVES: Final = frozenset(
-    kind.value for kind in AvroKind if kind.value not in ("array", "map", "record", "enum", "fixed")
-)
-
-
-def _build_union(
-    branches: list[Any], known: dict[str, AvroNode], space: str, where: str
-) -> AvroNode:
+def _build_union(branches: list[Any], known: dict[str, AvroNode], where: str) -> AvroNode:
     """Build a nullable type; a table's schema has no other unions."""
     null = branches.index("null") if "null" in branches else None
     rest = [branch for branch in branches if branch != "null"]
@@ -196,30 +178,25 @@ def _build_union(
         return AvroNode(kind=AvroKind.NULL, branches=len(branches))
     if len(rest) > 1:
         raise UnsupportedError(f"{where}: a union of {len(rest)} types cannot be read as a column")
-    return replace(_build_node(rest[0], known, space, where), branches=len(branches), null=null)
+    return replace(_build_node(rest[0], known, where), branches=len(branches), null=null)
 
 
 def _build_named_type(
-    schema: Mapping[str, Any], known: dict[str, AvroNode], space: str, where: str
+    schema: Mapping[str, Any], known: dict[str, AvroNode], where: str
 ) -> AvroNode:
-    name = schema["name"]
-    space = name.rpartition(".")[0] if "." in name else schema.get("namespace", space)
-    full = name if "." in name or not space else f"{space}.{name}"
     match schema["type"]:
         case "enum":
-            node = AvroNode(kind=AvroKind.ENUM, symbols=tuple(schema["symbols"]))
+            return AvroNode(kind=AvroKind.ENUM, symbols=tuple(schema["symbols"]))
         case "fixed":
-            node = _add_logical_type(
-                AvroNode(kind=AvroKind.FIXED, size=schema["size"]), schema, where
-            )
+            fixed = AvroNode(kind=AvroKind.FIXED, size=schema["size"])
+            return _add_logical_type(fixed, schema, where)
         case _:
-            fields = []
-            for field in schema["fields"]:
-                inner = f"{where}, column {field['name']}"
-                fields.append((field["name"], _build_node(field["type"], known, space, inner)))
-            node = AvroNode(kind=AvroKind.RECORD, fields=tuple(fields))
-    known[full] = node
-    return node
+            fields = (
+                (name, _build_node(field["type"], known, f"{where}, column {name}"))
+                for field in schema["fields"]
+                if (name := field["name"])
+            )
+            return AvroNode(kind=AvroKind.RECORD, fields=tuple(fields))
 
 
 def _add_logical_type(node: AvroNode, schema: Mapping[str, Any], where: str) -> AvroNode:

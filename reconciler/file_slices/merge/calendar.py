@@ -9,7 +9,7 @@ DataSourceUtils.datetimeRebaseSpec, RebaseDateTime.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
@@ -66,18 +66,6 @@ class Calendar:
 
 UNSPECIFIED: Final = Calendar()
 PROLEPTIC: Final = Calendar("proleptic")
-
-
-def choose_common_calendar(calendars: Iterable[Calendar]) -> Calendar:
-    """Return the calendar for rows of several files: their own if equal, else proleptic.
-
-    >>> choose_common_calendar([UNSPECIFIED, UNSPECIFIED]).kind
-    'unspecified'
-    >>> choose_common_calendar([UNSPECIFIED, PROLEPTIC]).kind
-    'proleptic'
-    """
-    distinct = {*calendars}
-    return distinct.pop() if len(distinct) == 1 else PROLEPTIC if distinct else UNSPECIFIED
 
 
 def convert_calendar(batch: Any, have: Calendar, wanted: Calendar, path: str) -> Any:

@@ -20,7 +20,6 @@ from reconciler.errors import FormatError
 from reconciler.file_slices.merge.avro_decode import Offsets, decode_records
 from reconciler.file_slices.merge.avro_schema import parse_avro_schema
 from reconciler.file_slices.merge.delete_blocks import decode_deletions
-from reconciler.file_slices.merge.deletion_marks import find_deletions
 from reconciler.file_slices.merge.ordering import (
     compare_rows,
     find_column,
@@ -30,7 +29,7 @@ from reconciler.file_slices.merge.ordering import (
     to_comparable_columns,
 )
 from reconciler.file_slices.merge.precombine import pick_precombined
-from reconciler.file_slices.merge.record_keys import read_record_keys
+from reconciler.file_slices.merge.record_keys import find_deletions, read_record_keys
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.schema_evolution import evolve_batch, evolve_column
 from reconciler.hudi.codecs.avro_binary import decoding, require

@@ -1,7 +1,8 @@
-"""Read the record keys of rows, or build them from key columns if the table stores none.
+"""Read the record keys of rows, and which rows are deletions.
 
-Source: KeyGenUtils, SimpleAvroKeyGenerator (the value as text), ComplexAvroKeyGenerator (names and
-values; null and empty values have placeholders).
+Keys are built from key columns if the table stores none. Source: KeyGenUtils,
+SimpleAvroKeyGenerator (the value as text), ComplexAvroKeyGenerator (names and values; null and
+empty values have placeholders); DeleteContext, RecordContext.isDeleteRecord for deletions.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import Integers, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.merge.ordering import find_column
-from reconciler.file_slices.merge.rules import MergeRules
+from reconciler.file_slices.merge.rules import IS_DELETED, OPERATION, MergeRules
 
 
 def read_record_keys(batch: Any, rules: MergeRules, path: str) -> Any:
@@ -70,3 +71,26 @@ def find_keys(batch: Any, keys: Any, rules: MergeRules, path: str) -> tuple[Inte
     found = pc.index_in(read_record_keys(batch, rules, path), value_set=keys)
     rows = np.flatnonzero(to_numpy(found.is_valid()))
     return rows, to_numpy(found.drop_null()).astype(np.int64)
+
+
+def find_deletions(batch: Any, marker: tuple[str, str] | None) -> Mask:
+    """Return for every row whether its content makes it a deletion.
+
+    ``marker``: a column and the text in it that marks a deletion, or None.
+    """
+    is_deletion = np.zeros(len(batch), np.bool_)
+    flag = find_column(batch, IS_DELETED)
+    if flag is not None and pa.types.is_boolean(flag.type):
+        is_deletion |= to_numpy(flag.fill_null(False))
+    operation = find_column(batch, OPERATION)
+    if operation is not None and len(batch):
+        is_deletion |= to_numpy(
+            pc.is_in(operation.cast(pa.string()), value_set=to_arrow(["D", "-U"]))
+        )
+    if marker:
+        name, text = marker
+        column = find_column(batch, name)
+        if column is not None:
+            is_marked = pc.equal(column.cast(pa.string()), text)
+            is_deletion |= to_numpy(is_marked.fill_null(False))
+    return is_deletion

@@ -13,7 +13,6 @@ from reconciler.file_slices.merge.calendar import (
     PROLEPTIC,
     UNSPECIFIED,
     Calendar,
-    choose_common_calendar,
     convert_calendar,
     rebase_to_gregorian,
 )
@@ -115,9 +114,3 @@ def test_old_dates_in_nested_columns_are_found(kind, value):
 
     with pytest.raises(UnsupportedError, match="column c"):
         convert_calendar(rows, HYBRID, PROLEPTIC, "f")
-
-
-def test_files_that_agree_keep_their_calendar():
-    assert UNSPECIFIED == choose_common_calendar([])
-    assert HYBRID == choose_common_calendar([HYBRID, HYBRID])
-    assert PROLEPTIC == choose_common_calendar([HYBRID, PROLEPTIC, UNSPECIFIED])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.file_slices.base_file.dictionaries import (
+from reconciler.file_slices.base_file.parquet import (
     choose_plain_columns,
     list_dictionary_paths,
 )
