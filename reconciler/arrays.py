@@ -101,9 +101,9 @@ def sum_by_code(codes: NDArray[Any], values: NDArray[np.int64], count: int) -> N
     >>> sum_by_code(np.array([0, 2, 0]), np.array([1, 2, 3]), 3).tolist()
     [4, 0, 2]
     """
-    found = np.zeros(count, np.int64)
-    np.add.at(found, codes, values)
-    return found
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, codes, values)
+    return sums
 
 
 def sort_unique(values: NDArray[Any]) -> NDArray[Any]:

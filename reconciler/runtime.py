@@ -154,8 +154,8 @@ def is_running(pid: int, started: str) -> bool:
         return False
     except OSError:
         return True  # another user's process
-    found = _process_start(pid)
-    return not found or not started or found == started
+    current = _process_start(pid)
+    return not current or not started or current == started
 
 
 def user_name() -> str:

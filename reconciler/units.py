@@ -15,8 +15,8 @@ _DECIMAL: Final = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 SIZE_UNITS: Final = {"B": 1, **_DECIMAL, **_BINARY}
 DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-LARGEST_SIZE: Final = 2**63 - 1
-LONGEST_DURATION: Final = 1000 * 365 * 86400
+MAX_SIZE: Final = 2**63 - 1
+MAX_DURATION: Final = 1000 * 365 * 86400
 """A thousand years; dates do not reach much further."""
 
 _NUMBER_AND_UNIT: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?([A-Za-z]*)")
@@ -33,8 +33,8 @@ def parse_size(text: str) -> int:
     size = Decimal(number) * factor
     if size != int(size):
         raise ValueError(f"{text!r} is not a whole number of bytes")
-    if size > LARGEST_SIZE:
-        raise ValueError(f"{text!r} is more than {LARGEST_SIZE} bytes")
+    if size > MAX_SIZE:
+        raise ValueError(f"{text!r} is more than {MAX_SIZE} bytes")
     return int(size)
 
 
@@ -61,7 +61,7 @@ def parse_duration(text: str) -> int:
     if "." in number:
         raise ValueError(f"{text!r} is not a whole number; use a smaller unit, such as 90m")
     seconds = int(number) * factor
-    if seconds > LONGEST_DURATION:
+    if seconds > MAX_DURATION:
         raise ValueError(f"{text!r} is more than a thousand years")
     return seconds
 

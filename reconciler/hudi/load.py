@@ -33,7 +33,7 @@ _BACKUP: Final = f"{PROPERTIES}.backup"
 def load_properties(storage: Storage) -> TableProperties:
     """Read the table's properties, or their backup while a writer replaces the file.
 
-    Raises NoTableError where neither exists, FormatError when both are damaged, UnsupportedError
+    Raises NoTableError if neither exists, FormatError when both are damaged, UnsupportedError
     for an unknown version or format.
     """
     problem: FormatError | None = None
@@ -143,7 +143,7 @@ def find_newest_archived_time(storage: Storage, properties: TableProperties) -> 
 def load_metadata_listing(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> MetadataListing | None:
-    """Return the metadata table's file listing, None where the table has none."""
+    """Return the metadata table's file listing, None if the table has none."""
     if not properties.metadata_partitions:
         return None
     from reconciler.hudi.metadata.listing import read_metadata_listing  # noqa: PLC0415 (loaded only for tables with a metadata table)

@@ -58,23 +58,23 @@ def run_parallel(
             if on_done is not None:
                 on_done(results[-1])
         return results
-    crew = _ThreadPool(work=work, todo=deque(enumerate(todo)))
+    pool = _ThreadPool(work=work, todo=deque(enumerate(todo)))
     try:
-        crew.start(min(parallelism, len(todo)))
-        found: dict[int, R] = {}
-        while len(found) < len(todo):
-            number, found[number] = crew.next()
+        pool.start(min(parallelism, len(todo)))
+        done: dict[int, R] = {}
+        while len(done) < len(todo):
+            number, done[number] = pool.next()
             if on_done is not None:
-                on_done(found[number])
+                on_done(done[number])
     except BaseException:
-        crew.todo.clear()
+        pool.todo.clear()
         try:
             if on_stop is not None:
-                on_stop(crew.count_alive)
+                on_stop(pool.count_alive)
         finally:
-            crew.wait(wait_s)
+            pool.wait(wait_s)
         raise
-    return [found[number] for number in range(len(todo))]
+    return [done[number] for number in range(len(todo))]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -214,7 +214,7 @@ class RemoteStorage:
         return join_path(self._root, check_path(path))
 
     def _list_children(self, full: str) -> builtins.list[dict[str, Any]]:
-        """Return a folder's direct children, uncached; empty where the store has none."""
+        """Return a folder's direct children, uncached; empty if the store has none."""
         self._fs.invalidate_cache()
         try:
             children: builtins.list[dict[str, Any]] = self._fs.ls(full, detail=True)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from reconciler import units
 
 
-@given(st.integers(0, units.LARGEST_SIZE))
+@given(st.integers(0, units.MAX_SIZE))
 def test_sizes(size):
 
     assert size == units.parse_size(units.format_size(size))
 
 
-@given(st.integers(0, units.LONGEST_DURATION))
+@given(st.integers(0, units.MAX_DURATION))
 def test_durations(seconds):
 
     assert seconds == units.parse_duration(units.format_duration(seconds))

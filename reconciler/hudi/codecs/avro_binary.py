@@ -21,7 +21,7 @@ from reconciler.errors import FormatError
 
 _REMEDY: Final = "the file is damaged; restore it from a copy"
 #: some libraries repeat the whole input in their messages
-_LONGEST: Final = 200
+_MAX_MESSAGE: Final = 200
 #: what the standard library and fastavro raise for damaged bytes
 _DAMAGE: Final = (
     ArithmeticError,
@@ -52,7 +52,7 @@ def decoding(path: str, what: str) -> Iterator[None]:
         raise
     except _DAMAGE as problem:
         message = str(problem) or type(problem).__name__
-        message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        message = message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"
         raise FormatError(path, f"{what} cannot be decoded: {message}", _REMEDY) from None
 
 
@@ -65,11 +65,11 @@ def _parse_schema(text: str) -> Any:
         schema = fastavro.parse_schema(json.loads(text))
     except (SchemaParseException, UnknownType) as problem:
         raise ValueError(str(problem)) from None
-    _count_least_bytes(schema, {})
+    _count_min_bytes(schema, {})
     return schema
 
 
-def _count_least_bytes(schema: Any, known: dict[str, int | None]) -> int:
+def _count_min_bytes(schema: Any, known: dict[str, int | None]) -> int:
     """Return the fewest bytes that a value of the schema takes.
 
     ``known`` maps a full name to its size, None while the type is still being visited. Raises
@@ -83,18 +83,18 @@ def _count_least_bytes(schema: Any, known: dict[str, int | None]) -> int:
             require(size is not None, f"type {schema} contains itself")
         case list():
             for branch in schema:
-                _count_least_bytes(branch, known)
+                _count_min_bytes(branch, known)
         case {"type": "record" | "error", "name": name, "fields": fields}:
             known[name] = None
-            known[name] = size = sum(_count_least_bytes(field["type"], known) for field in fields)
+            known[name] = size = sum(_count_min_bytes(field["type"], known) for field in fields)
         case {"type": "fixed", "name": name, "size": size}:
             known[name] = size
         case {"type": "array", "items": items}:
-            require(_count_least_bytes(items, known) > 0, "items of a list take no bytes")
+            require(_count_min_bytes(items, known) > 0, "items of a list take no bytes")
         case {"type": "map", "values": values}:
-            _count_least_bytes(values, known)
+            _count_min_bytes(values, known)
         case {"type": inner} if inner != "enum":
-            size = _count_least_bytes(inner, known)
+            size = _count_min_bytes(inner, known)
     return size or 0
 
 

@@ -26,7 +26,7 @@ _BLOCK: Final = 64 * 1024
 _CELL_TAIL: Final = b"\x00\x7f" + b"\xff" * 7 + b"\x04"
 _COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 #: bytes of the longest record key
-LONGEST_KEY: Final = 0x7FFF
+MAX_KEY_BYTES: Final = 0x7FFF
 _MINOR: Final = 3
 #: bytes of a cell key in addition to its record key
 _FRAME: Final = 2 + len(_CELL_TAIL)
@@ -35,7 +35,7 @@ _BATCH_ROWS: Final = 1 << 14
 _ORDER: Final = "the keys of an HFile must ascend strictly"
 #: cell key's length, value's length, record key's length
 _HEAD: Final = np.dtype([("cell", ">i4"), ("value", ">i4"), ("key", ">i2")])
-_LENGTH: Final = f"an HFile key has at most {LONGEST_KEY} bytes"
+_LENGTH: Final = f"an HFile key has at most {MAX_KEY_BYTES} bytes"
 
 
 def encode_hfile(
@@ -49,7 +49,7 @@ def encode_hfile(
     keys = [key for key, _value in cells]
     if not cells or any(a >= b for a, b in pairwise(keys)):
         raise ValueError(_ORDER)
-    if max(map(len, keys)) > LONGEST_KEY:
+    if max(map(len, keys)) > MAX_KEY_BYTES:
         raise ValueError(_LENGTH)
     totals = _Totals(
         count=len(cells),
@@ -74,7 +74,7 @@ def encode_hfile_arrays(
     if not len(keys) or pc.any(pc.less_equal(keys[1:], keys[:-1])).as_py():
         raise ValueError(_ORDER)
     lengths = pc.binary_length(keys)
-    if pc.max(lengths).as_py() > LONGEST_KEY:
+    if pc.max(lengths).as_py() > MAX_KEY_BYTES:
         raise ValueError(_LENGTH)
     sizes = pc.binary_length(values)
     totals = _Totals(

@@ -10,14 +10,17 @@ import re
 from dataclasses import dataclass
 from typing import Final, Self
 
-#: groups: file id, write token, instant, extension with its dot
-BASE_PATTERN: Final = r"([^_./]+)_([^_./]+)_(\d+)(\.[A-Za-z0-9]+)"
-#: groups: file id, instant, version, write token or empty, ``.cdc`` or empty
-LOG_PATTERN: Final = r"\.([^_./]+)_(\d+)\.(?:log|archive)\.(\d{1,9})(?:_(\d+-\d+-\d+))?(\.cdc)?"
 PARTITION_METAFILE: Final = ".hoodie_partition_metadata"
 
-_BASE: Final = re.compile(BASE_PATTERN, re.ASCII)
-_LOG: Final = re.compile(LOG_PATTERN, re.ASCII)
+_BASE: Final = re.compile(
+    r"(?P<file_id>[^_./]+)_(?P<token>[^_./]+)_(?P<instant>\d+)(?P<extension>\.[A-Za-z0-9]+)",
+    re.ASCII,
+)
+_LOG: Final = re.compile(
+    r"\.(?P<file_id>[^_./]+)_(?P<instant>\d+)\.(?:log|archive)\.(?P<version>\d{1,9})"
+    r"(?:_(?P<token>\d+-\d+-\d+))?(?P<cdc>\.cdc)?",
+    re.ASCII,
+)
 
 
 def make_file_path(partition: str, name: str) -> str:
@@ -49,10 +52,7 @@ class BaseName:
     def parse(cls, text: str) -> Self | None:
         """Return the parts of a base file's name, None for any other name."""
         match = _BASE.fullmatch(text)
-        if match is None:
-            return None
-        file_id, token, instant, extension = match.groups()
-        return cls(file_id=file_id, token=token, instant=instant, extension=extension)
+        return match and cls(**match.groupdict())
 
     @property
     def text(self) -> str:
@@ -84,14 +84,10 @@ class LogName:
         match = _LOG.fullmatch(text)
         if match is None:
             return None
-        file_id, instant, version, token, cdc = match.groups()
-        return cls(
-            file_id=file_id,
-            instant=instant,
-            version=int(version),
-            token=token or "",
-            is_cdc=cdc is not None,
-        )
+        parts = match.groupdict()
+        is_cdc = parts.pop("cdc") is not None
+        version, token = int(parts["version"]), parts["token"] or ""
+        return cls(**parts | {"version": version, "token": token, "is_cdc": is_cdc})
 
     @property
     def text(self) -> str:

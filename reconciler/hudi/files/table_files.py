@@ -21,7 +21,7 @@ from reconciler.arrays import encode_distinct, encode_sorted_distinct, to_arrow,
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 
-_MOST_BYTES = np.iinfo(np.int32).max
+_MAX_BYTES = np.iinfo(np.int32).max
 # the patterns of ``names`` with named groups
 _BASE = r"^(?P<id>[^_./]+)_[^_./]+_(?P<instant>\d+)"
 _LOG = (
@@ -107,7 +107,7 @@ def build_files(
         partitions.append(partition)
         names.append(column)
         sizes.append(size)
-    if sum(column.buffers()[2].size for column in names) > _MOST_BYTES:
+    if sum(column.buffers()[2].size for column in names) > _MAX_BYTES:
         raise UnsupportedError(
             "the table has more than 2 GiB of file names, which is not supported"
         )

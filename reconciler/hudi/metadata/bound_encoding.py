@@ -48,7 +48,7 @@ class BoundEncoding:
 
 
 def find_bound_encoding(kind: Any, table_version: int) -> BoundEncoding | None:
-    """Return the encoding for an Arrow type, None where it is unknown or not supported."""
+    """Return the encoding for an Arrow type, None if it is unknown or not supported."""
     import pyarrow as pa  # noqa: PLC0415
 
     types = pa.types

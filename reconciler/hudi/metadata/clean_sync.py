@@ -125,8 +125,8 @@ def _find_stale_entries(
 ) -> dict[str, list[str]]:
     """Return the keys to delete from each live index.
 
-    Nobody looks up entries of removed files, because candidates come from the ``files`` partition;
-    they only take space. From version 8 on, Hudi's own cleans delete them by key. Before, the keys
+    No reader looks up entries of removed files, because candidates come from the listing; they only
+    take space. From version 8 on, Hudi's own cleans delete them by key. Before, the keys
     need the names of all indexed columns, which only the entries show, so the entries stay.
 
     ``removed_files``: key of the listing -> file names. Raises FormatError.

@@ -1,7 +1,7 @@
 """Read the metadata table's column_stats index for some files and columns.
 
 Entries of a column are adjacent, so other columns are not decoded and hardly read. Statistics that
-may be wrong are left out. For a float column with NaN, Hudi records a range from zero to zero; for
+may be wrong are skipped. For a float column with NaN, Hudi records a range from zero to zero; for
 a column of nulls, a range from zero to zero or none. Source: HoodieMetadataPayload,
 HoodieAvroWrapperUtils, ValueType (1.1 on).
 """
@@ -45,7 +45,7 @@ class IndexedColumnStats:
     """Statistics of one column for some files, one list element per file.
 
     ``column``, ``file``: indexes into the requested columns and files. ``least``, ``greatest``:
-    None where they are not reliable; times in microseconds since 1970, dates in days. ``values``:
+    None if they are not reliable; times in microseconds since 1970, dates in days. ``values``:
     number of values, nulls included.
     """
 

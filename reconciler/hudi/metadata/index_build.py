@@ -31,7 +31,7 @@ from reconciler.hudi.timeline.active import TimelineFile
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import Action, State
 
-#: extra metadata of our own deltacommits: the metadata partitions built and the indexed columns
+#: extra metadata of reconciler's deltacommits: metadata partitions built, indexed columns
 MARK: Final = "reconciler.index"
 COLUMNS: Final = "reconciler.index.columns"
 #: prefix of the file groups' names and their number, as Hudi's defaults
@@ -155,9 +155,9 @@ def _build_groups(partition: str, cells: _CellBuffer, schema: str) -> Iterator[N
 
 
 def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
-    """Return the deltacommits of our earlier builds, in the order to delete them.
+    """Return the deltacommits of reconciler's earlier builds, in the order to delete them.
 
-    The folders of their files must be deleted first. Raises BusyError where another writer's plan
+    The folders of their files must be deleted first. Raises BusyError if another writer's plan
     or deltacommit is pending on the metadata table's timeline; FormatError.
     """
     own: dict[str, list[TimelineFile]] = {}
@@ -168,7 +168,7 @@ def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
     paths: list[str] = []
     for files in own.values():
         files.sort(key=lambda file: -file.instant.state.rank)
-        if _is_ours(table, files):
+        if _is_build(table, files):
             paths += [f"{table.timelines.folder}/{file.name}" for file in files]
         elif not files[0].instant.is_completed:
             raise _busy_error(files[0])
@@ -179,7 +179,7 @@ def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
 
 
 def read_built_columns(table: MetadataTable) -> tuple[str, ...]:
-    """Return the columns of our newest build on the metadata table's timeline.
+    """Return the columns of reconciler's newest build on the metadata table's timeline.
 
     Empty when the timeline shows none; the build may be archived. Raises FormatError.
     """
@@ -211,8 +211,8 @@ def _busy_error(file: TimelineFile) -> BusyError:
     )
 
 
-def _is_ours(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
-    """Return whether a deltacommit is a build of ours, by its extra metadata.
+def _is_build(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
+    """Return whether a deltacommit is a build of reconciler, by its extra metadata.
 
     A deltacommit that was only requested, or whose inflight file is truncated, has done nothing.
     Its writer is dead, because the caller holds the lock and has seen no active writer.

@@ -37,7 +37,7 @@ class EntrySample:
 def read_indexed_columns(table: MetadataTable) -> tuple[str, ...]:
     """Return the columns whose range every file must have, in the index's order.
 
-    Empty where the table has no column_stats, or Hudi did not record its columns. Raises
+    Empty if the table has no column_stats, or Hudi did not record its columns. Raises
     FormatError, UnsupportedError.
     """
     if COLUMN_STATS not in table.live_partitions:

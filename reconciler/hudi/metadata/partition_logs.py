@@ -66,7 +66,7 @@ class NewBaseFile(Protocol):
 
 #: path and size of a new file -> record keys, string arrays in any order
 KeyReader = Callable[[str, int], Iterable[Any]]
-#: builds the log files of one metadata partition; raises UnsupportedError where it cannot
+#: builds the log files of one metadata partition; raises UnsupportedError if it cannot
 LogBuilder = Callable[[], list[NewLogFile]]
 
 
@@ -74,7 +74,7 @@ LogBuilder = Callable[[], list[NewLogFile]]
 class SyncPlan:
     """The planned update. ``dropped_partitions``: metadata partitions to drop first, sorted.
 
-    ``drop_reasons``: the reason for each of them. ``sync`` is None where the table has no live
+    ``drop_reasons``: the reason for each of them. ``sync`` is None if the table has no live
     metadata table.
     """
 
@@ -345,7 +345,7 @@ def select_ranges(file: NewBaseFile, columns: Sequence[str]) -> list[ColumnRange
 def require_pending_action(
     table: MetadataTable, instant: str, actions: Collection[Action], what: str
 ) -> Action:
-    """Return the action of a pending instant; StaleError where it is not pending."""
+    """Return the action of a pending instant; StaleError if it is not pending."""
     pending = {entry.requested: entry.action for entry in table.timelines.data.pending(actions)}
     if instant not in pending:
         raise StaleError(

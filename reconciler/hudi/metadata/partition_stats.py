@@ -24,7 +24,7 @@ _DECIMAL: Final = 10  # ordinal of Hudi's ValueType
 def read_partition_ranges(
     table: MetadataTable, columns: Sequence[str], partitions: Iterable[str]
 ) -> dict[tuple[str, str], ColumnRange | None]:
-    """Return (partition, column) -> range, None where it was deleted; others have no record.
+    """Return (partition, column) -> range, None if it was deleted; others have no record.
 
     ``partitions`` are named as in the index: "." where the table has none. Raises FormatError,
     UnsupportedError.
@@ -58,7 +58,7 @@ def read_partition_ranges(
 
 
 def merge_ranges(one: ColumnRange, other: ColumnRange, where: str) -> ColumnRange:
-    """Return the range of both; UnsupportedError where their bounds have different types."""
+    """Return the range of both; UnsupportedError if their bounds have different types."""
     kinds = {
         type(column_range.least) for column_range in (one, other) if column_range.least is not None
     }

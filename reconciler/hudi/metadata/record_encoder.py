@@ -56,7 +56,7 @@ _HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
 class ColumnRange:
     """The range of one column in a base file; ``values`` counts nulls too.
 
-    ``least`` and ``greatest`` are None where all values are null. NaN is the greatest number, as in
+    ``least`` and ``greatest`` are None if all values are null. NaN is the greatest number, as in
     Spark. ``size`` and ``plain_size``: compressed and uncompressed bytes of the column in the file.
     """
 

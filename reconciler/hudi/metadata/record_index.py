@@ -44,7 +44,7 @@ _NO_NUMBER: Final = -1
 def list_global_slices(table: MetadataTable) -> tuple[MetadataSlice, ...] | None:
     """Return the file groups of a global record index by number, None for any other index.
 
-    Since 1.1 an index may keep keys per partition. Raises FormatError where the index is missing.
+    Since 1.1 an index may keep keys per partition. Raises FormatError if the index is missing.
     """
     slices = table.list_slices(RECORD_INDEX)
     names = [_GROUP.format(number) for number in range(min(len(slices), _MAX_GROUPS))]
@@ -90,7 +90,7 @@ class RecordIndex:
         """Return the known locations of distinct keys of one file group.
 
         Reads the group's log files, and the blocks of its base file that may hold a key. Memory:
-        the log files and the keys. Raises FormatError, UnsupportedError, and NotFoundError where a
+        the log files and the keys. Raises FormatError, UnsupportedError, and NotFoundError if a
         file was removed.
         """
         timelines = MetadataTimelines(

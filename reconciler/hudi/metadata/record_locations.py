@@ -123,7 +123,7 @@ def _distribute_keys(keys: Any, number: int, groups: Sequence[_GroupKeys], path:
         raise UnsupportedError(f"{path}: has rows without a record key")
     if not len(keys):
         return
-    if pc.max(pc.binary_length(keys)).as_py() > hfile_writer.LONGEST_KEY:
+    if pc.max(pc.binary_length(keys)).as_py() > hfile_writer.MAX_KEY_BYTES:
         raise UnsupportedError(f"{path}: has a key that is too long for the record index")
     chosen = find_record_groups(keys, len(groups))
     ordered = keys.take(to_arrow(np.argsort(chosen, kind="stable")))

@@ -43,5 +43,5 @@ def list_top_columns(text: str) -> dict[str, str] | None:
 
 def _nested_kind(type_: Any) -> str:
     if isinstance(type_, list):
-        return next((kind for each in type_ if (kind := _nested_kind(each))), "")
+        return next((kind for branch in type_ if (kind := _nested_kind(branch))), "")
     return _NESTED.get(str(type_["type"]), "") if isinstance(type_, dict) else ""

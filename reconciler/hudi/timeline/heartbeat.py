@@ -11,7 +11,7 @@ from typing import Final
 HEARTBEAT_FOLDER: Final = ".hoodie/.heartbeat"
 #: seconds between two beats; Hudi's default
 INTERVAL_S: Final = 60
-#: seconds without a beat after which a run of ours on another host counts as dead
+#: seconds without a beat after which a run of reconciler on another host counts as dead
 DEAD_AFTER_S: Final = 300
 
 

@@ -109,7 +109,7 @@ class ClusteringPlan:
 
     ``strategy``: options for the executor; Hudi writes only the sort columns. ``extra``: extra
     metadata of the whole request. ``unscheduled_partitions``: partitions that Hudi's incremental
-    planner visits next time; None where the plan does not say, as always before version 8.
+    planner visits next time; None if the plan does not say, as always before version 8.
     """
 
     groups: tuple[ClusteringPlanGroup, ...]
