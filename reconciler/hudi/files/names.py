@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 PARTITION_METAFILE: Final = ".hoodie_partition_metadata"
 
@@ -84,7 +84,7 @@ class LogName:
         match = _LOG.fullmatch(text)
         if match is None:
             return None
-        parts = match.groupdict()
+        parts: dict[str, Any] = match.groupdict()
         is_cdc = parts.pop("cdc") is not None
         version, token = int(parts["version"]), parts["token"] or ""
         return cls(**parts | {"version": version, "token": token, "is_cdc": is_cdc})
