@@ -3,6 +3,7 @@
 // it looks up. Compiled by the Janino of Spark when `worker.py` starts.
 
 import java.io.File;
+import java.io.FilterInputStream;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -12,7 +13,9 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PositionedReadable;
 import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.Seekable;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 public class LocalFiles extends LocalFileSystem {
@@ -22,9 +25,46 @@ public class LocalFiles extends LocalFileSystem {
         super(new RawLocalFiles());
     }
 
-    // Hudi puts a buffer of its own around what is directly an FSInputStream
     public FSDataInputStream open(Path path, int bufferSize) throws IOException {
-        return new FSDataInputStream(super.open(path, Math.min(bufferSize, MAX_BUFFER)));
+        return new FSDataInputStream(
+            new Unbuffered(super.open(path, Math.min(bufferSize, MAX_BUFFER))));
+    }
+
+    // No FSInputStream, because Hudi puts a buffer of its own around one; and no FSDataInputStream,
+    // because Parquet would take it for one that reads into buffers outside of the heap.
+    public static class Unbuffered extends FilterInputStream
+        implements Seekable, PositionedReadable {
+        private final FSDataInputStream file;
+
+        Unbuffered(FSDataInputStream file) {
+            super(file);
+            this.file = file;
+        }
+
+        public void seek(long position) throws IOException {
+            this.file.seek(position);
+        }
+
+        public long getPos() throws IOException {
+            return this.file.getPos();
+        }
+
+        public boolean seekToNewSource(long position) throws IOException {
+            return this.file.seekToNewSource(position);
+        }
+
+        public int read(long position, byte[] buffer, int at, int length) throws IOException {
+            return this.file.read(position, buffer, at, length);
+        }
+
+        public void readFully(long position, byte[] buffer, int at, int length)
+            throws IOException {
+            this.file.readFully(position, buffer, at, length);
+        }
+
+        public void readFully(long position, byte[] buffer) throws IOException {
+            this.file.readFully(position, buffer);
+        }
     }
 
     public static class RawLocalFiles extends RawLocalFileSystem {
