@@ -183,10 +183,8 @@ def advise(
         try:
             storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
             return spec, advise_table(storage, spec, observed_ms=observed_ms)
-        except ReconcilerError as error:
-            problem = str(error)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-            problem = _report_crash(spec, error, on_crash)
+            problem = _report_problem(spec, error, on_crash)
         return spec, Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
 
     found = _run_for_each(specs, work, parallelism, _take_first(on_table))
@@ -232,10 +230,10 @@ def _run_for_each(
 ) -> tuple[_Result, ...]:
     """Do the work for every table, some in parallel; return the results in the order of specs."""
     tables = [specs] if isinstance(specs, TableSpec) else specs
-    found = run_parallel(
-        work, tables, parallelism=parallelism, on_done=on_done, wait_s=_INTERRUPT_WAIT_S
+    wait_s = _INTERRUPT_WAIT_S
+    return tuple(
+        run_parallel(work, tables, parallelism=parallelism, on_done=on_done, wait_s=wait_s)
     )
-    return tuple(found)
 
 
 def _plan_table(
@@ -255,11 +253,16 @@ def _plan_table(
         return plan_table(spec, state, now, next_insert=insert), state
     except BlockedError as error:  # the state of the table cannot be trusted
         return replace(_unreadable_plan(spec), refusals=(Note("pendingRestore", str(error)),)), None
-    except ReconcilerError as error:
-        problem = str(error)
     except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-        problem = _report_crash(spec, error, on_crash)
+        problem = _report_problem(spec, error, on_crash)
     return replace(_unreadable_plan(spec), error=problem), None
+
+
+def _report_problem(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
+    """Return the message of an error, which is reported if it is a bug of this program."""
+    if isinstance(error, ReconcilerError):
+        return str(error)
+    return _report_crash(spec, error, on_crash)
 
 
 def _report_crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:

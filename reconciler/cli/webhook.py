@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,7 +16,7 @@ from reconciler.errors import ReconcilerError, UsageError
 if TYPE_CHECKING:
     from reconciler.executor.result import ApplyResult
     from reconciler.plans.plan import Plan
-    from reconciler.render.webhook_notice import Notice, NoticeEvent, TableNotice
+    from reconciler.render.webhook_notice import NoticeEvent, TableNotice
     from reconciler.status.model import TableStatus
 
 Webhook = Annotated[
@@ -30,6 +30,10 @@ Webhook = Annotated[
 ]
 
 
+#: what an exit code means; all others are "failed"
+_EVENTS: Final[Mapping[int, NoticeEvent]] = {3: "blocked", 4: "stale", 5: "partial", 6: "busy"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookReporter:
     """Posts the summaries of one run of a command; posts nothing without a URL."""
@@ -40,67 +44,46 @@ class WebhookReporter:
 
     def report_plan(self, plan: Plan, exit_code: int) -> None:
         """Post the tables of a plan that need attention, if there are any."""
-        if self.url is None:
-            return
-        from reconciler.render.webhook_notice import plan_notices  # noqa: PLC0415
+        if self.url is not None:
+            from reconciler.render.webhook_notice import plan_notices  # noqa: PLC0415
 
-        if found := plan_notices(plan):
-            self._report_tables(found, len(plan.tables), exit_code, plan.digest)
+            self._report_tables(plan_notices(plan), len(plan.tables), exit_code, plan.digest)
 
     def report_status(self, tables: Sequence[TableStatus], exit_code: int) -> None:
         """Post the tables whose status needs attention, if there are any."""
-        if self.url is None:
-            return
-        from reconciler.render.webhook_notice import status_notices  # noqa: PLC0415
+        if self.url is not None:
+            from reconciler.render.webhook_notice import status_notices  # noqa: PLC0415
 
-        if found := status_notices(tables):
-            self._report_tables(found, len(tables), exit_code, None)
+            self._report_tables(status_notices(tables), len(tables), exit_code, None)
 
     def report_result(self, result: ApplyResult) -> None:
         """Post the tables that were not applied as reviewed, if there are any."""
-        if self.url is None:
-            return
-        from reconciler.render.webhook_notice import result_notices  # noqa: PLC0415
+        if self.url is not None:
+            from reconciler.render.webhook_notice import result_notices  # noqa: PLC0415
 
-        if found := result_notices(result):
-            self._report_tables(found, len(result.tables), result.exit_code, result.plan_digest)
+            notices, total = result_notices(result), len(result.tables)
+            self._report_tables(notices, total, result.exit_code, result.plan_digest)
+
+    def report_error(self, error: Exception) -> None:
+        """Post the error that stopped the command before there was a result."""
+        code = error.exit_code if isinstance(error, ReconcilerError) else 1
+        self._post(exit_code=code, error=(_EVENTS.get(code, "failed"), describe_error(error)))
 
     def _report_tables(
         self, tables: tuple[TableNotice, ...], total: int, exit_code: int, digest: str | None
     ) -> None:
-        from reconciler.render.webhook_notice import Notice  # noqa: PLC0415
+        if tables:
+            self._post(exit_code=exit_code, plan_digest=digest, total=total, tables=tables)
 
-        self._post(
-            Notice(
-                command=self.command,
-                exit_code=exit_code,
-                environment=self.environment,
-                plan_digest=digest,
-                total=total,
-                tables=tables,
-            )
-        )
-
-    def report_error(self, error: Exception) -> None:
-        """Post the error that stopped the command before there was a result."""
-        if self.url is None:
-            return
-        from reconciler.render.webhook_notice import Notice  # noqa: PLC0415
-
-        code = error.exit_code if isinstance(error, ReconcilerError) else 1
-        what: tuple[NoticeEvent, str] = (_choose_event(code), describe_error(error))
-        notice = Notice(
-            command=self.command, exit_code=code, environment=self.environment, error=what
-        )
-        self._post(notice)
-
-    def _post(self, notice: Notice) -> None:
+    def _post(self, **fields: Any) -> None:
+        """Post a notice with these fields."""
         if self.url is None:
             return
         from reconciler import runtime  # noqa: PLC0415
         from reconciler.cli.code_hosts.http import HttpError, HttpRequest, RetryPolicy, send  # noqa: PLC0415
-        from reconciler.render.webhook_notice import notice_json  # noqa: PLC0415
+        from reconciler.render.webhook_notice import Notice, notice_json  # noqa: PLC0415
 
+        notice = Notice(command=self.command, environment=self.environment, **fields)
         try:
             request = HttpRequest(method="POST", url=self.url, body=notice_json(notice))
             send(request, RetryPolicy(sleep=runtime.SystemClock().sleep))
@@ -145,17 +128,3 @@ def report_failure(error: Exception) -> None:
     """Post an error that stopped this run, unless the command line was not valid."""
     if _RUN.hook is not None and not isinstance(error, UsageError):
         _RUN.hook.report_error(error)
-
-
-def _choose_event(exit_code: int) -> NoticeEvent:
-    match exit_code:
-        case 3:
-            return "blocked"
-        case 4:
-            return "stale"
-        case 5:
-            return "partial"
-        case 6:
-            return "busy"
-        case _:
-            return "failed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from enum import StrEnum
 
 
@@ -36,7 +37,7 @@ class WriterOption:
     value: str
     field: str
     because: str
-    creates_table: bool = False
+    creates_table: bool = dataclass_field(default=False, metadata={"name": "makesTable"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,9 @@ class WriterOptions:
 
     name: str
     path: str
-    engine: WriterEngine
-    releases: tuple[HudiRelease, ...] = ()
+    engine: WriterEngine = dataclass_field(metadata={"name": None})
+    releases: tuple[HudiRelease, ...] = dataclass_field(default=(), metadata={"name": "hudi"})
     options: tuple[WriterOption, ...] = ()
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = dataclass_field(default=(), metadata={"name": None})
     notes: tuple[str, ...] = ()
     error: str | None = None

@@ -81,7 +81,7 @@ class Notice:
 
     @property
     def event(self) -> NoticeEvent | None:
-        """The worst event; None if no table needs attention."""
+        """Return the worst event; None if no table needs attention."""
         found = [table.event for table in self.tables]
         if self.error is not None:
             found.append(self.error[0])
@@ -120,9 +120,8 @@ def _chat_text(notice: Notice, tables: Sequence[TableNotice]) -> str:
     where = f" ({notice.environment})" if notice.environment else ""
     start = f"reconciler {notice.command}{where}"
     if notice.error is not None:
-        return _escape_markup(
-            f"{start}: {_EVENT_LABELS[notice.error[0]]}: {_shorten(notice.error[1])}"
-        )
+        event, why = notice.error
+        return _escape_markup(f"{start}: {_EVENT_LABELS[event]}: {_shorten(why)}")
     events = [table.event for table in tables]
     counts = words.join_counts((events.count(key), label) for key, label in _EVENT_LABELS.items())
     names = [
@@ -131,9 +130,8 @@ def _chat_text(notice: Notice, tables: Sequence[TableNotice]) -> str:
     ]
     if len(tables) > len(names):
         names.append(f"and {words.format_number(len(tables) - len(names))} more")
-    return _escape_markup(
-        f"{start}: {counts} of {words.format_count(notice.total, 'table')}: {', '.join(names)}"
-    )
+    total = words.format_count(notice.total, "table")
+    return _escape_markup(f"{start}: {counts} of {total}: {', '.join(names)}")
 
 
 def _shorten(text: str, limit: int = _MAX_CHARACTERS) -> str:
@@ -159,37 +157,34 @@ def _escape_markup(text: str) -> str:
 
 def plan_notices(plan: Plan) -> tuple[TableNotice, ...]:
     """Return notices for the tables that could not be read, are refused, or are to change."""
-    return tuple(notice for table in plan.tables if (notice := _plan_notice(table)) is not None)
+    return tuple(filter(None, map(_plan_notice, plan.tables)))
 
 
 def _plan_notice(table: TablePlan) -> TableNotice | None:
-    because: tuple[str, ...]
-    event: NoticeEvent
+    event: NoticeEvent = "drift"
+    drift = tuple(f"{finding.field}: {finding.because}" for finding in table.drift)
+    because = drift or leftover_reasons(table)
     if table.error is not None:
         event, because = "failed", (table.error,)
     elif table.refusals:
         event, because = "blocked", tuple(note.because for note in table.refusals)
-    elif table.has_changes:
-        drift = tuple(f"{found.field}: {found.because}" for found in table.drift)
-        event, because = "drift", drift or leftover_reasons(table)
-    else:
+    elif not table.has_changes:
         return None
     return TableNotice(name=table.name, path=table.path, event=event, because=because)
 
 
 def status_notices(tables: Iterable[TableStatus]) -> tuple[TableNotice, ...]:
     """Return notices for the tables out of sync or unhealthy; unmanaged ones are on purpose."""
-    return tuple(notice for table in tables if (notice := _status_notice(table)) is not None)
+    return tuple(filter(None, map(_status_notice, tables)))
 
 
 def _status_notice(table: TableStatus) -> TableNotice | None:
     health = table.condition("Healthy")
-    is_unhealthy = health is not None and health.status == "False"
-    problems = (
-        (f"{health.reason}: {health.message}",) if health is not None and is_unhealthy else ()
-    )
+    problems: tuple[str, ...] = ()
+    if health is not None and health.status == "False":
+        problems = (f"{health.reason}: {health.message}",)
     because = (*table.because, *problems)
-    event: NoticeEvent
+    event: NoticeEvent = "unhealthy"
     match table.sync:
         case "error":
             event, because = "failed", (table.error or "",)
@@ -200,7 +195,7 @@ def _status_notice(table: TableStatus) -> TableNotice | None:
         case "unmanaged" | "in sync":
             if not problems:
                 return None
-            event, because = "unhealthy", problems
+            because = problems
     return TableNotice(name=table.name, path=table.path, event=event, because=because)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from reconciler import canonical_json
 from reconciler.hudi_engine.model import WriterEngine, WriterOption, WriterOptions
@@ -50,30 +50,10 @@ def options_json(
         "format": 1,
         "tool": tool,
         "for": engine.value,
-        "tables": [_table_document(table) for table in tables],
+        "tables": canonical_json.to_document(tables),
         **encode.encode_selection(selection),
     }
     return canonical_json.to_bytes(document) + b"\n"
-
-
-def _table_document(table: WriterOptions) -> Mapping[str, Any]:
-    return {
-        "name": table.name,
-        "path": table.path,
-        "error": table.error,
-        "hudi": [release.value for release in table.releases],
-        "options": [
-            {
-                "key": option.key,
-                "value": option.value,
-                "field": option.field,
-                "because": option.because,
-                "makesTable": option.creates_table,
-            }
-            for option in table.options
-        ],
-        "notes": list(table.notes),
-    }
 
 
 # --- Text ----------------------------------------------------------------------------------------
@@ -99,7 +79,9 @@ def _group_by_reason(
     options: Iterable[WriterOption], sign: str
 ) -> Iterator[tuple[str, tuple[WriterOption, ...]]]:
     """Yield the comment of each reason, with the options that have it."""
-    for (field, because), some in groupby(options, key=lambda one: (one.field, one.because)):
+    for (field, because), some in groupby(
+        options, key=lambda option: (option.field, option.because)
+    ):
         yield f"{sign} {field}: {because}", tuple(some)
 
 
@@ -139,11 +121,7 @@ def _spark_sql_lines(table: WriterOptions) -> Iterator[str]:
     for reason, options in _group_by_reason(_write_options(table), "--"):
         yield reason
         yield from (f"SET {option.key}={_quote_set(option.value)};" for option in options)
-    made = [
-        f"{_quote_spark(option.key)} = {_quote_spark(option.value)}"
-        for option in _table_options(table)
-    ]
-    if made:
+    if made := _format_pairs(_table_options(table), _quote_spark):
         yield from _create_table_lines(table, " USING hudi")
         yield f"--   LOCATION {_quote_spark(to_hadoop_path(table.path))}"
         yield f"--   TBLPROPERTIES ({', '.join(made)});"
@@ -158,11 +136,7 @@ def _flink_sql_lines(table: WriterOptions) -> Iterator[str]:
         yield f"ALTER TABLE {_quote_identifier(table.name)} SET ("
         yield from _pair_lines(options)
         yield ");"
-    made = [
-        f"{_quote_flink(option.key)} = {_quote_flink(option.value)}"
-        for option in _table_options(table)
-    ]
-    if made:
+    if made := _format_pairs(_table_options(table), _quote_flink):
         yield from _create_table_lines(table)
         more = ("'connector' = 'hudi'", f"'path' = {_quote_flink(to_hadoop_path(table.path))}")
         yield f"--   WITH ({', '.join([*more, *made])});"
@@ -174,6 +148,10 @@ def _create_table_lines(table: WriterOptions, using: str = "") -> Iterator[str]:
     if table.partition_by:
         columns = ", ".join(_quote_identifier(column) for column in table.partition_by)
         yield f"--   PARTITIONED BY ({columns})"
+
+
+def _format_pairs(options: Iterable[WriterOption], quote: Callable[[str], str]) -> list[str]:
+    return [f"{quote(option.key)} = {quote(option.value)}" for option in options]
 
 
 def _table_options(table: WriterOptions) -> list[WriterOption]:
