@@ -176,7 +176,7 @@ def test_an_index_that_cannot_be_built_fails_its_step_and_nothing_else(tmp_path)
     metadata = load_metadata(it.table)[0]
     time = int(metadata.timeline.newest_time) + 1
     for state in ("requested", "inflight"):
-        (it.table / metadata.timelines.folder / f"{time}.deltacommit.{state}").write_bytes(b"")
+        (it.table / metadata.folder / f"{time}.deltacommit.{state}").write_bytes(b"")
 
     result = it.apply(plan)
 

@@ -370,7 +370,7 @@ def test_no_two_deltacommits_have_one_name(tmp_path, name, suffix):
     """Not where somebody else has begun an index at the very moment."""
     path = quiet(unpack_table(name, tmp_path / "t"))
     metadata, _properties = load_metadata(path)
-    folder = path / metadata.timelines.folder
+    folder = path / metadata.folder
     last = metadata.timeline.commits[-1].requested
     for file in folder.glob(f"{last}[._]*"):
         taken = re.sub(r"_\d{17}", f"_{NOW}", file.name.replace(last, NOW + suffix))

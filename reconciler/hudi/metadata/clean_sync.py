@@ -56,7 +56,7 @@ def plan_clean_sync(
     Raises FormatError, UnsupportedError; StaleError when the data timeline does not show the clean
     as pending, because then the listing may already contain an earlier attempt.
     """
-    if instant not in {pending.requested for pending in table.timelines.data.pending(_CLEANS)}:
+    if instant not in {pending.requested for pending in table.data.pending(_CLEANS)}:
         raise StaleError(
             f"{instant}.clean is not pending on the timeline, so the metadata table cannot be "
             "updated for it; read the timeline again"

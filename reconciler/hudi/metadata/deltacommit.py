@@ -193,7 +193,7 @@ class Deltacommit:
         is_timed = state is State.COMPLETED and self.table.version >= VERSION_8
         completed = self.completion_time if is_timed else None
         instant = Instant(self.instant, Action.DELTACOMMIT, state, completed)
-        return FileToCreate(path=f"{self.table.timelines.folder}/{instant.file_name}", data=data)
+        return FileToCreate(path=self.table.timeline_path(instant.file_name), data=data)
 
     def _list_slice_files(self, file_slice: MetadataSlice, name: str) -> dict[str, Any]:
         """Return ``baseFile`` and ``logFiles`` of a write stat; version 6 lists the slice."""

@@ -49,7 +49,7 @@ def find_earlier_attempt(table: MetadataTable, instant: str, *, indexes: bool) -
                     for key, names in read_block_entries(block):
                         changes.setdefault(key, {}).update(names)
     files.sort(key=lambda file: -file.instant.state.rank)
-    timeline = [f"{table.timelines.folder}/{file.name}" for file in files]
+    timeline = [table.timeline_path(file.name) for file in files]
     done = sum(file.instant.is_completed for file in files)
     return EarlierAttempt((*timeline[:done], *logs, *timeline[done:]), done > 0, changes)
 

@@ -161,15 +161,13 @@ def find_earlier_builds(table: MetadataTable) -> tuple[str, ...]:
     or deltacommit is pending on the metadata table's timeline; FormatError.
     """
     own: dict[str, list[TimelineFile]] = {}
-    on_data = {instant.requested for instant in table.timelines.data.instants}
-    for file in table.timeline.files:
-        if file.instant.action is Action.DELTACOMMIT and file.instant.requested not in on_data:
-            own.setdefault(file.instant.requested, []).append(file)
+    for file in _list_own_deltacommits(table):
+        own.setdefault(file.instant.requested, []).append(file)
     paths: list[str] = []
     for files in own.values():
         files.sort(key=lambda file: -file.instant.state.rank)
         if _is_build(table, files):
-            paths += [f"{table.timelines.folder}/{file.name}" for file in files]
+            paths += [table.timeline_path(file.name) for file in files]
         elif not files[0].instant.is_completed:
             raise _busy_error(files[0])
     for file in table.timeline.files:
@@ -183,18 +181,22 @@ def read_built_columns(table: MetadataTable) -> tuple[str, ...]:
 
     Empty when the timeline shows none; the build may be archived. Raises FormatError.
     """
-    on_data = {instant.requested for instant in table.timelines.data.instants}
-    for file in reversed(table.timeline.files):
-        instant = file.instant
-        is_own = instant.action is Action.DELTACOMMIT and instant.requested not in on_data
-        if not is_own or not instant.is_completed:
+    for file in reversed(_list_own_deltacommits(table)):
+        if not file.instant.is_completed:
             continue
-        path = f"{table.timelines.folder}/{file.name}"
+        path = table.timeline_path(file.name)
         columns = CommitMetadata.parse(table.source.read(path), path).extra.get(COLUMNS)
         if columns is not None:
             with decoding(path, "the columns of an index"):
                 return tuple(map(str, json.loads(columns)))
     return ()
+
+
+def _list_own_deltacommits(table: MetadataTable) -> list[TimelineFile]:
+    """Return the files of deltacommits whose instant is not on the data table's timeline."""
+    on_data = {instant.requested for instant in table.data.instants}
+    deltacommits = (f for f in table.timeline.files if f.instant.action is Action.DELTACOMMIT)
+    return [file for file in deltacommits if file.instant.requested not in on_data]
 
 
 def _is_completed(table: MetadataTable, file: TimelineFile) -> bool:
@@ -221,7 +223,7 @@ def _is_build(table: MetadataTable, files: Sequence[TimelineFile]) -> bool:
     if newest.state is State.REQUESTED:
         return True
     inflight = next((file for file in files if file.instant.state is State.INFLIGHT), None)
-    path = f"{table.timelines.folder}/{inflight.name}" if inflight else ""
+    path = table.timeline_path(inflight.name) if inflight else ""
     data = table.source.read(path) if inflight else b""
     try:
         return bool(data) and MARK in CommitMetadata.parse(data, path).extra

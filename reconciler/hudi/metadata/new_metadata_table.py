@@ -22,7 +22,7 @@ from reconciler.hudi.metadata.listing import (
     encode_listing,
     partition_key,
 )
-from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8, MetadataTimelines
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 from reconciler.hudi.table.properties import compute_checksum, format_java_properties
 from reconciler.hudi.timeline.active import Timeline
@@ -100,7 +100,7 @@ def build_first_listing(
     changes: dict[str, FileSizes] = {ALL_PARTITIONS: dict.fromkeys(paths, 0), **paths}
     schema = load_record_schema(version)
     deltacommit = Deltacommit(
-        table=MetadataTable(MetadataTimelines(source, version, Timeline.from_files([]), data)),
+        table=MetadataTable(source, version, Timeline.from_files([]), data),
         instant=_FIRST[version],
         completion_time=completion_time,
         schema=schema,

@@ -32,11 +32,14 @@ _UNDOING: Final = frozenset({Action.ROLLBACK, Action.RESTORE})
 
 @dataclass(frozen=True)
 class MetadataTimelines:
-    """``own``: the metadata table's active timeline; ``data``: the data table's."""
+    """``timeline``: the metadata table's active timeline; ``data``: the data table's.
+
+    ``version``: the data table's version, which is also the metadata table's.
+    """
 
     source: ByteSource
     version: int
-    own: Timeline
+    timeline: Timeline
     data: Timeline
 
     @property
@@ -46,7 +49,7 @@ class MetadataTimelines:
     @cached_property
     def completion_times(self) -> Mapping[str, str]:
         """Completion times of its completed commits by requested time (equal in version 6)."""
-        return {i.requested: i.completed or i.requested for i in self.own.commits}
+        return {i.requested: i.completed or i.requested for i in self.timeline.commits}
 
     def is_written(self, instant: str) -> bool:
         """Return whether an instant is completed or archived on the metadata table's timeline."""
@@ -69,7 +72,7 @@ class MetadataTimelines:
 
     @cached_property
     def _pending(self) -> frozenset[str]:
-        return frozenset(i.requested for i in self.own.instants if not i.is_completed)
+        return frozenset(i.requested for i in self.timeline.instants if not i.is_completed)
 
     @cached_property
     def _pending_data_instants(self) -> frozenset[str]:
@@ -80,7 +83,7 @@ class MetadataTimelines:
     def _valid_instants(self) -> frozenset[str]:
         """Instants whose blocks count (getValidInstantTimestamps), without rolled back ones."""
         valid = {i.requested for i in self.data.instants if i.is_completed}
-        for instant in self.own.completed({Action.DELTACOMMIT}):
+        for instant in self.timeline.completed({Action.DELTACOMMIT}):
             time = instant.requested
             is_own = (
                 len(time) == _SUFFIXED
@@ -89,7 +92,7 @@ class MetadataTimelines:
             )
             if is_own or time.startswith(_SOLO):
                 valid.add(time)
-        return frozenset(valid | {i.requested for i in self.own.completed(_UNDOING)})
+        return frozenset(valid | {i.requested for i in self.timeline.completed(_UNDOING)})
 
     @cached_property
     def _rolled_back_instants(self) -> frozenset[str]:
@@ -114,7 +117,7 @@ class MetadataTimelines:
     def _pending_compactions(self) -> Mapping[tuple[str, str], str]:
         """The newest pending compaction of each (metadata partition, file group)."""
         compactions: dict[tuple[str, str], str] = {}
-        for instant in self.own.pending({Action.COMPACTION}):
+        for instant in self.timeline.pending({Action.COMPACTION}):
             plan = replace(instant, state=State.REQUESTED)
             path = f"{self.folder}/{plan.file_name}"
             for operation in parse_compaction(self.source.read(path), path):

@@ -192,7 +192,7 @@ def _check_no_pending_write(table: MetadataTable, instant: str, dropped: Mapping
     """Raise BusyError while another write is pending."""
     foreign = [
         other
-        for other in table.timelines.data.instants
+        for other in table.data.instants
         if not other.is_completed and other.requested != instant and _relies_on_indexes(other)
     ]
     if foreign:
@@ -346,7 +346,7 @@ def require_pending_action(
     table: MetadataTable, instant: str, actions: Collection[Action], what: str
 ) -> Action:
     """Return the action of a pending instant; StaleError if it is not pending."""
-    pending = {entry.requested: entry.action for entry in table.timelines.data.pending(actions)}
+    pending = {entry.requested: entry.action for entry in table.data.pending(actions)}
     if instant not in pending:
         raise StaleError(
             f"{instant} is not a pending {what} on the timeline, so the metadata table cannot be "

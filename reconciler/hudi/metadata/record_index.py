@@ -25,7 +25,6 @@ from reconciler.hudi.codecs.hfile_reader import HFile
 from reconciler.hudi.metadata.column_stats import read_newest_first
 from reconciler.hudi.metadata.index_definitions import is_record_index_partitioned
 from reconciler.hudi.metadata.index_keys import find_record_groups
-from reconciler.hudi.metadata.own_timeline import MetadataTimelines
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.active import Timeline
@@ -93,10 +92,8 @@ class RecordIndex:
         the log files and the keys. Raises FormatError, UnsupportedError, and NotFoundError if a
         file was removed.
         """
-        timelines = MetadataTimelines(
-            source, self.version, self.metadata_timeline, self.data_timeline
-        )
-        table = MetadataTable(timelines, frozenset({RECORD_INDEX}))
+        timelines = self.metadata_timeline, self.data_timeline
+        table = MetadataTable(source, self.version, *timelines, frozenset({RECORD_INDEX}))
         lookup = _KeyLookup.from_keys(keys)
         for entries, schema, deleted in read_newest_first(table, self.slices[group]):
             if deleted:

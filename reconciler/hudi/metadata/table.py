@@ -64,30 +64,19 @@ class MetadataSlice:
         return f"{ROOT}/{self.partition}/{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataTable:
-    """An open metadata table; the two timelines decide which files and blocks count.
+@dataclass(frozen=True)
+class MetadataTable(MetadataTimelines):
+    """An open metadata table; its two timelines decide which files and blocks count.
 
     ``live_partitions``: the metadata partitions that the data table's properties list, as far as
     the caller needs them.
     """
 
-    timelines: MetadataTimelines
     live_partitions: frozenset[str] = frozenset({FILES})
 
-    @property
-    def timeline(self) -> Timeline:
-        """The metadata table's own active timeline."""
-        return self.timelines.own
-
-    @property
-    def source(self) -> ByteSource:
-        return self.timelines.source
-
-    @property
-    def version(self) -> int:
-        """The data table's version, which is also the metadata table's."""
-        return self.timelines.version
+    def timeline_path(self, file_name: str) -> str:
+        """Return the path of a file of the metadata table's timeline."""
+        return f"{self.folder}/{file_name}"
 
     def list_slices(self, partition: str) -> tuple[MetadataSlice, ...]:
         """Return the newest slice of every file group of a metadata partition, by group name.
@@ -113,7 +102,7 @@ class MetadataTable:
             entries = self.source.list(f"{ROOT}/{partition}")
         except NotFoundError:
             return ()
-        return _build_slices(self.timelines, partition, entries)
+        return _build_slices(self, partition, entries)
 
     def list_log_paths(self) -> list[str]:
         """Return every log file of every metadata partition, live and complete or not."""
@@ -151,7 +140,7 @@ class MetadataTable:
                 if block.type is BlockType.COMMAND:
                     target = block.header.get(HeaderKey.TARGET_INSTANT_TIME)
                     visible = [earlier for earlier in visible if earlier.instant != target]
-                elif self.timelines.is_visible(block.require_instant()):
+                elif self.is_visible(block.require_instant()):
                     times = block.header.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
                     compacted.update(filter(None, times.split(",")))
                     visible.append(block)
@@ -181,8 +170,8 @@ def open_metadata_table(
             f"is missing, but a metadata table of version {version} has its timeline here",
             _REBUILD,
         ) from None
-    timelines = MetadataTimelines(source, version, Timeline.from_listing(entries), data)
-    return MetadataTable(timelines, frozenset(live_partitions))
+    timeline = Timeline.from_listing(entries)
+    return MetadataTable(source, version, timeline, data, frozenset(live_partitions))
 
 
 def open_live_metadata(
@@ -211,7 +200,7 @@ def group_by_slice(
 
 
 def _build_slices(
-    timeline: MetadataTimelines, partition: str, entries: Iterable[ListedEntry]
+    table: MetadataTable, partition: str, entries: Iterable[ListedEntry]
 ) -> tuple[MetadataSlice, ...]:
     bases: dict[str, dict[str, tuple[str, int]]] = {}
     logs: dict[str, list[tuple[tuple[str, int, tuple[int, ...]], MetadataLogFile]]] = {}
@@ -227,7 +216,7 @@ def _build_slices(
             logs.setdefault(match["group"], []).append(((log.instant, version, token), log))
     return tuple(
         _build_newest_slice(
-            timeline,
+            table,
             (partition, group),
             bases.get(group, {}),
             [log for _order, log in sorted(logs.get(group, []), key=lambda pair: pair[0])],
@@ -244,7 +233,7 @@ def _require_file(partition: str, entry: ListedEntry) -> None:
 
 
 def _build_newest_slice(
-    timeline: MetadataTimelines,
+    table: MetadataTable,
     where: tuple[str, str],
     bases: Mapping[str, tuple[str, int]],
     logs: Sequence[MetadataLogFile],
@@ -254,9 +243,9 @@ def _build_newest_slice(
     It includes logs of a slice that a pending compaction opened
     (getLatestMergedFileSliceBeforeOrOn).
     """
-    start = max((instant for instant in bases if timeline.is_written(instant)), default="")
-    times = [start, timeline.find_pending_compaction(*where)]
-    if timeline.version < VERSION_8:
+    start = max((instant for instant in bases if table.is_written(instant)), default="")
+    times = [start, table.find_pending_compaction(*where)]
+    if table.version < VERSION_8:
         times += [log.instant for log in logs]
     newest = max(times)
     same = [log.version for log in logs if log.instant == newest]
@@ -264,21 +253,21 @@ def _build_newest_slice(
         partition=where[0],
         file_group=where[1],
         base=bases[start] if start else None,
-        logs=tuple(log for log in logs if _is_since(timeline, log, start)),
+        logs=tuple(log for log in logs if _is_since(table, log, start)),
         newest_instant=newest,
         next_log_version=max(same, default=0) + 1,
     )
 
 
-def _is_since(timeline: MetadataTimelines, log: MetadataLogFile, start: str) -> bool:
+def _is_since(table: MetadataTable, log: MetadataLogFile, start: str) -> bool:
     """Return whether a log belongs to the slice of base instant ``start`` or to a later one.
 
     Version 6 names logs after their slice. Later versions go by completion time, and a log of an
     instant that is not completed belongs to no slice.
     """
-    if timeline.version < VERSION_8:
+    if table.version < VERSION_8:
         return log.instant >= start
-    completed = timeline.completion_times.get(log.instant)
-    if completed is None and timeline.is_written(log.instant):
+    completed = table.completion_times.get(log.instant)
+    if completed is None and table.is_written(log.instant):
         completed = log.instant  # archived: only its requested time is known
     return completed is not None and completed >= start
