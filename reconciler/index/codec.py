@@ -267,10 +267,10 @@ def _decode_stats(struct: Any, column: str) -> ColumnStats:
 
 def _decode_counts(counts: Any) -> Integers:
     """Return counts with -1 where unknown; raises _DamageError for a negative count."""
-    found: Integers = fill_unknown(counts)
-    if (found < 0).sum() != counts.null_count:
+    values: Integers = fill_unknown(counts)
+    if (values < 0).sum() != counts.null_count:
         raise _DamageError("it has a negative count")
-    return found
+    return values
 
 
 def _combine_chunks(column: Any) -> Any:

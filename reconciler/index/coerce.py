@@ -105,8 +105,8 @@ def locate_literals(
         if has_float and LiteralKind.STRING in kinds and len(kinds) > 1:
             raise UnsureError  # the text of a float stands for another double
         most = max(map(_literal_scale, literals), default=0)
-        found = [_locate_number(column, one, scale=most, in_double=is_double) for one in literals]
-        return found, LiteralKind.STRING not in kinds
+        cuts = [_locate_number(column, one, scale=most, in_double=is_double) for one in literals]
+        return cuts, LiteralKind.STRING not in kinds
     if LiteralKind.STRING in kinds and column.stored is TypeFamily.DATE:
         return [locate_literal(column, one, zone) for one in literals], False
     if len(kinds) > 1 or (LiteralKind.STRING in kinds and column.stored is not TypeFamily.TEXT):
@@ -187,17 +187,17 @@ def _to_double(
     Spark compares a float column with whole numbers and text as floats or as doubles, depending on
     the dialect, and with everything else as doubles.
     """
-    found = float(value)
+    double = float(value)
     is_float = column.family is TypeFamily.FLOAT and kind in (
         LiteralKind.INTEGER,
         LiteralKind.STRING,
     )
     if is_float and not in_double:
         with np.errstate(over="ignore"):
-            near = float(np.float32(found))
-        if near != found or (kind is LiteralKind.INTEGER and found != value):
+            near = float(np.float32(double))
+        if near != double or (kind is LiteralKind.INTEGER and double != value):
             raise UnsureError
-    return found
+    return double
 
 
 def _check_digits(column: ComparedType, value: int | Decimal, scale: int) -> None:

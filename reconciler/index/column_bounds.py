@@ -34,12 +34,12 @@ class ColumnBounds:
 
     def may_hold(self, values: ValueSet) -> Mask:
         """Return a mask of the files that may hold a value of the set."""
-        found = self._overlaps(values) & self._has_values
+        mask = self._overlaps(values) & self._has_values
         if values.nan:
-            found |= self._may_have_nan
+            mask |= self._may_have_nan
         if values.null:
-            found |= self._may_have_null
-        return found
+            mask |= self._may_have_null
+        return mask
 
     def _overlaps(self, values: ValueSet) -> Mask:
         spans = values.spans
@@ -48,10 +48,10 @@ class ColumnBounds:
             begins = self._greatest.count_passed([low for low, _ in spans])
             ended = self._least.count_passed([high for _, high in spans])
             return np.asarray(begins > ended)
-        found = np.zeros(len(self._may_have_null), np.bool_)
+        mask = np.zeros(len(self._may_have_null), np.bool_)
         for low, high in spans:
-            found |= self._greatest.is_beyond(low) & ~self._least.is_beyond(high)
-        return found
+            mask |= self._greatest.is_beyond(low) & ~self._least.is_beyond(high)
+        return mask
 
 
 def _make_side(column: Any, *, is_least: bool) -> _NumberSide | _ArrowSide:
@@ -111,9 +111,9 @@ class _NumberSide:
         kind = self._values.dtype
         ats = np.array([cut[1] for cut in plain if cut[0] == 0 and not cut[2]], kind)
         pasts = np.array([cut[1] for cut in plain if cut[0] == 0 and cut[2]], kind)
-        found = np.searchsorted(ats, self._values, "right")
-        found += np.searchsorted(pasts, self._values, "left")
-        return found + plain.count(LOWEST)
+        passed = np.searchsorted(ats, self._values, "right")
+        passed += np.searchsorted(pasts, self._values, "left")
+        return passed + plain.count(LOWEST)
 
     def _clip_cut(self, cut: Cut) -> Cut:
         """Return the cut, moved to the end of the order where its value exceeds 64 bits."""
@@ -137,15 +137,15 @@ class _ArrowSide:
             return np.full(self._files, cut == LOWEST)
         scalar = self._cut_values([cut])[0]
         compare = pc.greater if cut[2] else pc.greater_equal
-        found = to_numpy(compare(self._column, scalar).fill_null(False))
-        return found if self._is_open is None else found | self._is_open
+        mask = to_numpy(compare(self._column, scalar).fill_null(False))
+        return mask if self._is_open is None else mask | self._is_open
 
     def count_passed(self, cuts: Sequence[Cut]) -> Integers:
         ats = self._cut_values([cut for cut in cuts if cut[0] == 0 and not cut[2]])
         pasts = self._cut_values([cut for cut in cuts if cut[0] == 0 and cut[2]])
-        found = self._count_points(ats, pc.less_equal) + self._count_points(pasts, pc.less)
-        found += cuts.count(LOWEST)
-        return found if self._is_open is None else np.where(self._is_open, len(cuts), found)
+        passed = self._count_points(ats, pc.less_equal) + self._count_points(pasts, pc.less)
+        passed += cuts.count(LOWEST)
+        return passed if self._is_open is None else np.where(self._is_open, len(cuts), passed)
 
     def _cut_values(self, cuts: Sequence[Cut]) -> Any:
         kind = self._column.type

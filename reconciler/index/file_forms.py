@@ -96,13 +96,13 @@ class SchemaForms:
         if not ats:
             is_other = column in self.supplied or any(_may_supply(p, column) for p in paths)
             return ColumnPlace(NOT_KNOWN if is_other else ABSENT)
-        found = schema.column(ats[0])
-        if len(ats) > 1 or found.max_repetition_level:
+        leaf = schema.column(ats[0])
+        if len(ats) > 1 or leaf.max_repetition_level:
             return ColumnPlace(NOT_KNOWN)
-        kind = ParquetKind.from_parquet(found)
+        kind = ParquetKind.from_parquet(leaf)
         code = self.kinds.setdefault((kind, writer), len(self.kinds))
         hides_nulls = writer.hides_nulls and "." in column
-        return ColumnPlace(ats[0], kind, writer, code, hides_nulls, LeafColumn.from_parquet(found))
+        return ColumnPlace(ats[0], kind, writer, code, hides_nulls, LeafColumn.from_parquet(leaf))
 
 
 def _may_supply(path: str, column: str) -> bool:

@@ -83,14 +83,14 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: Integers) -> ND
         wanted, kept = sort_partitions(partition), index.partition
         if wanted.dictionary.equals(kept.dictionary) and wanted.indices.equals(kept.indices):
             return np.arange(len(size))
-    found: Integers = _find_first(index.name, name)
-    is_same = found >= 0
-    at = found[is_same]
+    at_row: Integers = _find_first(index.name, name)
+    is_same = at_row >= 0
+    at = at_row[is_same]
     is_same[is_same] = index.size[at] == size[is_same]
     paths = _find_first(index.partition.dictionary, partition.dictionary)
     codes = paths[to_numpy(partition.indices)[is_same]]
-    is_same[is_same] = codes == to_numpy(index.partition.indices)[found[is_same]]
-    other = np.flatnonzero((found >= 0) & ~is_same)  # found by name, but in another partition
+    is_same[is_same] = codes == to_numpy(index.partition.indices)[at_row[is_same]]
+    other = np.flatnonzero((at_row >= 0) & ~is_same)  # found by name, but in another partition
     if len(other):
         names = name.take(to_arrow(other))
         rows = np.flatnonzero(to_numpy(pc.is_in(index.name, value_set=names)))
@@ -98,8 +98,8 @@ def find_rows(index: FileIndex, partition: Any, name: Any, size: Integers) -> ND
         keys = _key_texts(theirs.partition, theirs.name, theirs.size)
         wanted = _key_texts(partition.take(to_arrow(other)), names, size[other])
         again = _find_first(keys, wanted)
-        found[other] = np.where(again >= 0, rows[again], UNKNOWN)
-    return found
+        at_row[other] = np.where(again >= 0, rows[again], UNKNOWN)
+    return at_row
 
 
 def _find_first(among: Any, values: Any) -> Integers:
@@ -165,5 +165,5 @@ def _sort_keys(codes: NDArray[np.int32], name: Any, size: Integers) -> Integers:
 
 
 def _names_differ(name: Any, before: Integers, after: Integers) -> Mask:
-    found: Mask = to_numpy(pc.not_equal(name.take(to_arrow(before)), name.take(to_arrow(after))))
-    return found
+    differs: Mask = to_numpy(pc.not_equal(name.take(to_arrow(before)), name.take(to_arrow(after))))
+    return differs

@@ -74,9 +74,9 @@ class SlimFooterTails:
 
         Raises the same errors as ``FooterTails.read``.
         """
-        found = self._read_ends(path, size) if self.head_bytes else None
-        if found is not None:
-            return found
+        ends = self._read_ends(path, size) if self.head_bytes else None
+        if ends is not None:
+            return ends
         tail = self.tails.read(path, size)
         cut = self.slimmer.slim(tail)
         if cut is None:

@@ -218,20 +218,20 @@ def _match_usual_chunk(leaf: LeafColumn) -> thrift_patterns.Matcher:
 def _usual_sizes_pattern(leaf: LeafColumn) -> bytes:
     """Return the pattern of size statistics: text bytes, then the histograms of both levels."""
     repetition, definition = (_histogram_pattern(level + 1) for level in leaf.levels)
-    found = [
+    alternatives = [
         rb"\x29%b\x19%b" % (repetition, definition),
         rb"\x29" + repetition,
         rb"\x39" + definition,
     ]
     if leaf.physical_type == "BYTE_ARRAY":
         count = rb"\x16" + thrift_patterns.NUMBER_PATTERN
-        found += [
+        alternatives += [
             rb"%b\x19%b\x19%b" % (count, repetition, definition),
             rb"%b\x19%b" % (count, repetition),
             rb"%b\x29%b" % (count, definition),
             count,
         ]
-    return rb"(?:%b|)" % b"|".join(found)
+    return rb"(?:%b|)" % b"|".join(alternatives)
 
 
 def _histogram_pattern(size: int) -> bytes:

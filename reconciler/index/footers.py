@@ -98,7 +98,7 @@ def find_index_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
 
     Raises UnsupportedError for a column that does not exist or whose type has no bounds.
     """
-    found = {}
+    types = {}
     for column in columns:
         kind = _find_type(column, schema)
         kept = None if kind is None else indexed_type(kind)
@@ -107,8 +107,8 @@ def find_index_types(columns: Sequence[str], schema: Any) -> dict[str, Any]:
                 "the table has no such column" if kind is None else _explain_no_bounds(column, kind)
             )
             raise UnsupportedError(f"column {column} cannot be indexed: {why}")
-        found[column] = kept
-    return found
+        types[column] = kept
+    return types
 
 
 def _explain_no_bounds(column: str, kind: Any) -> str:
@@ -165,25 +165,25 @@ class _FooterReader:
                 self._read_waiting()
             return
         self.rows.append(UNKNOWN)
-        found = _parse_footer(footer)
-        if found is not None:
-            count, pairs = found.num_row_groups, found.metadata or {}
-            file = FooterFile(number, name, found.num_rows, count, pairs)
-            if self._read(found, [file], range(count), _find_chunks(footer)):
+        metadata = _parse_footer(footer)
+        if metadata is not None:
+            count, pairs = metadata.num_row_groups, metadata.metadata or {}
+            file = FooterFile(number, name, metadata.num_rows, count, pairs)
+            if self._read(metadata, [file], range(count), _find_chunks(footer)):
                 self.rows[number] = file.rows
 
     def add_row_groups(self, name: str, footer: Any) -> None:
         """Add each row group of a file as a file of its own."""
-        found = _parse_footer(footer)
-        if found is None:
+        metadata = _parse_footer(footer)
+        if metadata is None:
             return
-        pairs = found.metadata or {}
-        groups = range(found.num_row_groups)
+        pairs = metadata.metadata or {}
+        groups = range(metadata.num_row_groups)
         files = [
-            FooterFile(number, name, found.row_group(number).num_rows, 1, pairs)
+            FooterFile(number, name, metadata.row_group(number).num_rows, 1, pairs)
             for number in groups
         ]
-        is_read = self._read(found, files, groups, _find_chunks(footer))
+        is_read = self._read(metadata, files, groups, _find_chunks(footer))
         self.rows = [file.rows if is_read else UNKNOWN for file in files]
 
     def _read_waiting(self) -> None:
@@ -195,11 +195,11 @@ class _FooterReader:
 
     def _read_same_form(self, files: Sequence[tuple[FooterFile, SlimFooter]]) -> None:
         """Read files that differ only in their row groups together; if that fails, one by one."""
-        found = _parse_footer(merge_footers([cut for _, cut in files]))
+        metadata = _parse_footer(merge_footers([cut for _, cut in files]))
         many = range(sum(file.groups for file, _ in files))
-        is_whole = found is not None and found.num_row_groups == len(many)
+        is_whole = metadata is not None and metadata.num_row_groups == len(many)
         chunks = [(cut.groups, starts) for _, cut in files for starts in cut.chunks]
-        if is_whole and self._read(found, [file for file, _ in files], many, chunks):
+        if is_whole and self._read(metadata, [file for file, _ in files], many, chunks):
             return
         if len(files) > 1:
             for one in files:

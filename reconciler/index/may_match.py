@@ -315,9 +315,9 @@ class _Compiler:
         known = [literal for literal in literals if literal.kind is not LiteralKind.NULL]
         if not wanted and len(known) < len(literals):
             return NO_VALUES
-        found, is_all = locate_literals(kind, known, self.zone)
-        values = make_value_set(cuts for cuts in found if cuts is not None)
-        values = values.union(ValueSet(nan=None in found))
+        positions, is_all = locate_literals(kind, known, self.zone)
+        values = make_value_set(cuts for cuts in positions if cuts is not None)
+        values = values.union(ValueSet(nan=None in positions))
         if wanted:
             return values
         if not is_all:

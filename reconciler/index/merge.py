@@ -79,11 +79,11 @@ def merge_versions(
 
 
 def _choose_rows(parts: Sequence[FileIndex], rows: Sequence[Integers]) -> Integers:
-    found = np.full(len(rows[0]), UNKNOWN, np.int64)
+    chosen = np.full(len(rows[0]), UNKNOWN, np.int64)
     for part, row in zip(parts, rows, strict=True):
         known = np.append(part.rows, UNKNOWN)[row]
-        found = np.where(known >= 0, known, found)
-    return found
+        chosen = np.where(known >= 0, known, chosen)
+    return chosen
 
 
 def _part_statistics(parts: Sequence[FileIndex], column: str, kind: Any) -> list[ColumnStats]:

@@ -102,8 +102,8 @@ class ColumnStats:
     @property
     def is_all_null(self) -> Mask:
         """A mask of the files that are proven to hold only nulls."""
-        found: Mask = (self.nulls >= 0) & (self.nulls == self.values)
-        return found
+        mask: Mask = (self.nulls >= 0) & (self.nulls == self.values)
+        return mask
 
     @classmethod
     def unknown(cls, kind: Any, files: int) -> Self:

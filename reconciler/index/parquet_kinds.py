@@ -150,27 +150,27 @@ def _convert_side(
 ) -> _Side | None:
     """Convert one side of the bounds, and tell which are exact; None if not comparable."""
     types = pa.types
-    found: Any = None
+    column: Any = None
     is_exact = np.ones(len(values), np.bool_)
     if kind.physical == "BOOLEAN" and types.is_boolean(wanted):
-        found = _make_array(values, pa.bool_())
+        column = _make_array(values, pa.bool_())
     elif kind.is_float and types.is_floating(wanted):
         return _convert_floats(kind, wanted, values, is_least=is_least)
     elif kind.logical == "DECIMAL":
-        found = _convert_decimals(kind, wanted, values) if types.is_decimal(wanted) else None
+        column = _convert_decimals(kind, wanted, values) if types.is_decimal(wanted) else None
     elif kind.is_bytes and kind.logical in _TEXT:
         is_text = types.is_string(wanted) or types.is_binary(wanted)
-        found = _cast(_make_array(values, pa.binary()), wanted) if is_text else None
+        column = _cast(_make_array(values, pa.binary()), wanted) if is_text else None
     elif kind.logical == "DATE":
-        found = _make_array(values, pa.int32()).cast(wanted) if types.is_date32(wanted) else None
+        column = _make_array(values, pa.int32()).cast(wanted) if types.is_date32(wanted) else None
     elif kind.logical == "TIMESTAMP":
         return _convert_times(kind, wanted, values, is_least=is_least)
     elif kind.physical in _WHOLE and kind.logical in {"NONE", "INT"}:
         if types.is_floating(wanted):
             return _round_integers(wanted, values, is_least=is_least)
         is_whole = types.is_signed_integer(wanted)
-        found = _cast(_make_array(values, pa.int64()), wanted) if is_whole else None
-    return None if found is None else (found, is_exact)
+        column = _cast(_make_array(values, pa.int64()), wanted) if is_whole else None
+    return None if column is None else (column, is_exact)
 
 
 def _cast(column: Any, wanted: Any) -> Any:

@@ -54,11 +54,11 @@ class FooterWriter:
         >>> FooterWriter.from_created_by("parquet-mr compatible Photon version 0.3").is_known
         False
         """
-        found = _NAME.match(created_by or "")
-        if not found:
+        match = _NAME.match(created_by or "")
+        if not match:
             return cls()
-        version = (int(found[2]), int(found[3]))
-        if found[1] == _JAVA:
+        version = (int(match[2]), int(match[3]))
+        if match[1] == _JAVA:
             return cls(
                 is_known=version >= _FIRST_JAVA,
                 orders_bytes=version >= _ORDERED_SINCE,

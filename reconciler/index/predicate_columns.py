@@ -43,8 +43,8 @@ def find_query_columns(wheres: Sequence[str], schema: Any) -> tuple[str, ...]:
     ...     ("a", pa.struct([("b", pa.int32())])), ("C", pa.int32())]))
     ('a.b', 'C')
     """
-    found = (name for where in wheres for name in find_predicate_columns(parse(where), schema))
-    return tuple(dict.fromkeys(found))
+    names = (name for where in wheres for name in find_predicate_columns(parse(where), schema))
+    return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ def find_unknown_names(where: str, schema: Any) -> tuple[UnknownName, ...]:
     the table has no column 'id.x'; id is of type int64
     """
     parts = (column.parts for column in find_columns(parse(where)))
-    found = (check_name(one, schema) for one in dict.fromkeys(parts))
-    return tuple(one for one in found if one is not None)
+    unknown = (check_name(one, schema) for one in dict.fromkeys(parts))
+    return tuple(one for one in unknown if one is not None)
 
 
 def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
@@ -88,12 +88,12 @@ def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
     if parts[0].lower() in _SPARK_NAMES:
         return None
     for nth, part in enumerate(parts, start=1):
-        found = [field for field in fields if field.name.lower() == part.lower()]
-        if not found:
+        matching = [field for field in fields if field.name.lower() == part.lower()]
+        if not matching:
             return _describe_unknown(name, path, part, [field.name for field in fields])
-        path, kind = f"{path}{found[0].name}.", found[0].type
+        path, kind = f"{path}{matching[0].name}.", matching[0].type
         is_struct = pa.types.is_struct(kind)
-        if len(found) > 1 or (pa.types.is_nested(kind) and not is_struct):
+        if len(matching) > 1 or (pa.types.is_nested(kind) and not is_struct):
             return None  # elements of lists and maps may have any name
         if not is_struct and nth < len(parts):
             return UnknownName(name, None, f"{path[:-1]} is of type {kind}")
@@ -118,10 +118,10 @@ def resolve_name(parts: Sequence[str], schema: Any) -> tuple[str, Any] | None:
     kind: Any = None
     fields = list(schema)
     for part in parts:
-        found = [field for field in fields if field.name.lower() == part.lower()]
-        if len(found) != 1:
+        matching = [field for field in fields if field.name.lower() == part.lower()]
+        if len(matching) != 1:
             return None
-        names.append(found[0].name)
-        kind = found[0].type
+        names.append(matching[0].name)
+        kind = matching[0].type
         fields = list(kind) if pa.types.is_struct(kind) else []
     return ".".join(names), kind

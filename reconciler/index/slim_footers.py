@@ -114,21 +114,21 @@ class FooterSlimmer:
             begins.append(tuple(chunk - start for chunk in chunks))
         groups = data[start:at]
         number, kind, place = thrift_compact.read_field(data, at, _GROUPS)
-        found: dict[bytes, bytes] = {}
+        pairs: dict[bytes, bytes] = {}
         first, last, behind = at, _GROUPS, at
         data += ends.last
         if (number, kind) == (_PAIRS, LIST):
             last = _PAIRS
-            found, at, first, behind = _read_pairs(data, place, ends, self.keys | {_ARROW})
+            pairs, at, first, behind = _read_pairs(data, place, ends, self.keys | {_ARROW})
         elif ends.gap:
             raise MalformedError("the gap is not inside one long value")
         return SlimFooter(
-            form=FooterForm(before, found.pop(_ARROW, None), _normalize_end(data[at:-_TAIL], last)),
+            form=FooterForm(before, pairs.pop(_ARROW, None), _normalize_end(data[at:-_TAIL], last)),
             rows=thrift_compact.decode_zigzag(rows),
             groups=groups,
             group_count=many,
             chunks=tuple(begins),
-            pairs=found,
+            pairs=pairs,
             head_bytes=first,
             tail_bytes=len(data) - behind,
         )
@@ -164,7 +164,7 @@ def _read_pairs(
     bytes together; the length of a value around the gap includes the gap.
     """
     hole, gap = len(ends.first), ends.gap
-    found: dict[bytes, bytes] = {}
+    pairs: dict[bytes, bytes] = {}
     longest, begin, behind = 0, at, at
     size, kind, at = thrift_compact.read_list_header(data, at)
     if kind != STRUCT:
@@ -180,14 +180,14 @@ def _read_pairs(
         if key not in keys:
             if length > longest:
                 longest, begin, behind = length, start, at
-        elif key in found:
+        elif key in pairs:
             raise MalformedError("a key occurs twice")
         else:
-            found[key] = data[start:at]
+            pairs[key] = data[start:at]
         at = _expect_stop(data, at)
     if gap:
         raise MalformedError("the gap is not inside one long value")
-    return found, at, begin, behind
+    return pairs, at, begin, behind
 
 
 def _expect_stop(data: bytes, at: int) -> int:

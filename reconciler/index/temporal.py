@@ -52,10 +52,10 @@ def parse_days(text: str) -> int | None:
 
 def parse_local_micros(text: str) -> int | None:
     """Return the microseconds since 1970 of a time without zone; None if the text names a zone."""
-    found = _parse_time(text)
-    if found is None or found[1]:
+    parsed = _parse_time(text)
+    if parsed is None or parsed[1]:
         return None
-    return (found[0].replace(tzinfo=UTC) - _EPOCH) // _MICRO
+    return (parsed[0].replace(tzinfo=UTC) - _EPOCH) // _MICRO
 
 
 def parse_micros(text: str, zone: SessionZone) -> int | None:
@@ -66,10 +66,10 @@ def parse_micros(text: str, zone: SessionZone) -> int | None:
     >>> parse_micros("1970-01-01 00:00:01", "UTC"), parse_micros("1970-01-01 00:00 +01:00", "UTC")
     (1000000, -3600000000)
     """
-    found = _parse_time(text)
-    if found is None:
+    parsed = _parse_time(text)
+    if parsed is None:
         return None
-    local, named = found
+    local, named = parsed
     if isinstance(zone, ZoneRules) and isinstance(_find_zone(named), ZoneInfo):
         return None
     return _to_instant(local, named or zone)

@@ -29,16 +29,16 @@ class MalformedError(ValueError):
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return an unsigned number and the offset of its end."""
-    found = 0
+    number = 0
     for nth in range(_MOST_BYTES):
         byte = data[at + nth] if at + nth < len(data) else None
         if byte is None:
             break
-        found |= (byte & 0x7F) << (_BITS * nth)
+        number |= (byte & 0x7F) << (_BITS * nth)
         if byte < 0x80:  # noqa: PLR2004 (the highest bit says that more bytes follow)
-            if found >> _WIDEST:
+            if number >> _WIDEST:
                 raise MalformedError("a number exceeds 64 bits")
-            return found, at + nth + 1
+            return number, at + nth + 1
     raise MalformedError("a number is cut off")
 
 
@@ -53,12 +53,12 @@ def encode_varint(number: int) -> bytes:
     >>> encode_varint(300), read_varint(encode_varint(300), 0)
     (b'\xac\x02', (300, 2))
     """
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:  # noqa: PLR2004
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= _BITS
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def encode_list_header(kind: int, size: int) -> bytes:

@@ -50,19 +50,19 @@ def split_row_group(data: bytes, at: int) -> tuple[int, tuple[int, ...]]:
     starts = []
     for _ in range(size):
         starts.append(at)
-        found = chunk(data, at)
-        at = skip_struct(data, at) if found is None else found.end()
-    found = rest(data, at)
-    end = skip_struct(data, at, last=_COLUMNS) if found is None else found.end()
+        match = chunk(data, at)
+        at = skip_struct(data, at) if match is None else match.end()
+    match = rest(data, at)
+    end = skip_struct(data, at, last=_COLUMNS) if match is None else match.end()
     return end, tuple(starts)
 
 
 def read_pair_key(data: bytes, at: int) -> tuple[bytes, int]:
     """Return the key of the key-value pair at an offset, and where its value begins."""
-    found = _pair_key_matcher()(data, at)
-    if found is None:
+    match = _pair_key_matcher()(data, at)
+    if match is None:
         raise MalformedError("a key-value pair lacks a key or a value, or its key is too long")
-    return found[1][1:], found.end()
+    return match[1][1:], match.end()
 
 
 @cache
@@ -81,8 +81,8 @@ def _row_group_matchers() -> tuple[Matcher, Matcher]:
         field_pattern(LIST) + list_pattern(),
     )
     rest = struct_pattern(field_pattern(LIST) + elements_pattern(STRUCT, struct_pattern()))
-    found = (struct_pattern(field_pattern(STRUCT) + inner), rest)
-    chunk, rest_of = (re.compile(pattern, re.DOTALL).match for pattern in found)
+    patterns = (struct_pattern(field_pattern(STRUCT) + inner), rest)
+    chunk, rest_of = (re.compile(pattern, re.DOTALL).match for pattern in patterns)
     return chunk, rest_of
 
 
@@ -100,8 +100,8 @@ def struct_pattern(*more: bytes) -> bytes:
 
 def field_pattern(*kinds: int) -> bytes:
     """Return the pattern of the first byte of a field of one of these kinds."""
-    found = (rb"\x%02x" % (step << 4 | kind) for step in range(1, LONG_FORM + 1) for kind in kinds)
-    return rb"[%b]" % b"".join(found)
+    heads = (rb"\x%02x" % (step << 4 | kind) for step in range(1, LONG_FORM + 1) for kind in kinds)
+    return rb"[%b]" % b"".join(heads)
 
 
 def text_pattern(most: int) -> bytes:

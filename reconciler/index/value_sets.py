@@ -51,16 +51,16 @@ class ValueSet:
         )
 
     def intersection(self, other: ValueSet) -> ValueSet:
-        found, mine, its = [], list(self.spans), list(other.spans)
+        spans, mine, its = [], list(self.spans), list(other.spans)
         i = j = 0
         while i < len(mine) and j < len(its):
-            found.append((max(mine[i][0], its[j][0]), min(mine[i][1], its[j][1])))
+            spans.append((max(mine[i][0], its[j][0]), min(mine[i][1], its[j][1])))
             if mine[i][1] < its[j][1]:
                 i += 1
             else:
                 j += 1
         return ValueSet(
-            spans=_merge_spans(found),
+            spans=_merge_spans(spans),
             nan=self.nan and other.nan,
             null=self.null and other.null,
         )

@@ -146,13 +146,13 @@ def _find_newer_formats(
     storage: Storage, versions: IndexVersions, removal: VersionRemoval
 ) -> tuple[VersionName, ...]:
     """Return the versions to be removed that a later version of reconciler wrote."""
-    found = []
+    newer = []
     for version in versions.valid:
         if version.name.folder in removal.folders:
             try:
                 check_format(FooterTails(storage).read(version.path, version.size), version.path)
             except NewerFormatError:
-                found.append(version.name)
+                newer.append(version.name)
             except (FormatError, StorageError):
                 continue
-    return tuple(found)
+    return tuple(newer)

@@ -37,8 +37,8 @@ class VersionName:
     @classmethod
     def parse(cls, name: str) -> VersionName | None:
         """Return the name that a folder stands for; None for any other folder."""
-        found = _NAME.fullmatch(name)
-        return cls(found[1], int(found[2])) if found else None
+        match = _NAME.fullmatch(name)
+        return cls(match[1], int(match[2])) if match else None
 
     def __str__(self) -> str:
         return f"{self.instant}_{self.number}"
@@ -138,13 +138,13 @@ def read_versions(
     of Hudi 0.10) are ignored. ``file_names``: names of files next to the folders. ``nested``: paths
     of folders inside the folders, relative to ``.hoodie/.zindex``.
     """
-    found = []
+    version_files = []
     valid = []
     for folder, files in folders:
         name = VersionName.parse(folder)
         if name is None:
             continue
-        found.append((name, tuple(sorted(f"{name.folder}/{file}" for file, _ in files))))
+        version_files.append((name, tuple(sorted(f"{name.folder}/{file}" for file, _ in files))))
         whole = sorted(entry for entry in files if _is_complete(*entry))
         if whole:
             file, size = whole[-1]
@@ -153,7 +153,7 @@ def read_versions(
     inside = (path for path in nested if VersionName.parse(path.partition("/")[0]))
     return IndexVersions(
         valid=tuple(sorted(valid, key=lambda version: version.name)),
-        version_files=tuple(sorted(found)),
+        version_files=tuple(sorted(version_files)),
         taken_names=tuple(name for name in taken if name is not None),
         nested_folders=tuple(sorted(f"{FOLDER}/{path}" for path in inside)),
     )

@@ -81,18 +81,18 @@ class ZoneRules:
         >>> ZoneRules.from_java(0, "[Transition[Gap at 1970-01-01T00:00Z to +01:00]]")
         ZoneRules(changes=(0,), offsets=(0, 3600), is_endless=False)
         """
-        found = _parse_changes(changes)
+        parsed = _parse_changes(changes)
         if yearly:
-            last = found[-1][0] if found else 0
+            last = parsed[-1][0] if parsed else 0
             year = (_EPOCH + timedelta(seconds=last)).year
             years = range(year, year + _YEARS + 2)
             later = sorted(
                 (rule.change_in_year(year), rule.after) for rule in yearly for year in years
             )
-            found += [change for change in later if change[0] > last or not found]
+            parsed += [change for change in later if change[0] > last or not parsed]
         return cls(
-            changes=tuple(at for at, _ in found),
-            offsets=(first, *(offset for _, offset in found)),
+            changes=tuple(at for at, _ in parsed),
+            offsets=(first, *(offset for _, offset in parsed)),
             is_endless=bool(yearly),
         )
 
@@ -138,13 +138,13 @@ class ZoneRules:
 
 def _parse_changes(changes: str) -> list[tuple[int, int]]:
     """Parse Java's list of ZoneOffsetTransition: each time, and the offset from then on."""
-    found = []
+    parsed = []
     for match in _CHANGE.finditer(changes):
         at = datetime.fromisoformat(match[1]) - _EPOCH
-        found.append((at // timedelta(seconds=1), _parse_offset(match[2])))
-    if len(found) != changes.count("Transition["):
+        parsed.append((at // timedelta(seconds=1), _parse_offset(match[2])))
+    if len(parsed) != changes.count("Transition["):
         raise ValueError(changes)
-    return found
+    return parsed
 
 
 def _parse_offset(offset: str) -> int:

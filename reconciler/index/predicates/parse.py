@@ -91,11 +91,11 @@ Unknown(text='hash(c) = 1')))
         return Unknown(text=where)
     try:
         parser = _Parser(where)
-        found = parser.parse_or()
+        predicate = parser.parse_or()
         is_whole = parser.next.kind == "end"
     except UnknownSyntaxError:
         is_whole = False
-    return found if is_whole else Unknown(text=where)
+    return predicate if is_whole else Unknown(text=where)
 
 
 class _Parser:
@@ -113,9 +113,9 @@ class _Parser:
         return self._tokens[at] if at < len(self._tokens) else self._end
 
     def _take(self, *words: str) -> bool:
-        found = self.next.word in words
-        self._at += found
-        return found
+        is_next = self.next.word in words
+        self._at += is_next
+        return is_next
 
     def _expect(self, word: str) -> None:
         if not self._take(word):
@@ -146,12 +146,12 @@ class _Parser:
         self._depth += 1
         try:
             is_not = self._take("not", "!")
-            found = Not(operand=self._parse_term()) if is_not else self._parse_plain()
+            term = Not(operand=self._parse_term()) if is_not else self._parse_plain()
         except UnknownSyntaxError:
-            found = None
+            term = None
         self._depth = depth
-        if found is not None and self._is_boundary:
-            return found
+        if term is not None and self._is_boundary:
+            return term
         self._at = start
         return self._skip_unknown()
 
@@ -180,14 +180,14 @@ class _Parser:
             if self._is_boundary:
                 return inside
             self._at = start  # the parenthesis begins a value
-        found = self._parse_operand()
+        operand = self._parse_operand()
         if not self._is_boundary:
-            return self._parse_comparison(found)
-        if not isinstance(found, Opaque):
-            return found
-        if found.predicate is None:
+            return self._parse_comparison(operand)
+        if not isinstance(operand, Opaque):
+            return operand
+        if operand.predicate is None:
             raise UnknownSyntaxError
-        return found.predicate
+        return operand.predicate
 
     def _parse_comparison(self, left: Expression) -> Predicate:
         """Parse the comparison that follows an operand."""
@@ -198,24 +198,24 @@ class _Parser:
         if self._take("is"):
             return self._parse_is(left)
         is_not = self._take("not")
-        found = self._parse_in_or_like(left)
-        return Not(operand=found) if is_not else found
+        comparison = self._parse_in_or_like(left)
+        return Not(operand=comparison) if is_not else comparison
 
     def _parse_is(self, operand: Expression) -> Predicate:
         if isinstance(operand, Literal | Opaque):
             raise UnknownSyntaxError
         is_not = self._take("not")
-        found: Predicate
+        test: Predicate
         if self._take("null", "unknown"):
-            found = IsNull(operand=operand)
+            test = IsNull(operand=operand)
         elif self._take("distinct"):
             self._expect("from")
-            found = Not(operand=make_comparison(operand, "<=>", self._parse_operand()))
+            test = Not(operand=make_comparison(operand, "<=>", self._parse_operand()))
         elif self.next.word in ("true", "false"):
-            found = make_comparison(operand, "<=>", self._parse_operand())
+            test = make_comparison(operand, "<=>", self._parse_operand())
         else:
             raise UnknownSyntaxError
-        return Not(operand=found) if is_not else found
+        return Not(operand=test) if is_not else test
 
     def _parse_in_or_like(self, left: Expression) -> Predicate:
         if self._take("between"):
@@ -246,9 +246,9 @@ class _Parser:
         return Like(operand=left, pattern=pattern, escape=escape)
 
     def _parse_escape(self) -> str:
-        found = self._parse_operand()
-        if isinstance(found, Literal) and isinstance(found.value, str) and len(found.value) == 1:
-            return found.value
+        escape = self._parse_operand()
+        if isinstance(escape, Literal) and isinstance(escape.value, str) and len(escape.value) == 1:
+            return escape.value
         raise UnknownSyntaxError
 
     def _parse_elements(self) -> tuple[Expression, ...]:
@@ -290,14 +290,14 @@ class _Parser:
             return parse_number(self._peek(-1).text, is_negative=True)
         sign = self.next.word
         self._at += 1
-        found = self._parse_primary()
-        return negate(found) if sign == "-" else make_opaque(found)
+        value = self._parse_primary()
+        return negate(value) if sign == "-" else make_opaque(value)
 
     def _parse_primary(self) -> Expression:
         if self._take("("):
-            found = self._parse_operand()
+            value = self._parse_operand()
             self._expect(")")
-            return found
+            return value
         if self._peek(1).word == "(" and self.next.word in _CALLABLE:
             return self._parse_call()
         token, following = self.next, self._peek(1)
@@ -342,15 +342,15 @@ class _Parser:
         return make_opaque(operand)
 
     def _parse_type(self) -> str:
-        found = self.next.word
+        name = self.next.word
         if self.next.kind != "name":
             raise UnknownSyntaxError
         self._at += 1
         if not self._take("("):
-            return found
+            return name
         parts = self._parse_separated(",", self._parse_digits)
         self._expect(")")
-        return f"{found}({','.join(parts)})"
+        return f"{name}({','.join(parts)})"
 
     def _parse_digits(self) -> str:
         token = self.next

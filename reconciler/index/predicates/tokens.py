@@ -58,8 +58,8 @@ class Token:
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of a name with dots, unquoted."""
-        found = _PARTS.finditer(self.text)
-        return tuple(m[1].replace("``", "`") if m[1] else m[2] for m in found)
+        matches = _PARTS.finditer(self.text)
+        return tuple(m[1].replace("``", "`") if m[1] else m[2] for m in matches)
 
 
 def split_tokens(where: str) -> Iterator[Token]:
@@ -81,9 +81,9 @@ def parse_text(token: str) -> Literal:
     ('a\tb\\%é', 'a\\tb')
     """
     is_raw = token[0] in "rR"
-    found = token[2:-1] if is_raw else _ESCAPE.sub(_unescape, token[1:-1])
+    text = token[2:-1] if is_raw else _ESCAPE.sub(_unescape, token[1:-1])
     try:
-        value = found.encode("utf-16", "surrogatepass").decode("utf-16")
+        value = text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise UnknownSyntaxError from None
     return Literal(kind=LiteralKind.STRING, value=value, is_double_quoted=token[0] == '"')

@@ -32,37 +32,37 @@ def interleave_bits(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
     if bits <= _MAX_RANK_BITS and len(columns) <= _BYTE and len(columns) * bits <= _LANE:
         return _interleave_by_table(columns, bits)[np.newaxis]
     lanes = -(-len(columns) * bits // 64)
-    found = np.empty((lanes, len(columns[0])), np.uint64)
+    keys = np.empty((lanes, len(columns[0])), np.uint64)
     for part in row_blocks(len(columns[0])):
-        found[:, part] = _interleave_unpacked([column[part] for column in columns], bits, lanes)
-    return found
+        keys[:, part] = _interleave_unpacked([column[part] for column in columns], bits, lanes)
+    return keys
 
 
 @cache
 def _spread_table(apart: int) -> Lane:
     """Return a table that maps each byte to its bits spread ``apart`` bits from each other."""
     byte = np.arange(256, dtype=np.uint64)
-    found = np.zeros(256, np.uint64)
+    table = np.zeros(256, np.uint64)
     for bit in range(8):
-        found |= ((byte >> np.uint64(bit)) & np.uint64(1)) << np.uint64(bit * apart)
-    return found
+        table |= ((byte >> np.uint64(bit)) & np.uint64(1)) << np.uint64(bit * apart)
+    return table
 
 
 def _interleave_by_table(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
     """Interleave with a lookup table, one byte of a column at a time."""
-    found = np.empty(len(columns[0]), np.uint64)
+    keys = np.empty(len(columns[0]), np.uint64)
     apart = len(columns)
     table = _spread_table(apart)
-    for part in row_blocks(len(found)):
-        key = np.zeros(len(found[part]), np.uint64)
+    for part in row_blocks(len(keys)):
+        key = np.zeros(len(keys[part]), np.uint64)
         for nth, column in enumerate(columns):
             values = column[part].astype(np.uint16)
             bit = np.uint64(apart - 1 - nth)
             key |= table.take(values & np.uint16(0xFF)) << bit
             if bits > _BYTE:
                 key |= table.take(values >> np.uint16(_BYTE)) << (bit + np.uint64(_BYTE * apart))
-        found[part] = key
-    return found
+        keys[part] = key
+    return keys
 
 
 def _interleave_unpacked(columns: Sequence[NDArray[Any]], bits: int, lanes: int) -> Lane:
@@ -72,8 +72,8 @@ def _interleave_unpacked(columns: Sequence[NDArray[Any]], bits: int, lanes: int)
     key = each.transpose(0, 2, 1).reshape(len(words), -1)
     missing = lanes * 64 - key.shape[1]
     key = np.pad(key, ((0, 0), (missing, 0)))
-    found: Lane = np.packbits(key, axis=1).view(">u8").astype(np.uint64).T
-    return found
+    packed: Lane = np.packbits(key, axis=1).view(">u8").astype(np.uint64).T
+    return packed
 
 
 def hilbert_keys(columns: Sequence[NDArray[Any]], bits: int) -> Lane:
@@ -127,5 +127,5 @@ def _bit_masks(axis: NDArray[Any], bit: int) -> NDArray[Any]:
     width = 8 * axis.itemsize
     signed = axis.view(np.dtype(f"i{axis.itemsize}"))
     kind = signed.dtype.type
-    found: NDArray[Any] = (signed << kind(width - 1 - bit)) >> kind(width - 1)
-    return found.view(axis.dtype)
+    masks: NDArray[Any] = (signed << kind(width - 1 - bit)) >> kind(width - 1)
+    return masks.view(axis.dtype)

@@ -57,11 +57,11 @@ def find_boundaries(
     at = np.where(snaps, nearest, inside)
     keeps = (at > 0) & (at < len(order))
     at, snaps = at[keeps], snaps[keeps]
-    found = lanes[:, at]
-    found[-1, snaps] = 0
-    needs_ties = bool(found[-1].any())
-    found = np.unique(found if needs_ties else found[:-1], axis=1)
-    return _build_boundaries(found, needs_ties=needs_ties)
+    firsts = lanes[:, at]
+    firsts[-1, snaps] = 0
+    needs_ties = bool(firsts[-1].any())
+    firsts = np.unique(firsts if needs_ties else firsts[:-1], axis=1)
+    return _build_boundaries(firsts, needs_ties=needs_ties)
 
 
 def make_leaf_boundaries(leaves: int, shift: int) -> FileBoundaries:

@@ -54,8 +54,8 @@ def add_leaf_grid(tree: KdTree) -> KdTree:
     cells = int(np.prod([float(side) for side in shape]))
     if tree.needs_ties or cells > _MAX_CELLS:
         return tree
-    found = _walk_tree(tree, list(np.indices(shape, np.uint32).reshape(len(shape), -1)), None)
-    return replace(tree, leaf_grid=found)
+    grid = _walk_tree(tree, list(np.indices(shape, np.uint32).reshape(len(shape), -1)), None)
+    return replace(tree, leaf_grid=grid)
 
 
 def find_leaves(tree: KdTree, columns: Sequence[Any], ties: Lane | None) -> NDArray[np.uint16]:
@@ -80,17 +80,17 @@ def _walk_tree(
     """Find the leaf of each row by walking the tree node by node."""
     part = 0 if ties is None else (ties >> np.uint64(64 - TIE_BITS)).astype(np.uint32)
     places = [(code.astype(np.uint32) << np.uint32(TIE_BITS)) | part for code in codes]
-    found = np.zeros(len(codes[0]), np.uint16)
-    waiting = [(0 if len(tree.cut) else ~0, np.arange(len(found), dtype=np.int32))]
+    leaf = np.zeros(len(codes[0]), np.uint16)
+    waiting = [(0 if len(tree.cut) else ~0, np.arange(len(leaf), dtype=np.int32))]
     while waiting:
         node, rows = waiting.pop()
         if node < 0:
-            found[rows] = ~node
+            leaf[rows] = ~node
             continue
         is_above = places[tree.column[node]][rows] >= tree.cut[node]
         waiting.append((int(tree.above[node]), rows[is_above]))
         waiting.append((int(tree.below[node]), rows[~is_above]))
-    return found
+    return leaf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,7 +140,7 @@ def find_parts(
     parts: LeafParts, leaf: NDArray[np.uint16], ranks: Sequence[Ranks]
 ) -> NDArray[np.uint64]:
     """Return the part of its leaf that each row is in, from 0 to 15."""
-    found = np.empty(len(leaf), np.uint64)
+    numbers = np.empty(len(leaf), np.uint64)
     nodes = (1 << DEPTH) - 1
     for part in row_blocks(len(leaf)):
         values = np.stack([rank[part] for rank in ranks]).ravel()
@@ -151,5 +151,5 @@ def find_parts(
             at = first + node
             value = values.take(parts.column.take(at) * len(rows) + rows)
             node = 2 * node + 1 + (value >= parts.cut.take(at))
-        found[part] = (node - nodes).astype(np.uint64)
-    return found
+        numbers[part] = (node - nodes).astype(np.uint64)
+    return numbers

@@ -131,7 +131,7 @@ def _cheapest_cut(
     firsts = np.unique(
         np.linspace(1, leaves - 1, min(leaves - 1, _MAX_CUTS)).round().astype(np.int64)
     )
-    best, found = total * (1 - 1e-9), None
+    best, cut = total * (1 - 1e-9), None
     for column in range(len(low)):
         order = rows[np.argsort(sample.places[column][rows])]
         filled = np.cumsum(sample.sizes[order])
@@ -144,8 +144,8 @@ def _cheapest_cut(
         cost += (leaves - firsts) * boxes.meeting_weights(*above)
         nth = int(cost.argmin())
         if cost[nth] < best:
-            best, found = float(cost[nth]), (column, int(firsts[nth]))
-    return found
+            best, cut = float(cost[nth]), (column, int(firsts[nth]))
+    return cut
 
 
 def _hulls(

@@ -160,9 +160,9 @@ def _double_lane(column: Any) -> Lane:
         values = view_values(column, "<f8") + 0.0  # -0.0 becomes 0.0
     bits = values.view(np.uint64)
     below_zero = (bits.view(np.int64) >> np.int64(63)).view(np.uint64)  # all ones or none
-    found: Lane = bits ^ (below_zero | SIGN)
-    found[np.isnan(values)] = NAN
-    return found
+    lane: Lane = bits ^ (below_zero | SIGN)
+    lane[np.isnan(values)] = NAN
+    return lane
 
 
 def _decimal_lanes(column: Any) -> Sequence[Lane]:

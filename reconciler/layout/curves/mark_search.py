@@ -70,10 +70,10 @@ def count_marks(search: MarkSearch, values: Lane) -> Integers:
     >>> count_marks(search, np.arange(2, 7, dtype=np.uint64)).tolist()
     [0, 1, 1, 3, 3]
     """
-    found = np.empty(len(values), np.int64)
+    counts = np.empty(len(values), np.int64)
     for part in row_blocks(len(values)):
-        found[part] = _count_block(search, values[part])
-    return found
+        counts[part] = _count_block(search, values[part])
+    return counts
 
 
 def _count_block(search: MarkSearch, values: Lane) -> Integers:
@@ -136,20 +136,20 @@ def count_lane_marks(marks: MarkSearch | MarkTrie, count: int, read_lane: LaneRe
     """
     if isinstance(marks, MarkSearch):
         return count_marks(marks, read_lane(0, None))
-    found = np.zeros(count, np.int64)
+    counts = np.zeros(count, np.int64)
     rows: Integers | None = None
     group = np.zeros(count, np.int64)
     for level, depth in enumerate(marks.levels):
         at, goes_on = _descend(depth, read_lane(level, rows), group)
         if rows is None:
-            found, rows = at, np.flatnonzero(goes_on)
+            counts, rows = at, np.flatnonzero(goes_on)
         else:
-            found[rows] = at
+            counts[rows] = at
             rows = rows[goes_on]
         group = depth.groups[at[goes_on] - 1]
         if not len(rows):
             break
-    return found
+    return counts
 
 
 def _descend(depth: TrieLevel, lane: Lane, group: Integers) -> tuple[Integers, Mask]:

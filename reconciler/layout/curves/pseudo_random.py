@@ -18,8 +18,8 @@ MIN_SAMPLE_ROWS: Final = 100
 def pick_spread_rows(rows: int, count: int, seed: int) -> Integers:
     """Return ``count`` positions among ``rows``, one in each stretch of equal length."""
     at = (np.arange(count) + _uniform_shares(count, seed)) * (rows / count)
-    found: Integers = np.minimum(at.astype(np.int64), rows - 1)
-    return found
+    positions: Integers = np.minimum(at.astype(np.int64), rows - 1)
+    return positions
 
 
 def count_sample_rows(rows: int, size: float, total: float) -> int:

@@ -36,8 +36,8 @@ class QueryBoxes:
     def boundary_shares(self) -> Floats:
         """Return, for each column, the share of the weight of boxes with an end in it."""
         ends = (self.low > 0) | (self.high < 1)
-        found: Floats = ends @ self.weights / self.weights.sum()
-        return found
+        shares: Floats = ends @ self.weights / self.weights.sum()
+        return shares
 
     def select_meeting(self, low: Floats, high: Floats) -> QueryBoxes:
         """Return the boxes that meet one given box, columns by one."""
@@ -49,11 +49,11 @@ class QueryBoxes:
         return self._find_meeting(low, high) @ self.weights
 
     def _find_meeting(self, low: Floats, high: Floats) -> Mask:
-        found = np.ones((low.shape[1], len(self.weights)), np.bool_)
+        meets = np.ones((low.shape[1], len(self.weights)), np.bool_)
         for column in range(len(low)):
-            found &= self.low[column] < high[column][:, np.newaxis]
-            found &= self.high[column] > low[column][:, np.newaxis]
-        return found
+            meets &= self.low[column] < high[column][:, np.newaxis]
+            meets &= self.high[column] > low[column][:, np.newaxis]
+        return meets
 
 
 def build_query_boxes(
@@ -62,13 +62,13 @@ def build_query_boxes(
     """Return the boxes of SQL predicates; None if none of them limits a column of the layout."""
     if not samples[0].rows:
         return None
-    found = [spans for where in queries if (spans := _find_box_shares(where, samples))]
-    if not found:
+    alternatives = [spans for where in queries if (spans := _find_box_shares(where, samples))]
+    if not alternatives:
         return None
     lows, highs, weights = [], [], []
-    count = sum(map(len, found))
+    count = sum(map(len, alternatives))
     anywhere = iter(_pick_spread_rows(samples, count, max(_MAX_SIMILAR_BOXES // count, 4)))
-    for spans in found:
+    for spans in alternatives:
         for span in spans:
             for low, high in (
                 _exact_box(span, len(samples)),
@@ -90,19 +90,19 @@ _BoxShares = Mapping[int, tuple[float, float]]
 
 def _find_box_shares(where: str, samples: Sequence[SampledColumn]) -> list[_BoxShares]:
     """Return the alternatives of a predicate; empty if one does not limit any column."""
-    found = [_box_shares(box, samples) for box in find_boxes(where)]
-    return found if all(found) else []
+    boxes = [_box_shares(box, samples) for box in find_boxes(where)]
+    return boxes if all(boxes) else []
 
 
 def _box_shares(box: Box, samples: Sequence[SampledColumn]) -> _BoxShares:
-    found = {}
+    shares = {}
     for nth, column in enumerate(samples):
         ends = [_range_shares(one, column) for one in box.get(column.name.lower(), ())]
         known = [end for end in ends if end is not None]
         if known:
             low = max(low for low, _ in known)
-            found[nth] = (low, max(low, min(high for _, high in known)))
-    return found
+            shares[nth] = (low, max(low, min(high for _, high in known)))
+    return shares
 
 
 def _range_shares(bounds: ValueRange, sample: SampledColumn) -> tuple[float, float] | None:
@@ -163,8 +163,8 @@ def _pick_spread_rows(samples: Sequence[SampledColumn], count: int, each: int) -
     """Pick ``count`` times ``each`` rows spread over the sample, whatever its order."""
     order = np.lexsort([column.run for column in reversed(samples)])
     shares = np.arange(1, count * each + 1) * _GOLDEN % 1
-    found: Integers = order[(shares * len(order)).astype(np.int64)]
-    return found.reshape(count, each)
+    rows: Integers = order[(shares * len(order)).astype(np.int64)]
+    return rows.reshape(count, each)
 
 
 def _similar_boxes(

@@ -101,9 +101,9 @@ def _quantile_runs(sample: SampledColumn, most: int) -> Integers:
         return np.arange(count)
     step = sample.valid / most
     places = (np.arange(1, most) * step).astype(np.int64)
-    found = np.searchsorted(sample.starts, places, "right") - 1
-    heavy = found[np.diff(sample.starts)[found] > step]
-    runs = np.union1d(found, heavy + 1)
+    begins = np.searchsorted(sample.starts, places, "right") - 1
+    heavy = begins[np.diff(sample.starts)[begins] > step]
+    runs = np.union1d(begins, heavy + 1)
     return runs[runs < count]
 
 
@@ -116,6 +116,6 @@ def rank_values(scale: RankScale, column: Any) -> Ranks:
     if column.type != scale.kind:
         column = to_plain_array(column.cast(scale.kind))
     lanes = make_lane_reader(column, scale.name, scale.lanes)
-    found = count_lane_marks(scale.search, len(column), lanes)
-    found[is_null(column)] = len(scale.ranks) - 1
-    return scale.ranks[found]
+    places = count_lane_marks(scale.search, len(column), lanes)
+    places[is_null(column)] = len(scale.ranks) - 1
+    return scale.ranks[places]

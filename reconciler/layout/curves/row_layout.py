@@ -206,8 +206,8 @@ def _cut_into_files(
     """Return the layout that cuts a path into files with equal bytes."""
     uncut = RowLayout(columns=tuple(columns), path=path, boundaries=make_leaf_boundaries(1, 0))
     keys = compute_keys(uncut, sample.rows)
-    found = find_boundaries(keys, files, ties=sample.ties, sizes=sample.sizes)
-    return RowLayout(columns=tuple(columns), path=path, boundaries=found)
+    boundaries = find_boundaries(keys, files, ties=sample.ties, sizes=sample.sizes)
+    return RowLayout(columns=tuple(columns), path=path, boundaries=boundaries)
 
 
 def _fit_tree_path(
@@ -260,9 +260,9 @@ def compute_keys(
             names = [layout.columns[nth] for nth in path.column_order]
             return direct_keys(path.curve, first, names, path.zone)
         case TreePath():
-            leaf, found = find_leaves(path.tree, columns, ties), _rank_columns(path.inside, columns)
-            key = interleave_bits(found, path.inside.bits)
-            key |= find_parts(path.parts, leaf, found) << np.uint64(_PART_SHIFT)
+            leaf, ranks = find_leaves(path.tree, columns, ties), _rank_columns(path.inside, columns)
+            key = interleave_bits(ranks, path.inside.bits)
+            key |= find_parts(path.parts, leaf, ranks) << np.uint64(_PART_SHIFT)
             key |= leaf.astype(np.uint64) << np.uint64(_LEAF_SHIFT)
             return key
         case _:
@@ -275,7 +275,7 @@ def _rank_columns(path: CurvePath, columns: Sequence[Any]) -> list[Ranks]:
 
 
 def _linear_keys(path: LinearPath, names: Sequence[str], columns: Sequence[Any]) -> Lane:
-    found: list[Lane] = []
+    key: list[Lane] = []
     for kind, count, name, column in zip(path.kinds, path.lanes, names, columns, strict=True):
         own = to_plain_array(column if column.type == kind else column.cast(kind))
         lane_of = make_lane_reader(own, name, count + 1)  # the last lane of text is its length
@@ -283,8 +283,8 @@ def _linear_keys(path: LinearPath, names: Sequence[str], columns: Sequence[Any])
         lanes[1:, lanes[0] == _TOP] = _TOP
         lanes[0] = np.minimum(lanes[0], _TOP - np.uint64(1))
         lanes[:, is_null(own)] = _TOP
-        found.extend(lanes)
-    return np.stack(found)
+        key.extend(lanes)
+    return np.stack(key)
 
 
 def assign_files(layout: RowLayout, key: Lane, *, ties: Lane | None = None) -> NDArray[np.int32]:

@@ -28,27 +28,27 @@ def make_tie_breakers(column: Any, name: str) -> Lane:
     """
     column = to_plain_array(column)
     if not is_text(column.type):
-        found = np.zeros(len(column), np.uint64)
+        hashes = np.zeros(len(column), np.uint64)
         for lane in fixed_lanes(column, name):
-            found = mix_bits(found ^ lane)
+            hashes = mix_bits(hashes ^ lane)
     else:
-        found = hash_text(column)
-    return np.where(is_null(column), np.uint64(0), found)
+        hashes = hash_text(column)
+    return np.where(is_null(column), np.uint64(0), hashes)
 
 
 def hash_text(column: Any, *, byteswaps: bool = False) -> Lane:
     """Return a hash of each text; ``byteswaps``: of its bytes as little-endian words."""
     values = text_bytes(column)
     lengths = values.lengths()
-    found = mix_bits(lengths)
+    hashes = mix_bits(lengths)
     rows: Integers = np.flatnonzero(lengths)
     depth = 0
     while len(rows):
         lane = values.lane(depth, rows)
-        found[rows] = mix_bits(found[rows] ^ (lane.byteswap() if byteswaps else lane))
+        hashes[rows] = mix_bits(hashes[rows] ^ (lane.byteswap() if byteswaps else lane))
         depth += 1
         rows = rows[lengths[rows] > np.uint64(8 * depth)]
-    return found
+    return hashes
 
 
 def mix_bits(bits: Lane) -> Lane:
@@ -56,5 +56,5 @@ def mix_bits(bits: Lane) -> Lane:
     bits = bits + _STEP
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
-    found: Lane = bits ^ (bits >> np.uint64(31))
-    return found
+    mixed: Lane = bits ^ (bits >> np.uint64(31))
+    return mixed

@@ -159,9 +159,9 @@ class SteadyRule:
         if self.rewrite_cap is not None:
             worth = self.rewrite_cap.allows(rewritten, takes * self.record_size.per_row)
             takes = np.where(np.logical_and.accumulate(worth | (takes == 0)), takes, 0)
-        found = np.zeros(len(order), np.int64)
-        found[order] = takes
-        return found
+        ordered = np.zeros(len(order), np.int64)
+        ordered[order] = takes
+        return ordered
 
     def split(self, rows: int) -> Integers:
         """Return the rows of each new file: equal shares, with at most one small file.

@@ -66,8 +66,8 @@ def _find_by_hudi(
     if isinstance(kind, MergeOnRead) and not kind.indexes_logs:
         at = at[np.argsort(base[at], kind="stable")][: kind.max_candidates]
     # after the limit: groups of a pending clustering are dropped, not replaced by larger ones
-    found: Rows = at[~groups.is_clustering[place][at]] + place.start
-    return found
+    small: Rows = at[~groups.is_clustering[place][at]] + place.start
+    return small
 
 
 def _find_steadily(
@@ -79,8 +79,8 @@ def _find_steadily(
     ids = groups.file_id.take(to_arrow(at)).to_pylist()
     size = groups.size[at].tolist()
     order = sorted(range(len(at)), key=lambda nth: (size[nth], ids[nth]))
-    found: Rows = at[np.array(order, np.int64)]
-    return found
+    small: Rows = at[np.array(order, np.int64)]
+    return small
 
 
 def _takes_rows(
@@ -117,8 +117,8 @@ def sort_as_hash_set(ids: Any, is_log_only: Mask) -> Integers:
     capacity = _hash_set_capacity(count - int(is_log_only.sum()), count)
     hashes = compute_java_hashes(ids).view(np.uint32)
     slots = (hashes ^ (hashes >> np.uint32(16))) & np.uint32(capacity - 1)
-    found: Integers = np.lexsort((-np.arange(count), is_log_only, slots))
-    return found
+    order: Integers = np.lexsort((-np.arange(count), is_log_only, slots))
+    return order
 
 
 def _hash_set_capacity(first: int, count: int) -> int:

@@ -52,8 +52,8 @@ class FileGroupSizes:
     def size(self) -> Integers:
         """Bytes of each group's newest slice, log files converted to bytes of a base file."""
         logs = np.floor(LOG_RATIO * self.logs).astype(np.int64)
-        found: Integers = np.maximum(self.base, 0) + logs
-        return found
+        total: Integers = np.maximum(self.base, 0) + logs
+        return total
 
     @cached_property
     def _codes(self) -> dict[str, int]:
@@ -135,12 +135,12 @@ def measure_groups(
 def _listing_order(view: FileView) -> Integers:
     """Return the groups of each partition sorted by their first file name, as stores list them."""
     groups, first = np.unique(view.files.group, return_index=True)
-    found: Integers = groups[np.argsort(first, kind="stable")].astype(np.int64)
-    return found
+    order: Integers = groups[np.argsort(first, kind="stable")].astype(np.int64)
+    return order
 
 
 def _mark_groups(view: FileView, pairs: Iterable[tuple[str, str]], count: int) -> Mask:
-    found = np.zeros(count, np.bool_)
+    mask = np.zeros(count, np.bool_)
     codes = find_group_codes(view.files, pairs)
-    found[codes[codes >= 0]] = True
-    return found
+    mask[codes[codes >= 0]] = True
+    return mask

@@ -42,8 +42,8 @@ def route_by_md5(keys: Any, inserts: Integers) -> NDArray[np.int32]:
     hashes = np.frombuffer(digests, "<i8")
     share = np.mod(hashes, np.int64(total)) / total
     ends = np.cumsum(inserts / total)
-    found = np.searchsorted(ends, share, "left")
-    return np.where(found < len(inserts), found, 0).astype(np.int32)
+    buckets = np.searchsorted(ends, share, "left")
+    return np.where(buckets < len(inserts), buckets, 0).astype(np.int32)
 
 
 def hash_record_keys(keys: Any) -> Hashes:
@@ -68,8 +68,8 @@ def histogram_bits(buckets: int) -> int:
 def count_hashes(hashes: Hashes, bits: int) -> Integers:
     """Count the rows in each bin of the range of hashes; counts of several tasks can be added."""
     places = (hashes >> np.uint64(_BITS - bits)).astype(np.int64)
-    found: Integers = np.bincount(places, minlength=1 << bits).astype(np.int64)
-    return found
+    counts: Integers = np.bincount(places, minlength=1 << bits).astype(np.int64)
+    return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

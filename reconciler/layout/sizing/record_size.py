@@ -155,15 +155,15 @@ def _collect_base_files(
 ) -> tuple[Integers, Integers]:
     """Return the rows and the bytes of the non-empty base files of the newest such instants."""
     nothing = np.zeros(0, np.int64)
-    found = []
+    files = []
     for write in reversed(history):
         is_counted = write.is_base & (write.rows > 0) & (write.bytes > 0)
         if write.action in actions and is_counted.any():
-            found.append((write.rows[is_counted], write.bytes[is_counted]))
-        if len(found) == _MAX_INSTANTS:
+            files.append((write.rows[is_counted], write.bytes[is_counted]))
+        if len(files) == _MAX_INSTANTS:
             break
-    rows = np.concatenate([nothing, *(r for r, _ in found)])
-    return rows, np.concatenate([nothing, *(b for _, b in found)])
+    rows = np.concatenate([nothing, *(r for r, _ in files)])
+    return rows, np.concatenate([nothing, *(b for _, b in files)])
 
 
 def _fit_line(rows: Floats, sizes: Floats) -> tuple[float, float] | None:
