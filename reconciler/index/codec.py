@@ -1,7 +1,7 @@
 """Encode an index as a Parquet file that any Parquet reader understands, and decode it.
 
 The file has one row per base file, sorted by (partition, name, size), and a struct
-``stats_<column>`` per indexed column, null where unknown. Pages carry checksums and the footer says
+``stats_<column>`` per indexed column, null if unknown. Pages carry checksums and the footer says
 where the index comes from; ``docs/index-format.md`` describes the columns and the keys. Decoding
 raises FormatError for any file that differs from what was written: reading without an index is
 better than reading with a wrong one.
@@ -52,8 +52,8 @@ class Provenance:
     """Where an index comes from.
 
     ``table``: the table's name. ``instant``: the newest completed instant that the index covers.
-    ``tool``: name and version of the program that made it. ``source``: what its statistics were
-    read from. ``previous``: the version it was merged with, None for an index from footers alone.
+    ``tool``: name and version of the program that made it. ``source``: the source of its
+    statistics. ``previous``: the version it was merged with, None for an index from footers alone.
     ``columns``: the type of each column as text. ``files``: number of rows. The encoder fills in
     ``columns`` and ``files``.
     """
@@ -205,7 +205,7 @@ def _encode_stats(stats: ColumnStats) -> Any:
 
 
 def _encode_counts(values: Integers) -> Any:
-    """Return counts as an Arrow array, null where unknown."""
+    """Return counts as an Arrow array, null if unknown."""
     return to_nullable(values, values >= 0)
 
 
@@ -266,7 +266,7 @@ def _decode_stats(struct: Any, column: str) -> ColumnStats:
 
 
 def _decode_counts(counts: Any) -> Integers:
-    """Return counts with -1 where unknown; raises _DamageError for a negative count."""
+    """Return counts with -1 if unknown; raises _DamageError for a negative count."""
     values: Integers = fill_unknown(counts)
     if (values < 0).sum() != counts.null_count:
         raise _DamageError("it has a negative count")

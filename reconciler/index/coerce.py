@@ -3,8 +3,8 @@
 Spark casts both sides to a common type. Every cast of a column that this module supports keeps the
 order of values, so a literal becomes two cuts among the column's own values. Values below the first
 cut are less than the literal, values beyond the second are greater, values between them are equal.
-The result is unknown where Spark's two dialects (ANSI or not) differ, where a cast may yield null,
-and where a cast goes through the text of the column.
+The result is unknown if Spark's two dialects (ANSI or not) differ, if a cast may yield null, and if
+a cast goes through the text of the column.
 Sources: Spark's TypeCoercion, AnsiTypeCoercion, DecimalPrecision, UTF8String.
 """
 
@@ -92,26 +92,33 @@ def locate_literals(
     equal as numbers or days, but equal numbers or days may have different texts.
     """
     kinds = {literal.kind for literal in literals}
+    is_all, has_text = True, LiteralKind.STRING in kinds
     if (column.stored, column.family) in CALENDAR_CASTS:
         if kinds - {CALENDAR_CASTS[column.stored, column.family]}:
             raise UnsureError
-        return [locate_literal(column, one, zone) for one in literals], True
-    if column.stored in NUMBERS:
-        is_float = column.family in FLOATS
-        is_double = LiteralKind.DOUBLE in kinds
-        if LiteralKind.FLOAT in kinds and not (is_float or is_double) and len(kinds) > 1:
-            raise UnsureError
-        has_float = LiteralKind.FLOAT in kinds or column.stored is TypeFamily.FLOAT
-        if has_float and LiteralKind.STRING in kinds and len(kinds) > 1:
-            raise UnsureError  # the text of a float stands for another double
-        most = max(map(_literal_scale, literals), default=0)
-        cuts = [_locate_number(column, one, scale=most, in_double=is_double) for one in literals]
-        return cuts, LiteralKind.STRING not in kinds
-    if LiteralKind.STRING in kinds and column.stored is TypeFamily.DATE:
-        return [locate_literal(column, one, zone) for one in literals], False
-    if len(kinds) > 1 or (LiteralKind.STRING in kinds and column.stored is not TypeFamily.TEXT):
+    elif column.stored in NUMBERS:
+        return _locate_numbers(column, literals, kinds), not has_text
+    elif column.stored is TypeFamily.DATE and has_text:
+        is_all = False
+    elif len(kinds) > 1 or (has_text and column.stored is not TypeFamily.TEXT):
         raise UnsureError
-    return [locate_literal(column, one, zone) for one in literals], True
+    return [locate_literal(column, literal, zone) for literal in literals], is_all
+
+
+def _locate_numbers(
+    column: ComparedType, literals: list[Literal], kinds: set[LiteralKind]
+) -> list[LiteralCuts]:
+    in_double = LiteralKind.DOUBLE in kinds
+    has_float = LiteralKind.FLOAT in kinds
+    if has_float and not (column.family in FLOATS or in_double) and len(kinds) > 1:
+        raise UnsureError
+    has_float |= column.stored is TypeFamily.FLOAT
+    if has_float and LiteralKind.STRING in kinds and len(kinds) > 1:
+        raise UnsureError  # the text of a float stands for another double
+    scale = max(map(_literal_scale, literals), default=0)
+    return [
+        _locate_number(column, literal, scale=scale, in_double=in_double) for literal in literals
+    ]
 
 
 def _truth_value(literal: Literal) -> int | None:
@@ -182,7 +189,7 @@ def _parse_number(column: ComparedType, text: str) -> int | float:
 def _to_double(
     column: ComparedType, kind: LiteralKind, value: float | Decimal, *, in_double: bool
 ) -> float:
-    """Return the literal as a double; raises UnsureError where Spark may compare as floats.
+    """Return the literal as a double; raises UnsureError if Spark may compare as floats.
 
     Spark compares a float column with whole numbers and text as floats or as doubles, depending on
     the dialect, and with everything else as doubles.

@@ -19,7 +19,7 @@ from reconciler.index.value_sets import HIGHEST, LOWEST, Cut, ValueSet
 _MAX_COMPARED_SPANS: Final = 4
 #: the most decimal digits that always fit into 64 bits
 _LONG_DIGITS: Final = 18
-_LEAST_LONG: Final = -(1 << 63)
+_MIN_LONG: Final = -(1 << 63)
 
 
 class ColumnBounds:
@@ -116,8 +116,8 @@ class _NumberSide:
         return passed + plain.count(LOWEST)
 
     def _clip_cut(self, cut: Cut) -> Cut:
-        """Return the cut, moved to the end of the order where its value exceeds 64 bits."""
-        if cut[0] or self._values.dtype != np.int64 or _LEAST_LONG <= cut[1] < -_LEAST_LONG:
+        """Return the cut, moved to the end of the order if its value exceeds 64 bits."""
+        if cut[0] or self._values.dtype != np.int64 or _MIN_LONG <= cut[1] < -_MIN_LONG:
             return cut
         return LOWEST if cut[1] < 0 else HIGHEST
 

@@ -62,7 +62,8 @@ _FAMILIES: Final = {
 class ComparedType:
     """The stored type of a column, and the type after a cast around it.
 
-    ``bits``: of whole numbers. ``digits``, ``scale``: of decimals and of whole numbers as decimals.
+    ``bits``: width of whole numbers. ``digits``, ``scale``: those of decimals, and of whole numbers
+    as decimals.
     """
 
     stored: TypeFamily

@@ -60,7 +60,7 @@ class SchemaForms:
     """The schemas met so far.
 
     ``kinds``: a code for each kind of column and writer. ``supplied``: columns that readers fill
-    with other values than null where a file lacks them.
+    with other values than null if a file lacks them.
     """
 
     wanted: Sequence[str]

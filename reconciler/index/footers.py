@@ -50,7 +50,7 @@ def index_footers(
     ``footer``: a SlimFooter, pyarrow's FileMetaData, or the end of the file from the footer's first
     byte or earlier. A footer that is None or damaged makes the file unknown, with -1 rows.
     ``columns``: names, with dots into structs. ``schema``: the table's columns as an Arrow schema.
-    ``supplied``: columns that readers fill with other values than null where a file lacks them
+    ``supplied``: columns that readers fill with other values than null if a file lacks them
     (from the partition path, from another name). Raises UnsupportedError for a column that the
     schema lacks or whose type has no bounds.
     """
@@ -78,7 +78,7 @@ def index_row_groups(
 ) -> FileIndex:
     """Return an index with one element per row group of a file, in the file's order.
 
-    ``name``: of the file; the elements are named by their numbers. An unreadable footer gives no
+    ``name``: the file's; the elements are named by their numbers. An unreadable footer gives no
     elements. Arguments and errors are those of ``index_footers``.
     """
     reading = _FooterReader.create(find_index_types(columns, schema), supplied)
@@ -136,7 +136,7 @@ def _find_type(column: str, schema: Any) -> Any:
 
 @dataclass(slots=True)
 class _FooterReader:
-    """Reads one footer after another; ``rows``: of each file, -1 for an unreadable footer."""
+    """Reads one footer after another; ``rows``: number per file, -1 for an unreadable footer."""
 
     wanted: Mapping[str, Any]
     forms: SchemaForms
@@ -202,8 +202,8 @@ class _FooterReader:
         if is_whole and self._read(metadata, [file for file, _ in files], many, chunks):
             return
         if len(files) > 1:
-            for one in files:
-                self._read_same_form([one])
+            for file in files:
+                self._read_same_form([file])
         else:
             self.rows[files[0][0].number] = UNKNOWN
 

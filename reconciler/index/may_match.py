@@ -96,7 +96,7 @@ def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: Sess
     """Return a mask of the files of the index in which the predicate may be true for some row.
 
     ``schema``: the table's columns as Spark reads them, as an Arrow schema without columns that
-    Spark does not compare by bytes (CHAR). ``zone``: of the session. An invalid predicate raises
+    Spark does not compare by bytes (CHAR). ``zone``: the session's. An invalid predicate raises
     nothing here, because Spark reports it.
     """
     test = _Compiler(index=index, schema=schema, zone=zone).compile_test(predicate, wanted=True)
@@ -220,7 +220,7 @@ class _Compiler:
             return self._null_test(predicate)
 
     def _null_test(self, predicate: Leaf) -> _Test:
-        """Return the test that no column is null, if the predicate is null where a column is."""
+        """Return the test that no column is null, if the predicate is null when a column is."""
         match predicate:
             case Strict():
                 is_strict = True

@@ -79,9 +79,9 @@ class ColumnStats:
     Text compares by its bytes. A least zero of floats is -0.0, a greatest zero is 0.0.
     ``nulls``, ``values``: int64, -1 if unknown. ``values`` counts nulls too: all values are null if
     ``nulls == values``. A null struct has null leaves.
-    ``is_exact_least``, ``is_exact_greatest``: whether the bound is a value of the file, not a
+    ``is_exact_least``, ``is_exact_greatest``: True if the bound is a value of the file, not a
     truncated or rounded one; False for null. Both zeros of floats count as one value.
-    ``is_nan_free``: whether the file is proven to hold no NaN; True for types without NaN.
+    ``is_nan_free``: True if the file is proven to hold no NaN, and for types without NaN.
     """
 
     least: Any

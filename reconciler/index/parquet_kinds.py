@@ -74,7 +74,7 @@ class ParquetKind:
 
     @property
     def has_order(self) -> bool:
-        """Whether the bounds are meaningful: not for 96-bit times and unsigned numbers."""
+        """True if the bounds are meaningful: not for 96-bit times and unsigned numbers."""
         return self.physical != "INT96" and self.is_signed
 
     @property
@@ -97,7 +97,7 @@ INT64: Final = ParquetKind(physical="INT64", logical="NONE")
 class ChunkBounds:
     """The least and the greatest value of each chunk, null if unknown.
 
-    ``is_exact_least``, ``is_exact_greatest``: whether the bound is a value of the chunk.
+    ``is_exact_least``, ``is_exact_greatest``: True if the bound is a value of the chunk.
     """
 
     least: Any

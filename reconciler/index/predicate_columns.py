@@ -78,8 +78,8 @@ def find_unknown_names(where: str, schema: Any) -> tuple[UnknownName, ...]:
     the table has no column 'id.x'; id is of type int64
     """
     parts = (column.parts for column in find_columns(parse(where)))
-    unknown = (check_name(one, schema) for one in dict.fromkeys(parts))
-    return tuple(one for one in unknown if one is not None)
+    unknown = (check_name(name, schema) for name in dict.fromkeys(parts))
+    return tuple(name for name in unknown if name is not None)
 
 
 def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
@@ -103,7 +103,7 @@ def check_name(parts: Sequence[str], schema: Any) -> UnknownName | None:
 
 def _describe_unknown(name: str, path: str, part: str, names: Sequence[str]) -> UnknownName:
     """Describe a missing name; ``path``: the struct that lacks it with a final dot, or empty."""
-    known = [one for one in names if path or not one.startswith(_META)]
+    known = [name for name in names if path or not name.startswith(_META)]
     near = did_you_mean(part, known)
     what = f"the fields of {path[:-1]}" if path else "its columns"
     return UnknownName(name, near and path + near, f"{what} are {', '.join(known)}")

@@ -31,7 +31,7 @@ _I32, _I64 = 5, 6
 class FooterForm:
     """The bytes that the footers of files with one schema and writer share.
 
-    ``before``: from the start to the number of rows. ``after``: from the end of the pairs.
+    ``before``: the bytes up to the number of rows. ``after``: the bytes behind the pairs.
     ``arrow``: the pair with the Arrow schema, which pyarrow reads.
     """
 
@@ -82,7 +82,7 @@ class FooterEnds:
 class FooterSlimmer:
     """Splits the footers of one table; remembers the schemas of the last ones, which repeat.
 
-    ``keys``: of the pairs to keep.
+    ``keys``: keys of the pairs to keep.
     """
 
     keys: frozenset[bytes] = frozenset()

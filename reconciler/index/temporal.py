@@ -1,4 +1,4 @@
-"""Parse dates and times exactly as Spark does; None for any text where Spark might differ.
+"""Parse dates and times exactly as Spark does; None for any text that Spark might read differently.
 
 Source: Spark's SparkDateTimeUtils (stringToDate, parseTimestampString), and java.time for zones.
 """
@@ -32,7 +32,7 @@ _ABOUT_A_DAY: Final = timedelta(hours=25)
 _MICRO: Final = timedelta(microseconds=1)
 _MICROS: Final = 1_000_000
 MICROS_A_DAY: Final = 86_400_000_000
-_MOST_OFFSET: Final = 18 * 60
+_MAX_OFFSET: Final = 18 * 60
 
 
 def parse_days(text: str) -> int | None:
@@ -139,7 +139,7 @@ def _parse_time(text: str) -> tuple[datetime, str] | None:
 
 
 def _to_instant(local: datetime, zone: SessionZone) -> int | None:
-    """Return the instant of a local time in microseconds; None where Java may differ.
+    """Return the instant of a local time in microseconds; None if Java may differ.
 
     Java and Python agree on repeated and on skipped local times. They may disagree on the rules of
     a region before 1970.
@@ -161,7 +161,7 @@ def _find_zone(name: str) -> tzinfo | None:
         return UTC
     if match := _OFFSET.match(name):
         minutes = int(match[2]) * 60 + int(match[3])
-        if minutes > _MOST_OFFSET or int(match[3]) > 59:  # noqa: PLR2004 - minutes an hour
+        if minutes > _MAX_OFFSET or int(match[3]) > 59:  # noqa: PLR2004 - minutes an hour
             return None
         return timezone(timedelta(minutes=minutes if match[1] == "+" else -minutes))
     try:

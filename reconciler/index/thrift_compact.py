@@ -1,4 +1,4 @@
-"""Find where values of Thrift's compact protocol end, as far as Parquet footers need it. No I/O.
+"""Read and skip values of Thrift's compact protocol, as far as Parquet footers need it. No I/O.
 
 Every byte is parsed, so bytes inside a text are never mistaken for a field.
 Source: thrift-compact-protocol.md.
@@ -18,9 +18,9 @@ INTEGERS: Final = frozenset({4, 5, 6})
 _FIXED: Final = {_BYTE: 1, _DOUBLE: 8}
 LONG_FORM: Final = 15  # as a list size: the size follows; as a field step: the greatest step
 _BITS: Final = 7
-_MOST_BYTES: Final = 10
+_MAX_BYTES: Final = 10
 _WIDEST: Final = 64
-_MOST_DEPTH: Final = 16
+_MAX_DEPTH: Final = 16
 
 
 class MalformedError(ValueError):
@@ -30,7 +30,7 @@ class MalformedError(ValueError):
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return an unsigned number and the offset of its end."""
     number = 0
-    for nth in range(_MOST_BYTES):
+    for nth in range(_MAX_BYTES):
         byte = data[at + nth] if at + nth < len(data) else None
         if byte is None:
             break
@@ -101,7 +101,7 @@ def read_binary(data: bytes, at: int) -> tuple[int, int]:
     return at, at + length
 
 
-def skip_value(data: bytes, at: int, kind: int, depth: int = _MOST_DEPTH) -> int:
+def skip_value(data: bytes, at: int, kind: int, depth: int = _MAX_DEPTH) -> int:
     """Return where a value of a kind ends."""
     if not depth:
         raise MalformedError("structs are nested too deeply")
@@ -127,7 +127,7 @@ def skip_value(data: bytes, at: int, kind: int, depth: int = _MOST_DEPTH) -> int
     return end
 
 
-def skip_struct(data: bytes, at: int, depth: int = _MOST_DEPTH, *, last: int = 0) -> int:
+def skip_struct(data: bytes, at: int, depth: int = _MAX_DEPTH, *, last: int = 0) -> int:
     """Return where a struct ends; its next field begins at ``at`` and comes after ``last``."""
     while True:
         last, kind, at = read_field(data, at, last)
@@ -136,6 +136,6 @@ def skip_struct(data: bytes, at: int, depth: int = _MOST_DEPTH, *, last: int = 0
         at = skip_field(data, at, kind, depth - 1)
 
 
-def skip_field(data: bytes, at: int, kind: int, depth: int = _MOST_DEPTH) -> int:
+def skip_field(data: bytes, at: int, kind: int, depth: int = _MAX_DEPTH) -> int:
     """Return where the value of a field ends; a boolean is part of the field's first byte."""
     return at if kind in BOOLEANS else skip_value(data, at, kind, depth)

@@ -38,7 +38,7 @@ Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
 def split_row_group(data: bytes, at: int) -> tuple[int, tuple[int, ...]]:
     """Return where a row group ends and where its column chunks begin.
 
-    ``at``: where the row group begins. Raises MalformedError.
+    ``at``: offset of the row group. Raises MalformedError.
     """
     number, kind, start = read_field(data, at, 0)
     if (number, kind) != (_COLUMNS, LIST):

@@ -21,7 +21,7 @@ _FILE: Final = re.compile(r"index-([1-9]\d*)\.parquet")
 class VersionName:
     """The name of a version.
 
-    ``instant``: the newest completed instant that the version covers. ``number``: from 0.
+    ``instant``: the newest completed instant that the version covers. ``number``: counted from 0.
 
     >>> VersionName.parse("20260101120000000_2")
     VersionName(instant='20260101120000000', number=2)
@@ -55,7 +55,7 @@ class VersionName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexVersion:
-    """A complete version. ``path``: of its file, relative to the table. ``size``: bytes."""
+    """A complete version. ``path``: its file, relative to the table. ``size``: in bytes."""
 
     name: VersionName
     path: str

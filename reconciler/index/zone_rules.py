@@ -33,9 +33,10 @@ _OFFSET: Final = re.compile(r"([+-])(\d\d):(\d\d)(?::(\d\d))?\Z", re.ASCII)
 class YearlyRule(NamedTuple):
     """A change of offset that recurs every year, as in Java's ZoneOffsetTransitionRule.
 
-    ``day``: of the month; negative days count from its end, -1 is the last. ``weekday``: the change
-    is on the first such weekday from ``day`` on (the last one up to a negative ``day``); 1 is
-    Monday, 0 means exactly ``day``. ``second``: of the day. Offsets are seconds ahead of UTC.
+    ``day``: day of the month; negative days count from its end, -1 is the last. ``weekday``: the
+    change is on the first such weekday from ``day`` on (the last one up to a negative ``day``); 1
+    is Monday, 0 means exactly ``day``. ``second``: second of the day. Offsets are seconds ahead of
+    UTC.
     """
 
     month: int

@@ -145,7 +145,7 @@ def _fits_bits(number: Decimal, bits: int) -> bool:
 
 
 def _make_float(value: float) -> Literal:
-    """Return a float literal; raises UnknownSyntaxError where rounding twice may differ from Java.
+    """Return a float literal; raises UnknownSyntaxError if rounding twice may differ from Java.
 
     Java rounds the text to a float once; here it was rounded to a double first.
     """

@@ -49,7 +49,7 @@ _DOUBLE_MAX: Final = float(np.finfo(np.float64).max)
 def column_order(positions: Sequence[int]) -> tuple[int, ...]:
     """Return the order in which Hudi takes the columns.
 
-    ``positions``: of the columns among all columns of a file, meta columns first.
+    ``positions``: positions of the columns in a file, which begins with the meta columns.
 
     >>> column_order([17, 11, 10])
     (0, 2, 1)

@@ -44,7 +44,7 @@ class KdTree:
 
     @property
     def needs_ties(self) -> bool:
-        """Whether a cut separates rows with equal values."""
+        """True if a cut separates rows with equal values."""
         return bool((self.cut & np.uint32((1 << TIE_BITS) - 1)).any())
 
 
@@ -108,7 +108,7 @@ class LeafParts:
 def split_leaves(
     leaf: NDArray[np.uint16], ranks: Sequence[Ranks], leaves: int, weights: Floats
 ) -> LeafParts:
-    """Return the parts fitted to a sample's leaves and ranks; ``weights``: of each column.
+    """Return the parts fitted to a sample's leaves and ranks; ``weights``: one per column.
 
     Each part is halved along its widest column.
     """

@@ -67,9 +67,9 @@ def grow_tree(
     rows = samples[0].rows
     part = np.uint64(0) if ties is None else ties >> np.uint64(64 - TIE_BITS)
     sample = _Sample(
-        places=[one.run.astype(np.uint64) << _TIE_SHIFT | part for one in samples],
-        lows=np.stack([one.shares_below() for one in samples]),
-        highs=np.stack([one.shares_up_to() for one in samples]),
+        places=[column.run.astype(np.uint64) << _TIE_SHIFT | part for column in samples],
+        lows=np.stack([column.shares_below() for column in samples]),
+        highs=np.stack([column.shares_up_to() for column in samples]),
         sizes=np.ones(rows) if sizes is None else sizes,
         has_ties=ties is not None,
         boxes=boxes,

@@ -40,7 +40,7 @@ def row_blocks(count: int) -> Iterator[slice]:
 class TextBytes:
     """The bytes of a column of text or bytes: row i is ``data[starts[i]:ends[i]]``.
 
-    ``words``: for every offset of ``data``, the eight bytes from there as a number.
+    ``words``: the eight bytes from every offset of ``data`` on, as a number.
     """
 
     words: Lane

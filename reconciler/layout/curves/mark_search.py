@@ -29,8 +29,8 @@ class MarkSearch:
     """Sorted marks, ready for searches.
 
     ``marks``: padded with the greatest number; ``count`` of them are real. ``before``: the marks
-    before each cell; cells are ``1 << shift`` wide and begin at ``low``. ``steps``: of the search
-    inside a cell.
+    before each cell; cells are ``1 << shift`` wide and begin at ``low``. ``steps``: number of steps
+    of the search inside a cell.
     """
 
     marks: Lane

@@ -77,9 +77,8 @@ def _predicate_boxes(predicate: Predicate) -> tuple[Box, ...]:
         case Compare(left=left, sign=sign, right=right):
             return _column_boxes(left, [_comparison_range(sign, _literal_value(right))])
         case In(operand=operand, values=values):
-            return _column_boxes(
-                operand, [_comparison_range(Sign.EQUAL, _literal_value(one)) for one in values]
-            )
+            literals = map(_literal_value, values)
+            return _column_boxes(operand, [_comparison_range(Sign.EQUAL, v) for v in literals])
         case Like(operand=operand, pattern=pattern, escape=escape):
             return _column_boxes(operand, [_prefix_range(_literal_value(pattern), escape)])
         case _:
@@ -101,7 +100,7 @@ def _column_boxes(operand: Operand, ranges: Sequence[ValueRange | None]) -> tupl
     if not isinstance(operand, Column):
         return _ANYTHING
     name = ".".join(operand.parts).lower()
-    return tuple({} if one is None else {name: (one,)} for one in ranges)
+    return tuple({} if span is None else {name: (span,)} for span in ranges)
 
 
 def _comparison_range(sign: Sign, value: BoundValue | None) -> ValueRange | None:

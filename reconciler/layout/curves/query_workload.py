@@ -97,7 +97,7 @@ def _find_box_shares(where: str, samples: Sequence[SampledColumn]) -> list[_BoxS
 def _box_shares(box: Box, samples: Sequence[SampledColumn]) -> _BoxShares:
     shares = {}
     for nth, column in enumerate(samples):
-        ends = [_range_shares(one, column) for one in box.get(column.name.lower(), ())]
+        ends = [_range_shares(span, column) for span in box.get(column.name.lower(), ())]
         known = [end for end in ends if end is not None]
         if known:
             low = max(low for low, _ in known)

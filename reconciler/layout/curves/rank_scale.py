@@ -37,7 +37,7 @@ class RankScale:
     """The marks between ranks of one column.
 
     ``ranks``: the rank below all marks, from each mark on, and last that of null. ``kind``: the
-    type of the sample's column, to which other columns are cast. ``lanes``: of each mark.
+    type of the sample's column, to which other columns are cast. ``lanes``: number per mark.
     """
 
     name: str

@@ -67,10 +67,11 @@ _TOP: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearPath:
-    """Sorts by the columns one after another, nulls last; ``kinds`` and ``lanes``: of each.
+    """Sorts by the columns one after another, nulls last.
 
-    Text is compared up to its lanes, which are enough to tell the sample's values apart; trailing
-    zeros are ignored. The two greatest values of 64 bits count as equal.
+    ``kinds``, ``lanes``: type and number of lanes of each column. Text is compared up to its lanes,
+    which are enough to tell the sample's values apart; trailing zeros are ignored. The two greatest
+    values of 64 bits count as equal.
     """
 
     kinds: tuple[pa.DataType, ...]
@@ -79,7 +80,7 @@ class LinearPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurvePath:
-    """Sorts along a curve through the columns' ranks; ``bits``: of each rank."""
+    """Sorts along a curve through the columns' ranks; ``bits``: width of a rank."""
 
     curve: Literal["z-order", "hilbert"]
     scales: tuple[RankScale, ...]
@@ -120,7 +121,7 @@ class RowLayout:
 
     @property
     def needs_ties(self) -> bool:
-        """Whether rows with equal values go to different files, by their tie breakers."""
+        """True if rows with equal values go to different files, by their tie breakers."""
         in_tree = isinstance(self.path, TreePath) and self.path.tree.needs_ties
         return in_tree or self.boundaries.needs_ties
 
@@ -147,7 +148,8 @@ class FitSample:
 class DirectMapping:
     """Hudi's own mapping of values to a curve.
 
-    ``positions``: of the columns in the file, by default their order. ``zone``: of the session.
+    ``positions``: positions of the columns in the file, by default their order. ``zone``: the
+    session's time zone.
     """
 
     positions: Sequence[int] | None = None
@@ -181,7 +183,7 @@ def fit_layout(
     match curve:
         case "linear":
             path = LinearPath(
-                kinds=tuple(one.column.type for one in sorted_columns),
+                kinds=tuple(column.column.type for column in sorted_columns),
                 lanes=tuple(map(_count_lanes, sorted_columns)),
             )
         case "z-order" | "hilbert":
@@ -217,7 +219,7 @@ def _fit_tree_path(
     boxes: QueryBoxes | None,
 ) -> TreePath:
     """Fit the order of rows inside the leaves of a tree."""
-    columns = [sample.rows.column(one.name) for one in sorted_columns]
+    columns = [sample.rows.column(column.name) for column in sorted_columns]
     first = sorted_columns[:_MAX_INNER_COLUMNS]
     inside = _fit_curve_path(first, "z-order", min(_PART_SHIFT // len(first), 12))
     weights = np.ones(len(first)) if boxes is None else boxes.boundary_shares()[: len(first)]

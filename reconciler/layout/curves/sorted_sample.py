@@ -1,4 +1,4 @@
-"""Sort a sampled column: its distinct values, and where each begins among the sorted rows."""
+"""Sort a sampled column: its distinct values, and the first sorted row of each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_TEXT_LANES: Final = 128  # lanes of text: a kilobyte
 class SampledColumn:
     """A sorted sample of a column; a run holds the rows with one value, the last run the nulls.
 
-    ``run``: of each row. ``starts``: run r occupies the sorted rows ``starts[r]`` to
+    ``run``: run of each row. ``starts``: run r occupies the sorted rows ``starts[r]`` to
     ``starts[r + 1]``. ``first``: a row of each run with values. ``valid``: number of rows with
     values.
     """

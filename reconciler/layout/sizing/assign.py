@@ -32,7 +32,7 @@ def assign_rows(
 ) -> BucketAssignment:
     """Return the buckets of a write: each new row is in one, each group with updates has one.
 
-    ``has_commits``: whether the table has a completed write. ``streams``: whether the write is the
+    ``has_commits``: True if the table has a completed write. ``streams``: True if the write is the
     batch of a stream, which Hudi's rule assigns like Hudi's Flink writer, row by row; the steady
     rule assigns all rows at once. The result depends only on the arguments, and with the steady
     rule not on the order of partitions, groups or rows.
@@ -99,7 +99,7 @@ class _BucketBuilder:
     def _rewritten_bytes(self, at: Integers, updates: Integers) -> Integers:
         """Return the bytes of old rows that each file rewrites only to take new rows.
 
-        Zero for a file that is rewritten anyway, and where rows are appended as log files. The
+        Zero for a file that is rewritten anyway, and if rows are appended as log files. The
         fixed bytes do not count, because a new file has them too.
         """
         rows: Integers = np.maximum(self.groups.base[at] - self.rule.record_size.fixed, 0)

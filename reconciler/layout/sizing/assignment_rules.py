@@ -46,9 +46,9 @@ class CopyOnWrite:
 class MergeOnRead:
     """New rows are appended as log files, or merged into base files, depending on the index.
 
-    ``indexes_logs``: whether the table's index finds rows in log files (in-memory, HBase and
+    ``indexes_logs``: True if the table's index finds rows in log files (in-memory, HBase and
     consistent hashing indexes); otherwise new rows are merged into base files without log files.
-    ``max_candidates``: how many of those base files per partition take rows by Hudi's rule
+    ``max_candidates``: number of those base files per partition that take rows by Hudi's rule
     (hoodie.merge.small.file.group.candidates.limit).
     """
 

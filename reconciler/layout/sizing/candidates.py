@@ -41,7 +41,7 @@ def find_small_files(
     """Return the groups of a partition that may take new rows, as indexes into ``groups``.
 
     Empty without a completed write, or if ``small`` is 0. Groups of a pending compaction or
-    clustering are left out. Hudi's rule takes them in the order of Hudi's view, and by size where
+    clustering are skipped. Hudi's rule takes them in the order of Hudi's view, and by size if
     rows are merged into base files of a merge-on-read table. The steady rule takes them by size,
     then by file id.
     """

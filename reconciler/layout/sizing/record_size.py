@@ -66,7 +66,7 @@ class FooterSizes:
 class RecordSize:
     """The size of base files: a file of n rows has about ``fixed`` + n * ``per_row`` bytes.
 
-    ``because``: where the numbers come from. ``rows``: number of rows in the estimate, 0 if the
+    ``because``: source of the numbers. ``rows``: number of rows in the estimate, 0 if the
     size is declared.
     """
 

@@ -41,7 +41,7 @@ class InsertForecast:
     ``filled``: small files that take some of the rows. ``filled_rows``: the rows that they take.
     ``rewritten``: bytes of those files, 0 if rows are appended as log files. ``new``: new files for
     the remaining rows. ``filled_sizes``, ``new_sizes``: sizes afterwards, None without such files.
-    ``small``: how many of all these files are small afterwards.
+    ``small``: number of all these files that are small afterwards.
     """
 
     partition: str | None = field(default=None, metadata={"optional": True})
@@ -95,7 +95,7 @@ def simulate_inserts(
 ) -> tuple[InsertForecast, ...]:
     """Return what the writer will do with new rows, for each partition in order.
 
-    ``has_commits``: whether the table has a completed write.
+    ``has_commits``: True if the table has a completed write.
     """
     workload = make_insert_workload(dict(rows))
     assigned = assign_rows(groups, workload, kind, rule, has_commits=has_commits)
@@ -111,9 +111,9 @@ def simulate_inserts(
 def combine_forecasts(forecasts: Sequence[InsertForecast]) -> InsertForecast:
     """Combine the forecasts of several partitions into one."""
     return InsertForecast(
-        filled_sizes=_combine_ranges([one.filled_sizes for one in forecasts]),
-        new_sizes=_combine_ranges([one.new_sizes for one in forecasts]),
-        **{name: sum(getattr(one, name) for one in forecasts) for name in _COUNTS},
+        filled_sizes=_combine_ranges([forecast.filled_sizes for forecast in forecasts]),
+        new_sizes=_combine_ranges([forecast.new_sizes for forecast in forecasts]),
+        **{name: sum(getattr(forecast, name) for forecast in forecasts) for name in _COUNTS},
     )
 
 

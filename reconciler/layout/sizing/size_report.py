@@ -33,7 +33,7 @@ class PartitionSmallFiles:
     """The small files of a partition.
 
     ``files``: all files. ``small``: the small ones. ``pinned``: those small ones that a pending
-    service will rewrite. ``bytes``: of the small ones.
+    service will rewrite. ``bytes``: size of the small ones.
     """
 
     partition: str
@@ -75,7 +75,7 @@ def measure_file_sizes(
 ) -> FileSizeState:
     """Return the state of a table's file sizes.
 
-    ``operations``: by requested time, the operation of each write on the active timeline (INSERT,
+    ``operations``: operation of each write on the active timeline, by its requested time (INSERT,
     UPSERT, CLUSTER, …).
     """
     is_base = groups.is_live & (groups.base >= 0)
