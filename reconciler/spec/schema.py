@@ -55,8 +55,7 @@ def find_block(schema: Schema | None) -> Schema | None:
 
 def find_field(block: Schema | None, name: str) -> Schema | None:
     """Return the schema of a field of a block; None where the block has no such field."""
-    found: Schema | None = None if block is None else block["properties"].get(name)
-    return found
+    return None if block is None else block["properties"].get(name)
 
 
 def list_field_paths(block: Schema, prefix: str = "") -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_nullable
+from reconciler.arrays import Integers, to_nullable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ _TYPES: Final[dict[type, pa.DataType]] = {
 _UNKNOWN: Final = -1
 
 #: rows of files, their least and their greatest values
-_Chunk = tuple["NDArray[np.int64]", Any, Any]
+_Chunk = tuple["Integers", Any, Any]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class BoundsBuilder:
 
     def add(
         self,
-        rows: NDArray[np.int64],
+        rows: Integers,
         least: Sequence[Bound | None],
         greatest: Sequence[Bound | None],
     ) -> None:
@@ -84,7 +84,7 @@ class BoundsBuilder:
         is_text = max(kinds, key=newest.__getitem__) is bytes
         return [kind for kind in kinds if (kind is bytes) == is_text]
 
-    def _find_places(self, chunks: Sequence[_Chunk]) -> NDArray[np.int64]:
+    def _find_places(self, chunks: Sequence[_Chunk]) -> Integers:
         """Return per file its position in the concatenated chunks, -1 for none."""
         place = np.full(self.files, _UNKNOWN, np.int64)
         rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _, _ in chunks)])

@@ -8,13 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from reconciler.arrays import Integers
     from reconciler.layout.sizing.record_size import FooterSizes, PastWrite
     from reconciler.state.clustering_layout import PastClustering
 
@@ -61,7 +58,7 @@ class ClusteringFacts:
     clusterings: tuple[PastClustering, ...]
     footers: FooterSizes | None
     bounds: tuple[tuple[Any, Any], ...] | None
-    rows: NDArray[np.int64]
+    rows: Integers
     columns: Mapping[str, str] | None = None
     warnings: tuple[ReadWarning, ...] = ()
     is_consistently_hashed: bool = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
@@ -27,8 +27,6 @@ from reconciler.state.hudi_column_stats import read_file_bounds
 from reconciler.state.write_history import WriteHistory, read_write_history
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
@@ -67,7 +65,7 @@ class _FactsReader:
     clustering: Clustering
     state: TableState
     history: WriteHistory
-    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     footers: dict[int, Footer] = field(default_factory=dict)
     warnings: list[ReadWarning] = field(default_factory=list)
 
@@ -114,17 +112,16 @@ class _FactsReader:
         when = self.clustering.when
         return bool(self.clustering.columns) and not when.always and when.overlap_above is not None
 
-    def _find_candidates(self) -> NDArray[np.int64]:
+    def _find_candidates(self) -> Integers:
         """Return the rows of current base files in the partitions that the spec selects."""
         files, view = self.state.files, self.state.view
         out = find_excluded_partitions(self.state.partitions, self.clustering.partitions)
         known = set(self.state.partitions)
         is_in = np.array([p in known and p not in out for p in files.partitions], np.bool_)
         is_base = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
-        rows: NDArray[np.int64] = np.flatnonzero(is_base & is_in[files.partition])
-        return rows
+        return np.flatnonzero(is_base & is_in[files.partition])
 
-    def _read_bounds(self, candidates: NDArray[np.int64]) -> tuple[tuple[Any, Any], ...] | None:
+    def _read_bounds(self, candidates: Integers) -> tuple[tuple[Any, Any], ...] | None:
         """Return the bounds of the clustering columns; None if none are known."""
         files, columns = self.state.files, self.clustering.columns
         found = [BoundsBuilder(files=len(files)) for _ in columns]
@@ -159,7 +156,7 @@ class _FactsReader:
         return tuple(arrays) if len(unknown) < len(columns) else None
 
     def _read_column_stats(
-        self, candidates: NDArray[np.int64], found: list[BoundsBuilder], is_told: NDArray[np.bool_]
+        self, candidates: Integers, found: list[BoundsBuilder], is_told: Mask
     ) -> None:
         """Add what the metadata table knows of the candidates."""
         columns = self.clustering.columns
@@ -171,14 +168,14 @@ class _FactsReader:
             is_told[stats.column, rows] = True
             self.rows[rows] = np.maximum(self.rows[rows], np.array(stats.values, np.int64))
 
-    def _find_crowded(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _find_crowded(self, candidates: Integers) -> Integers:
         """Return the candidates in partitions with enough files to exceed ``overlapAbove``."""
         partition = self.state.files.partition[candidates]
         counts = np.bincount(partition, minlength=len(self.state.files.partitions))
         is_crowded = counts > (self.clustering.when.overlap_above or 0.0)
         return candidates[is_crowded[partition]]
 
-    def _read_missing_footers(self, missing: NDArray[np.int64], found: list[BoundsBuilder]) -> None:
+    def _read_missing_footers(self, missing: Integers, found: list[BoundsBuilder]) -> None:
         self._read_footers(missing, self.clustering.columns)
         readable = [
             (row, f) for row in missing.tolist() if (f := self.footers[row]).problem is None
@@ -188,7 +185,7 @@ class _FactsReader:
             pairs = [footer.bounds[nth] or (None, None) for _, footer in readable]
             one.add(rows, [low for low, _ in pairs], [high for _, high in pairs])
 
-    def _read_footers(self, rows: NDArray[np.int64], columns: tuple[str, ...]) -> None:
+    def _read_footers(self, rows: Integers, columns: tuple[str, ...]) -> None:
         files = self.state.files
         wanted = list(map(files.locate_file, rows.tolist()))
         read = read_footers(self.storage, wanted, columns)
@@ -197,15 +194,14 @@ class _FactsReader:
             if footer.problem is None:
                 self.rows[row] = footer.rows
 
-    def _estimate_rows(self, footers: FooterSizes | None) -> NDArray[np.int64]:
+    def _estimate_rows(self, footers: FooterSizes | None) -> Integers:
         """Return the number of rows of every file, estimated from its size if unknown."""
         files = self.state.files
         sizes = self.spec.files or FileSizes()
         size = estimate_record_size(self.history.written, footers, fallback=sizes.record_size)
         guess = size.data_bytes(files.size) / max(size.per_row, 1e-9)
         rows = np.where(self.rows >= 0, self.rows, np.maximum(guess, 1).astype(np.int64))
-        found: NDArray[np.int64] = np.where(files.kind == FileKind.BASE, rows, 0)
-        return found
+        return np.where(files.kind == FileKind.BASE, rows, 0)
 
     def _warn_of_footers(self) -> None:
         damaged = [footer.problem for footer in self.footers.values() if footer.problem is not None]
@@ -214,7 +210,7 @@ class _FactsReader:
             because = f"{damaged[0]}{some}; such files are not clustered until then"
             self.warnings.append(ReadWarning(rule="damagedFile", because=because))
 
-    def _warn_of_overlap(self, missing: NDArray[np.int64], partitions: int) -> None:
+    def _warn_of_overlap(self, missing: Integers, partitions: int) -> None:
         columns = ", ".join(self.clustering.columns)
         because = (
             f"clustering.when.overlapAbove is not checked in {partitions} "
@@ -243,7 +239,7 @@ class _FactsReader:
             self.warnings.append(ReadWarning(rule=_OVERLAP, because=because))
 
 
-def _clear_bounds(pair: tuple[Any, Any], is_out: NDArray[np.bool_]) -> tuple[Any, Any]:
+def _clear_bounds(pair: tuple[Any, Any], is_out: Mask) -> tuple[Any, Any]:
     """Return the bounds with nulls for some files."""
     low, high = pair
     keep = to_arrow(~is_out)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique, to_arrow
+from reconciler.arrays import Integers, sort_unique, to_arrow
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import FileView
 
 
-def find_newest_bases(view: FileView) -> NDArray[np.int64]:
+def find_newest_bases(view: FileView) -> Integers:
     """Return the base files that a current read uses, as ascending rows of the view's files.
 
     They belong to the newest visible slice of every file group that is not replaced, and to the
@@ -24,14 +23,12 @@ def find_newest_bases(view: FileView) -> NDArray[np.int64]:
     return np.sort(one[one >= 0])
 
 
-def find_newest_logs(view: FileView) -> NDArray[np.int64]:
+def find_newest_logs(view: FileView) -> Integers:
     """Return the log files that a current read merges, as ascending rows of the view's files."""
     return np.flatnonzero((view.files.kind == FileKind.LOG) & view.is_current[view.row_slice])
 
 
-def group_by_partition(
-    files: TableFiles, rows: NDArray[np.int64]
-) -> Iterator[tuple[str, list[str]]]:
+def group_by_partition(files: TableFiles, rows: Integers) -> Iterator[tuple[str, list[str]]]:
     """Yield partition paths with the names of files; ``rows`` are sorted by partition."""
     partition = files.partition[rows]
     for code in sort_unique(partition).tolist():

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from reconciler.arrays import Integers
 from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
 from reconciler.hudi.metadata.column_stats import Bound
 from reconciler.index.footer_tails import FooterTails, damaged_file_error
@@ -17,9 +18,6 @@ from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.record_size import FooterSizes
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: files at a time: reading waits for the store
 _AT_ONCE: Final = 16
@@ -55,7 +53,7 @@ def read_footers(
     return parallel.run_parallel(reading.read, files, parallelism=_AT_ONCE)
 
 
-def choose_by_size(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def choose_by_size(sizes: Integers, count: int) -> Integers:
     """Return the positions of at most ``count`` files of all sizes, the smallest first."""
     by_size = np.argsort(sizes, kind="stable")
     if len(by_size) <= count:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reconciler.arrays import Integers
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.metadata.bound_encoding import MAX_ENTRIES
 from reconciler.hudi.metadata.column_stats import (
@@ -24,8 +25,6 @@ from reconciler.hudi.metadata.table import MetadataTable, open_live_metadata
 from reconciler.state.current_files import find_newest_bases, group_by_partition
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
@@ -87,8 +86,8 @@ def read_file_bounds(
     properties: TableProperties,
     state: TableState,
     columns: Sequence[str],
-    rows: NDArray[np.int64],
-) -> Iterator[tuple[IndexedColumnStats, NDArray[np.int64]]]:
+    rows: Integers,
+) -> Iterator[tuple[IndexedColumnStats, Integers]]:
     """Yield what column_stats knows of base files: of a column, with positions in ``rows``.
 
     ``rows``: of the state's files, sorted by partition. Raises FormatError, UnsupportedError, and
@@ -100,7 +99,7 @@ def read_file_bounds(
 
 
 def _count_gaps(
-    table: MetadataTable, columns: Sequence[str], state: TableState, files: NDArray[np.int64]
+    table: MetadataTable, columns: Sequence[str], state: TableState, files: Integers
 ) -> int:
     if not 0 < len(files) * len(columns) <= MAX_ENTRIES:
         return 0

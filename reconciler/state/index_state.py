@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from reconciler.arrays import Integers
     from reconciler.index.codec import Provenance
     from reconciler.index.model import FileIndex
     from reconciler.index.versions import IndexVersion, IndexVersions
@@ -46,10 +44,10 @@ class IndexState:
     wanted: Mapping[str, Any]
     problems: Mapping[str, str]
     supplied: frozenset[str]
-    files: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    unindexed: NDArray[np.int64]
-    unreadable: NDArray[np.int64]
+    files: Integers
+    missing: Integers
+    unindexed: Integers
+    unreadable: Integers
     hudi_columns: tuple[str, ...] | None
     hudi_problem: str | None = None
     hudi_defined: tuple[str, ...] = ()

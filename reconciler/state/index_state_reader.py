@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.errors import FormatError, UnsupportedError, did_you_mean
 from reconciler.index.codec import NewerFormatError, Provenance, decode_index
 from reconciler.index.file_keys import find_rows
@@ -36,8 +36,6 @@ from reconciler.state.schema_versions import LATEST_SCHEMA_KEY
 from reconciler.state.timeline_reader import is_being_written
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.spec.model import TableSpec
     from reconciler.state.model import TableState
@@ -104,7 +102,7 @@ def read_index_state(
     )
 
 
-def build_file_keys(state: TableState, rows: NDArray[np.int64]) -> FileKeys:
+def build_file_keys(state: TableState, rows: Integers) -> FileKeys:
     """Return the index keys of files, given by their rows of the state's files."""
     files = state.files
     return FileKeys(
@@ -175,7 +173,7 @@ class _TableColumns:
         storage: Storage,
         properties: TableProperties,
         state: TableState,
-        files: NDArray[np.int64],
+        files: Integers,
     ) -> _TableColumns:
         fields = properties.partition_fields
         try:
@@ -250,7 +248,7 @@ def _read_schema(
     storage: Storage,
     properties: TableProperties,
     state: TableState,
-    files: NDArray[np.int64],
+    files: Integers,
     found: DeclaredSchema | None,
 ) -> Any:
     """Return the schema as readers see it, from a write or else from the newest base file."""

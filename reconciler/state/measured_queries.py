@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler import canonical_json
+from reconciler.arrays import Integers, Mask
 
 #: keys of a clustering's extra metadata: of completed ones, of pending ones, and of both
 QUERIES_KEY: Final = "reconciler.queries"
@@ -133,10 +133,10 @@ class QueryMeasurement:
     """
 
     queries: tuple[tuple[str, str], ...]
-    reads: NDArray[np.bool_]
-    group: NDArray[np.int64]
-    is_new: NDArray[np.bool_]
-    bytes: NDArray[np.int64]
+    reads: Mask
+    group: Integers
+    is_new: Mask
+    bytes: Integers
     predicted: Mapping[str, tuple[int, int]]
     unread: int = 0
     problem: str | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from reconciler.arrays import Integers
 from reconciler.errors import NotFoundError
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
@@ -26,9 +27,6 @@ from reconciler.state.schema_versions import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
@@ -116,9 +114,7 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
     return parse_schema_versions(storage.read(path), path)
 
 
-def find_renamed_in_files(
-    storage: Storage, state: TableState, rows: NDArray[np.int64]
-) -> Mapping[str, str]:
+def find_renamed_in_files(storage: Storage, state: TableState, rows: Integers) -> Mapping[str, str]:
     """Return the columns that some files may have under another name, with that name.
 
     ``rows``: of the state's files. Raises as ``load_schema_versions`` does.

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.file_slices.merge.avro_schema import AvroKind, AvroNode
 from reconciler.hudi.codecs.avro_binary import require
 
@@ -28,7 +28,7 @@ _LONGEST: Final = 10  # bytes of a varint
 _WORD: Final = 16  # bytes of a decimal128
 _LATEST: Final = 1 << 53  # milliseconds that fit as microseconds
 
-Offsets = NDArray[np.int64]
+Offsets = Integers
 #: owner, key and value of the entries of one round
 EntryParts = list[tuple[Offsets, Any, Any]]
 
@@ -268,7 +268,7 @@ _TEXT: Final = AvroNode(kind=AvroKind.STRING)
 _WIDTHS: Final = {AvroKind.NULL: 0, AvroKind.BOOLEAN: 1, AvroKind.FLOAT: 4, AvroKind.DOUBLE: 8}
 
 
-def _require_all(holds: NDArray[np.bool_], problem: str) -> None:
+def _require_all(holds: Mask, problem: str) -> None:
     require(bool(holds.all()), problem)
 
 

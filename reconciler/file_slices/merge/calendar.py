@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.errors import UnsupportedError
 
 _VERSION: Final = b"org.apache.spark.version"
@@ -131,13 +132,13 @@ def _read_numbers(column: Any, kind: type) -> NDArray[Any]:
     return whole[column.offset : column.offset + len(column)]
 
 
-def _replace_values(column: Any, values: NDArray[np.int64], kind: type) -> Any:
+def _replace_values(column: Any, values: Integers, kind: type) -> Any:
     data = pa.py_buffer(np.ascontiguousarray(values.astype(kind)))
     replaced = pa.Array.from_buffers(column.type, len(column), [None, data])
     return pc.if_else(column.is_valid(), replaced, pa.scalar(None, column.type))
 
 
-def rebase_to_gregorian(days: NDArray[np.int64]) -> NDArray[np.int64]:
+def rebase_to_gregorian(days: Integers) -> Integers:
     """Convert days since 1970 from the hybrid calendar to the proleptic one.
 
     Year, month and day stay the same; a leap day that the Gregorian calendar lacks becomes 1 March

@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Mask, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.codecs.avro_binary import decoding, load_schema_text, parse_schema, require
 from reconciler.hudi.codecs.log_blocks import CONTENT_VERSION, LogBlock
@@ -36,7 +35,7 @@ class BlockDeletions:
 
     keys: Any
     ordering: tuple[Any, ...]
-    is_final: NDArray[np.bool_]
+    is_final: Mask
 
 
 def decode_deletions(block: LogBlock, types: Sequence[pa.DataType]) -> BlockDeletions:

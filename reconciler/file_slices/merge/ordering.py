@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 
 _POSITIVE: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -82,7 +82,7 @@ def _to_total_order(column: Any) -> Any:
     return pc.if_else(column.is_null(), None, ordered) if column.null_count else ordered
 
 
-def rank_rows(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
+def rank_rows(columns: Sequence[Any], count: int) -> Integers:
     """Return a number per row that compares as the rows do, most significant column first."""
     if len(columns) == 1:
         return _rank_column(columns[0])
@@ -94,13 +94,13 @@ def rank_rows(columns: Sequence[Any], count: int) -> NDArray[np.int64]:
     return ranks
 
 
-def _rank_column(column: Any) -> NDArray[np.int64]:
+def _rank_column(column: Any) -> Integers:
     if pa.types.is_integer(column.type) and not column.null_count:
         return to_numpy(column).astype(np.int64)
     return _rank_densely(column)
 
 
-def _rank_densely(column: Any) -> NDArray[np.int64]:
+def _rank_densely(column: Any) -> Integers:
     order = to_numpy(pc.array_sort_indices(column, null_placement="at_start")).astype(np.int64)
     ordered = column.take(to_arrow(order))
     steps = np.zeros(len(order), np.int64)
@@ -129,7 +129,7 @@ def _compare_values(left: Any, right: Any) -> NDArray[np.int8]:
     return np.where(both, newer - older, has_left - has_right).astype(np.int8)
 
 
-def pick_last(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+def pick_last(codes: Integers, groups: int) -> Integers:
     """Return the last row of each group: the later write wins."""
     last = np.zeros(groups, np.int64)
     last[codes] = np.arange(len(codes))
@@ -137,13 +137,13 @@ def pick_last(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
 
 
 def pick_newest(
-    codes: NDArray[np.int64],
+    codes: Integers,
     groups: int,
     ordering: Sequence[Any],
     *,
-    is_final: NDArray[np.bool_],
-    is_listed: NDArray[np.bool_],
-) -> NDArray[np.int64]:
+    is_final: Mask,
+    is_listed: Mask,
+) -> Integers:
     """Return the winning row of each group by event time; of equal ones, the later row.
 
     ``codes``: the group of each row, one group per record key; rows are in written order.
@@ -166,12 +166,7 @@ def pick_newest(
     return winners
 
 
-def _find_candidates(
-    codes: NDArray[np.int64],
-    groups: int,
-    is_final: NDArray[np.bool_],
-    is_listed: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+def _find_candidates(codes: Integers, groups: int, is_final: Mask, is_listed: Mask) -> Mask:
     """Return the rows that no final deletion removes."""
     final_rows = np.flatnonzero(is_final)
     if not len(final_rows):
@@ -184,6 +179,6 @@ def _find_candidates(
     records_after = np.flatnonzero(has_final & (row_numbers > last_final[codes]) & ~is_listed)[::-1]
     first_record_after[codes[records_after]] = records_after
     has_no_record_after = first_record_after[codes] == len(codes)
-    is_candidate: NDArray[np.bool_] = ~has_final | (row_numbers >= first_record_after[codes])
+    is_candidate: Mask = ~has_final | (row_numbers >= first_record_after[codes])
     is_candidate |= has_no_record_after & (row_numbers == last_final[codes])
     return is_candidate

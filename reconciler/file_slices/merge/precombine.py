@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from reconciler.arrays import Integers, Mask
 from reconciler.file_slices.merge.ordering import pick_newest, rank_rows
 
 
 def pick_precombined(
-    codes: NDArray[np.int64],
+    codes: Integers,
     groups: int,
     ordering: Sequence[Any],
     *,
-    is_final: NDArray[np.bool_],
-    is_listed: NDArray[np.bool_],
-) -> NDArray[np.int64]:
+    is_final: Mask,
+    is_listed: Mask,
+) -> Integers:
     """Return the winning row of each group; arguments as in ``pick_newest``."""
     is_absolute = is_listed & (is_final | any(map(_compares_as_other_class, ordering)))
     ordering = [part for column in ordering for part in _to_byte_order(column)]
@@ -54,12 +54,12 @@ def _to_byte_order(column: Any) -> list[Any]:
 
 
 def _merge_timed_deletions(
-    winners: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    rank: NDArray[np.int64],
-    is_absolute: NDArray[np.bool_],
-    is_listed: NDArray[np.bool_],
-    has_event_time: NDArray[np.bool_],
+    winners: Integers,
+    codes: Integers,
+    rank: Integers,
+    is_absolute: Mask,
+    is_listed: Mask,
+    has_event_time: Mask,
 ) -> None:
     """Merge keys that have a deletion with an event time, row by row.
 

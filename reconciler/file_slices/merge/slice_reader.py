@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Floats, Mask, to_arrow
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants, read_committed_blocks
@@ -97,8 +97,7 @@ class RowGroupShare:
         ends = _row_group_ends(footer)
         middles = (ends[:-1] + ends[1:]) / 2
         part = np.minimum(middles * self.count, self.count - 1).astype(np.int64)
-        groups: list[int] = np.flatnonzero(part == self.index).tolist()
-        return groups
+        return np.flatnonzero(part == self.index).tolist()
 
     def byte_span(self, footer: Any) -> tuple[float, float]:
         """Return the span of its row groups among all bytes, between 0 and 1."""
@@ -106,10 +105,10 @@ class RowGroupShare:
         return (float(ends[groups[0]]), float(ends[groups[-1] + 1])) if groups else (0.0, 0.0)
 
 
-def _row_group_ends(footer: Any) -> NDArray[np.float64]:
+def _row_group_ends(footer: Any) -> Floats:
     """Return where row groups end, as shares of all bytes, with 0 in front."""
     sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
-    ends: NDArray[np.float64] = np.cumsum([0, *sizes]) / max(sum(sizes), 1)
+    ends: Floats = np.cumsum([0, *sizes]) / max(sum(sizes), 1)
     return ends
 
 
@@ -123,7 +122,7 @@ def read_slice(
     *,
     share: RowGroupShare = _ALL,
     on_footer: Callable[[Any], None] | None = None,
-    select_row_groups: Callable[[Any], NDArray[np.bool_]] | None = None,
+    select_row_groups: Callable[[Any], Mask] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a slice as a snapshot query sees them, in batches of the wanted columns.
 
@@ -164,7 +163,7 @@ class _FooterHandling:
 
     share: RowGroupShare
     on_footer: Callable[[Any], None] | None
-    select_row_groups: Callable[[Any], NDArray[np.bool_]] | None
+    select_row_groups: Callable[[Any], Mask] | None
 
     def select_groups(self, metadata: Any) -> list[int]:
         """Return the row groups to read."""
@@ -221,7 +220,7 @@ class _BaseFileMerge:
                     rows = convert_calendar(rows, calendar, PROLEPTIC, path)
                 yield evolve_batch(rows, self.wanted.columns, path, self.wanted.missing)
 
-    def _find_dropped_rows(self, file: Any, group: int, path: str) -> NDArray[np.bool_] | None:
+    def _find_dropped_rows(self, file: Any, group: int, path: str) -> Mask | None:
         """Return per row of a row group whether the logs replace it; None if all stay."""
         if not len(self.logs):
             return None

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.index.build import BuiltIndex, IndexRequest, files_to_batch, read_share
@@ -28,8 +28,6 @@ from reconciler.state.hudi_column_stats import read_file_bounds
 from reconciler.state.index_state_reader import build_file_keys
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
@@ -58,7 +56,7 @@ class FileStatisticsReader:
     storage: Storage
     properties: TableProperties
     state: TableState
-    files: NDArray[np.int64]
+    files: Integers
     columns: tuple[str, ...]
     schema: Any
     supplied: frozenset[str]
@@ -72,7 +70,7 @@ class FileStatisticsReader:
         kinds = find_index_types(self.columns, self.schema)
         known = {name: ColumnStats.unknown(kind, len(self.files)) for name, kind in kinds.items()}
         rows = np.full(len(self.files), UNKNOWN, np.int64)
-        lacks: NDArray[np.bool_] = np.full(len(self.files), bool(kinds))
+        lacks: Mask = np.full(len(self.files), bool(kinds))
         if kinds:
             lacks = lacks & ~self._read_own_index(known, rows)
         if lacks.any() and COLUMN_STATS in self.properties.metadata_partitions:
@@ -91,9 +89,7 @@ class FileStatisticsReader:
         warnings = tuple(self._warnings)
         return FileStatistics(index=index, source=source, warnings=warnings, damaged=self._damaged)
 
-    def _read_own_index(
-        self, known: dict[str, ColumnStats], rows: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _read_own_index(self, known: dict[str, ColumnStats], rows: Integers) -> Mask:
         """Fill in statistics of reconciler's index; return which files have all columns in it."""
         own = self.state.index_state.index if self.state.index_state is not None else None
         if own is None or not len(own) or not all(name in own.columns for name in known):
@@ -111,7 +107,7 @@ class FileStatisticsReader:
         return is_in
 
     def _read_footers(
-        self, known: dict[str, ColumnStats], rows: NDArray[np.int64], missing: NDArray[np.int64]
+        self, known: dict[str, ColumnStats], rows: Integers, missing: Integers
     ) -> None:
         keys = build_file_keys(self.state, self.files[missing])
         asked = IndexRequest(columns=self.columns, schema=self.schema, supplied=self.supplied)
@@ -123,7 +119,7 @@ class FileStatisticsReader:
         if built.unread_count:
             self._warn_of_unread(built, missing[built.index.rows[at] < 0])
 
-    def _warn_of_unread(self, built: BuiltIndex, unread: NDArray[np.int64]) -> None:
+    def _warn_of_unread(self, built: BuiltIndex, unread: Integers) -> None:
         """Warn of files without readable footers, which every query reads."""
         for row in self.files[unread].tolist():
             path, _ = self.state.files.locate_file(row)
@@ -160,8 +156,8 @@ class FileStatisticsReader:
     # --- Hudi's index ----------------------------------------------------------------------------
 
     def _read_column_stats(
-        self, known: dict[str, ColumnStats], rows: NDArray[np.int64], missing: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+        self, known: dict[str, ColumnStats], rows: Integers, missing: Integers
+    ) -> Mask:
         is_read = np.zeros((len(known), len(self.files)), np.bool_)
         try:
             for number, at, stats in self._read_entries(known, missing):
@@ -173,14 +169,14 @@ class FileStatisticsReader:
             because = f"the index column_stats is ignored for the queries: {problem}"
             self._warnings.append(ReadWarning(rule="columnStats", because=because))
             return np.zeros(len(self.files), np.bool_)
-        is_told: NDArray[np.bool_] = np.asarray(is_read.all(axis=0))
+        is_told: Mask = np.asarray(is_read.all(axis=0))
         if is_told.any():
             self._sources.append("column_stats")
         return is_told
 
     def _read_entries(
-        self, known: Mapping[str, ColumnStats], missing: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[np.int64], ColumnStats]]:
+        self, known: Mapping[str, ColumnStats], missing: Integers
+    ) -> Iterator[tuple[int, Integers, ColumnStats]]:
         partition = self.state.files.partition[self.files[missing]]
         order = missing[np.argsort(partition, kind="stable")]
         for found, places in read_file_bounds(
@@ -192,7 +188,7 @@ class FileStatisticsReader:
 
 
 def _fill_stats(
-    known: dict[str, ColumnStats], found: Mapping[str, ColumnStats], at: NDArray[np.int64]
+    known: dict[str, ColumnStats], found: Mapping[str, ColumnStats], at: Integers
 ) -> None:
     """Overwrite the statistics of some files."""
     for name, stats in found.items():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from reconciler.arrays import Integers
 from reconciler.errors import FormatError, ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.ordering import find_type
 from reconciler.hudi.load import load_properties
@@ -30,8 +31,6 @@ from reconciler.state.sampling.row_sample import MAX_WHOLE_ROWS, SampleLimits, r
 from reconciler.state.schema import build_table_schema, find_renamed_in_files, read_declared_schema
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.hudi.table.properties import TableProperties
     from reconciler.spec.model import TableSpec
     from reconciler.state.model import TableState
@@ -166,7 +165,7 @@ def _partition_values(
     return dict(zip(restored.names, columns, strict=True))
 
 
-def _find_renamed(storage: Storage, state: TableState, files: NDArray[np.int64]) -> tuple[str, ...]:
+def _find_renamed(storage: Storage, state: TableState, files: Integers) -> tuple[str, ...]:
     """Return the columns that files may have under another name."""
     try:
         return tuple(find_renamed_in_files(storage, state, files))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reconciler.arrays import Floats, Integers, Mask
 from reconciler.state.clustering_facts import ReadWarning
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class WholeRows:
 
     rows: Any
     query_columns: Any
-    file: NDArray[np.int64]
-    stored_bytes: NDArray[np.float64]
+    file: Integers
+    stored_bytes: Floats
     form: BaseFileSettings
     footer: float
 
@@ -54,11 +55,11 @@ class RowSample:
     """
 
     rows: Any
-    file: NDArray[np.int64]
+    file: Integers
     fit_counts: NDArray[np.int8]
-    files: NDArray[np.int64]
-    total: NDArray[np.int64]
-    is_whole: NDArray[np.bool_]
+    files: Integers
+    total: Integers
+    is_whole: Mask
     groups: int
     total_groups: int
     column_shares: Mapping[str, float] = field(default_factory=dict)
@@ -74,8 +75,8 @@ class SampleRequest:
     chosen by the position of the file here.
     """
 
-    files: NDArray[np.int64]
-    fit_rows: NDArray[np.int64]
+    files: Integers
+    fit_rows: Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +93,7 @@ class ForecastInput:
     """
 
     index: FileIndex | None
-    rows: NDArray[np.int64]
+    rows: Integers
     schema: Any
     zone: str = "UTC"
     partition_values: Mapping[str, Any] = field(default_factory=dict)

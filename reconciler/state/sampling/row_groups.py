@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.errors import FormatError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, Calendar, convert_calendar
 from reconciler.file_slices.merge.ordering import find_column
@@ -35,7 +35,7 @@ class ChosenFile:
     place: int
 
 
-def spread_evenly(many: int, wanted: int) -> NDArray[np.int64]:
+def spread_evenly(many: int, wanted: int) -> Integers:
     """Return ``wanted`` positions spread evenly over ``many``.
 
     >>> spread_evenly(10, 3).tolist(), spread_evenly(2, 3).tolist()
@@ -43,8 +43,7 @@ def spread_evenly(many: int, wanted: int) -> NDArray[np.int64]:
     """
     if wanted >= many:
         return np.arange(many)
-    found: NDArray[np.int64] = ((np.arange(wanted) + 0.5) * many / wanted).astype(np.int64)
-    return found
+    return ((np.arange(wanted) + 0.5) * many / wanted).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +57,7 @@ class OpenedFile:
     path: str
     file: Any
     groups: list[int]
-    sizes: NDArray[np.int64]
+    sizes: Integers
     total: int
     total_groups: int
     chosen: ChosenFile
@@ -67,7 +66,7 @@ class OpenedFile:
     def is_whole(self) -> bool:
         return len(self.groups) == self.total_groups
 
-    def choose_rows(self, share: float) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    def choose_rows(self, share: float) -> tuple[Integers, NDArray[np.int8]]:
         """Return the rows to read, by position in the chosen row groups, and their fit counts.
 
         The fit count is how often the rewrite draws a row; 0 if not all row groups are chosen.

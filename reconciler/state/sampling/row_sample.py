@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.errors import FormatError, StorageError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import FILE_NAME
 from reconciler.file_slices.base_file.parquet import count_row_bytes
@@ -156,7 +156,7 @@ def _spread_files(
     return sorted(found, key=lambda one: one.row)
 
 
-def _spread_by_size(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+def _spread_by_size(sizes: Integers, wanted: int) -> Integers:
     """Return ``wanted`` positions, ascending, spread evenly over the sum of sizes.
 
     If several marks fall into one position, the largest other positions are added.
@@ -171,8 +171,7 @@ def _spread_by_size(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
     hits = np.bincount(np.searchsorted(ends, marks, side="right"), minlength=len(sizes)) > 0
     rest = np.flatnonzero(~hits)
     more = rest[np.argsort(-sizes[rest], kind="stable")][: wanted - int(hits.sum())]
-    found: NDArray[np.int64] = np.sort(np.concatenate([np.flatnonzero(hits), more]))
-    return found
+    return np.sort(np.concatenate([np.flatnonzero(hits), more]))
 
 
 def _choose_row_groups(files: Sequence[OpenedFile], count: int) -> list[OpenedFile]:
