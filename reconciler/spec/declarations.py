@@ -11,7 +11,7 @@ from typing import Any
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec.schema import API_VERSION, KINDS, load_envelope
 from reconciler.spec.spec_files import SpecFiles
-from reconciler.spec.structure import StructureReader
+from reconciler.spec.structure import read_structure
 from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, describe_node
 from reconciler.spec.yaml_parser import parse_yaml
 
@@ -84,7 +84,7 @@ def _build_declaration(node: Node, problems: Problems) -> Declaration | None:
     kind = _read_kind(node, problems)
     if kind is None:
         return None
-    envelope = StructureReader(problems).read(node, load_envelope(kind), "")
+    envelope = read_structure(node, load_envelope(kind), problems, "")
     spec = node.get("spec")
     if "name" not in envelope.get("metadata", {}) or not isinstance(spec, MappingNode):
         return None

@@ -24,7 +24,7 @@ from reconciler.spec.rules import (
     check_rules,
 )
 from reconciler.spec.schema import Schema, load_definition
-from reconciler.spec.structure import StructureReader
+from reconciler.spec.structure import read_structure
 from reconciler.spec.yaml_nodes import MappingNode, from_plain
 
 Data = Mapping[str, Any]
@@ -62,7 +62,7 @@ def spec_from_document(document: Data, name: str, path: str) -> TableSpec:
         found = quote_value(document.get("path"))
         problems.error(place, "spec.path", f"is {found}, but the table's path is {path}")
     node = from_plain(declared, place)
-    data = StructureReader(problems).read(node, _document_schema(), "spec")
+    data = read_structure(node, _document_schema(), problems)
     if isinstance(node, MappingNode):
         check_rules(Block(problems, data, node))
     problems.raise_errors()

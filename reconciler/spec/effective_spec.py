@@ -14,7 +14,7 @@ from reconciler.spec.model import TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
 from reconciler.spec.rules import Block, check_rules
 from reconciler.spec.schema import load_definition
-from reconciler.spec.structure import INVALID, StructureReader
+from reconciler.spec.structure import INVALID, read_structure
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
 
 
@@ -39,13 +39,11 @@ def collect_defaults(declarations: Iterable[Declaration], problems: Problems) ->
     """Return the defaults, less specific ones first, then in the order of the files."""
     found = []
     for each in declarations:
-        data = StructureReader(problems, is_partial=True).read(
-            each.spec, load_definition("defaults"), "spec"
-        )
+        schema = load_definition("defaults")
+        data = read_structure(each.spec, schema, problems, is_partial=True)
         check_rules(Block(problems, data, each.spec, is_partial=True))
-        found.append(
-            Defaults(build_selector(each.envelope.get("selector", {}), each.folder), each.spec)
-        )
+        selector = build_selector(each.envelope.get("selector", {}), each.folder)
+        found.append(Defaults(selector, each.spec))
     return sorted(found, key=lambda defaults: defaults.selector.specificity)
 
 
@@ -74,12 +72,11 @@ def build_effective_spec(
     by, place = table.declaration, table.placement
     found = Problems()
     node = _merge_layers(table, defaults, environment)
-    data = StructureReader(found).read(node, load_definition("completeTable"), "spec")
+    data = read_structure(node, load_definition("completeTable"), found)
     check_rules(Block(found, data, node))
     if "path" in by.spec.entries and place is not table.own_placement:
-        StructureReader(found).read(
-            by.spec.entries["path"].node, load_definition("location"), "spec.path"
-        )
+        written = by.spec.entries["path"].node
+        read_structure(written, load_definition("location"), found, "spec.path")
     problems.extend(_blame_declaration(problem, by, known) for problem in found)
     is_misplaced = place is not None and _is_misplaced(place, problems)
     zone = node.entries.get("timezone")
@@ -91,11 +88,11 @@ def build_effective_spec(
     head = {key: by.envelope["metadata"].get(key) for key in ("labels", "owner")}
     given = {key: value for key, value in head.items() if value is not None}
     path = "" if place is None else place.path
-    options = MappingNode(
-        node.position, {} if environment is None else environment.storage_option_entries()
-    )
+    entries = {}
     if environment is not None:
         given["storageOptions"] = environment.storage_options
+        entries = environment.storage_option_entries()
+    options = MappingNode(node.position, entries)
     spec = replace(
         build_spec({**data, **given}, name=by.name, path=path),
         source=by.file,
@@ -111,13 +108,10 @@ def check_paths_known(
     problems: Problems,
 ) -> None:
     """Report tables without a location; ``list_environments`` returns the available ones."""
-    lost = [
-        each
-        for each in tables
-        if not each.placement and "path" not in each.declaration.spec.entries
-    ]
-    names = list_environments() if lost and environment is None else ()
-    for table in lost:
+    unplaced = [table for table in tables if not table.placement]
+    unplaced = [table for table in unplaced if "path" not in table.declaration.spec.entries]
+    names = list_environments() if unplaced and environment is None else ()
+    for table in unplaced:
         if environment is not None:
             message = f"is missing, and the environment {environment.name} has no location for it"
             hint = f"list {table.declaration.name} in {environment.source}, or add a pattern there"
@@ -147,10 +141,8 @@ def check_distinct_places(tables: Iterable[DeclaredTable], problems: Problems) -
 def _merge_layers(
     table: DeclaredTable, defaults: Iterable[Defaults], environment: Environment | None
 ) -> MappingNode:
-    at, path = (
-        table.declaration.spec.position,
-        None if table.placement is None else table.placement.path,
-    )
+    at, place = table.declaration.spec.position, table.placement
+    path = None if place is None else place.path
     schema = load_definition("table")
     zone = None if environment is None else environment.timezone_entry(table.declaration.name)
     base = MappingNode(at, {} if zone is None else {"timezone": zone})
@@ -158,9 +150,9 @@ def _merge_layers(
         if layer.selector.selects(table.declaration.labels, path):
             base = merge_nodes(base, layer.spec, schema)
     base = merge_nodes(base, table.declaration.spec, schema)
-    if table.placement is None or table.placement is table.own_placement:
+    if place is None or place is table.own_placement:
         return base
-    return merge_nodes(base, MappingNode(at, {"path": make_path_entry(table.placement)}), schema)
+    return merge_nodes(base, MappingNode(at, {"path": make_path_entry(place)}), schema)
 
 
 def _blame_declaration(problem: Problem, declaration: Declaration, known: Problems) -> Problem:
@@ -173,18 +165,12 @@ def _blame_declaration(problem: Problem, declaration: Declaration, known: Proble
 
 def _is_misplaced(placement: Placement, problems: Problems) -> bool:
     """Return whether no table can be at a location, after reporting it."""
-    if placement.problem is not None:
-        problems.error(placement.position, placement.field, *placement.problem)
-    elif placement.path == "/":
-        problems.error(
-            placement.position,
-            placement.field,
-            "is the root folder",
-            "give the folder of the table",
-        )
-    elif not placement.path.isprintable():
+    problem = placement.problem
+    if problem is None and placement.path == "/":
+        problem = "is the root folder", "give the folder of the table"
+    elif problem is None and not placement.path.isprintable():
         message = f"lies in {quote_value(placement.path)}, which has unprintable characters"
-        problems.error(placement.position, placement.field, message, "rename the folder")
-    else:
-        return False
-    return True
+        problem = message, "rename the folder"
+    if problem is not None:
+        problems.error(placement.position, placement.field, *problem)
+    return problem is not None

@@ -18,7 +18,7 @@ from reconciler.spec.declarations import Declaration, read_declarations, select_
 from reconciler.spec.model import Option
 from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import YAML_ENDINGS, FileTree, SpecFiles
-from reconciler.spec.structure import StructureReader
+from reconciler.spec.structure import read_structure
 from reconciler.spec.text_rules import fill_placeholders
 from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, join_path, make_scalar, to_plain
 
@@ -123,7 +123,7 @@ class Environment:
 def build_environment(declaration: Declaration, problems: Problems) -> Environment | None:
     """Return the environment of a document, None after an error."""
     found = Problems()
-    data = StructureReader(found).read(declaration.spec, load_definition("environment"), "spec")
+    data = read_structure(declaration.spec, load_definition("environment"), found)
     problems.extend(found)
     if found.errors:
         return None

@@ -21,8 +21,8 @@ from reconciler.spec.model import GuardPolicy, TableSpec, Waiver
 from reconciler.spec.overlay import Selector, build_selector
 from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import FileTree, SpecFiles
-from reconciler.spec.structure import StructureReader
-from reconciler.spec.yaml_nodes import Node, SequenceNode
+from reconciler.spec.structure import read_structure
+from reconciler.spec.yaml_nodes import SequenceNode
 
 FOLDER: Final = "policies"
 """The folder whose policies apply to every spec beside it and below it."""
@@ -69,15 +69,11 @@ def collect_guardrails(
         if each.kind != "Policy":
             continue
         if each.file in tables:
-            problems.error(
-                each.node.key_position("kind"),
-                "kind",
-                "is Policy in the file of a table, so whoever edits the table can edit it",
-                f"move it to a file of its own, such as {FOLDER}/{each.name}.yaml",
-            )
-        if guardrail := _build_guardrail(
-            each, policy_folders.get(each.file, (each.folder,)), problems
-        ):
+            message = "is Policy in the file of a table, so whoever edits the table can edit it"
+            hint = f"move it to a file of its own, such as {FOLDER}/{each.name}.yaml"
+            problems.error(each.node.key_position("kind"), "kind", message, hint)
+        folders = policy_folders.get(each.file, (each.folder,))
+        if guardrail := _build_guardrail(each, folders, problems):
             found.append(guardrail)
     return tuple(sorted(found, key=lambda guardrail: guardrail.policy.name))
 
@@ -197,14 +193,9 @@ def _explain_unused(
     if waiver.rule not in policy.rules:
         return f"waives {waiver.rule}, a rule that the policy does not set", _REMOVE_IT
     table = tables.get(waiver.table)
-    if table is not None:
-        is_over = policy in table.guarded_by
-        return (
-            None
-            if is_over
-            else (f"is for {table.name}, which the policy does not cover", _REMOVE_IT)
-        )
-    if not is_all:
+    if table is not None and policy not in table.guarded_by:
+        return f"is for {table.name}, which the policy does not cover", _REMOVE_IT
+    if table is not None or not is_all:
         return None
     close = did_you_mean(waiver.table, tables)
     hint = f"did you mean {close!r}?" if close else _REMOVE_IT
@@ -223,15 +214,17 @@ def _build_guardrail(
     declaration: Declaration, policy_folders: Iterable[str], problems: Problems
 ) -> Guardrail | None:
     found = Problems()
-    data = StructureReader(found).read(declaration.spec, load_definition("policy"), "spec")
+    data = read_structure(declaration.spec, load_definition("policy"), found)
     problems.extend(found)
     if found.errors:
         return None
     chosen = declaration.envelope.get("selector", {})
+    waivers = declaration.spec.get("waivers")
+    listed = waivers.items if isinstance(waivers, SequenceNode) else ()
     return Guardrail(
         policy=_build_policy(declaration, data),
         selectors=tuple(each for home in policy_folders for each in _build_selectors(chosen, home)),
-        waiver_positions=_waiver_positions(declaration.spec.get("waivers")),
+        waiver_positions=tuple(waiver.position for waiver in listed),
     )
 
 
@@ -239,15 +232,8 @@ def _build_selectors(chosen: Mapping[str, Any], folder: str) -> Iterator[Selecto
     """Yield the selector of a policy in a folder, and the same with links followed."""
     yield build_selector(chosen, folder)
     if "paths" in chosen:
-        yield build_selector(
-            {**chosen, "paths": [_follow_links(path, folder) for path in chosen["paths"]]}, folder
-        )
-
-
-def _waiver_positions(waivers: Node | None) -> tuple[SourcePosition, ...]:
-    return (
-        tuple(each.position for each in waivers.items) if isinstance(waivers, SequenceNode) else ()
-    )
+        followed = [_follow_links(path, folder) for path in chosen["paths"]]
+        yield build_selector({**chosen, "paths": followed}, folder)
 
 
 def _follow_links(pattern: str, folder: str) -> str:

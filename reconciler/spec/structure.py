@@ -40,32 +40,25 @@ _ORDER: Final = (
 """Of several mismatches of one value, the first in this order is reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class StructureReader:
-    """Reads nodes as a schema describes them and collects ``problems``.
+def read_structure(
+    node: Node, schema: Schema, problems: Problems, path: str = "spec", *, is_partial: bool = False
+) -> Any:
+    """Return the value of a node as plain data, or INVALID after at least one error.
 
+    ``path`` is the dotted path of the node in messages. Fields with an error are left out.
     ``is_partial``: required fields may be missing, because another document may supply them.
     """
-
-    problems: Problems
-    is_partial: bool = False
-
-    def read(self, node: Node, schema: Schema, path: str) -> Any:
-        """Return the value of a node as plain data, or INVALID after at least one error.
-
-        ``path`` is the dotted path of the node in messages. Fields with an error are left out.
-        """
-        found: dict[Location, list[Mismatch]] = defaultdict(list)
-        for mismatch in find_mismatches(to_plain(node), schema):
-            if not (self.is_partial and mismatch.keyword == "required"):
-                found[mismatch.location].append(mismatch)
-        return _Conversion(self.problems, found).convert(node, schema, path, ())
+    mismatches: dict[Location, list[Mismatch]] = defaultdict(list)
+    for mismatch in find_mismatches(to_plain(node), schema):
+        if not (is_partial and mismatch.keyword == "required"):
+            mismatches[mismatch.location].append(mismatch)
+    return _Conversion(problems, mismatches).convert(node, schema, path, ())
 
 
 def is_valid(node: Node, schema: Schema) -> bool:
     """Return whether a node fits a schema; required fields may be missing."""
     problems = Problems()
-    StructureReader(problems, is_partial=True).read(node, schema, "")
+    read_structure(node, schema, problems, "", is_partial=True)
     return not problems.errors
 
 
@@ -110,8 +103,11 @@ class _Conversion:
                 self.problems.error(entry.position, inner, "unknown field", hint)
         return {key: value for key, value in found.items() if value is not INVALID}
 
+    def _has_mismatch(self, keyword: str, at: Location) -> bool:
+        return any(mismatch.keyword == keyword for mismatch in self.mismatches.get(at, ()))
+
     def _report_missing(self, node: MappingNode, block: Schema, path: str, at: Location) -> None:
-        if not any(each.keyword == "required" for each in self.mismatches.get(at, ())):
+        if not self._has_mismatch("required", at):
             return
         unknown = [key for key in node.entries if key not in block["properties"]]
         meant = {find_meant_field(key, block, path) for key in unknown}
@@ -142,7 +138,7 @@ class _Conversion:
             self.convert(item, schema["items"], f"{path}[{index}]", (*at, index))
             for index, item in enumerate(node.items)
         ]
-        if any(each.keyword == "uniqueItems" for each in self.mismatches.get(at, ())):
+        if self._has_mismatch("uniqueItems", at):
             for index, value in enumerate(found):
                 if value is not INVALID and value in found[:index]:
                     message = f"{quote_value(value)} is in the list twice"

@@ -23,14 +23,20 @@ from reconciler.spec.yaml_nodes import (
     make_scalar,
 )
 
-LARGEST_FILE: Final = 16 * 1024**2
-MOST_NODES: Final = 100_000
-DEEPEST: Final = 40
+MAX_FILE_BYTES: Final = 16 * 1024**2
+MAX_NODES: Final = 100_000
+MAX_DEPTH: Final = 40
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile(
     "[^\\t\\n\\r\\x20-\\x7e\\x85\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]"
 )
+_REMEDIES: Final = {
+    "mapping values are not allowed": "add the missing line break, or quote a text with ': '",
+    "did not find expected": "check the indentation here, and brackets and quotes above",
+    "cannot start any token": "quote the value",
+    "undefined alias": "quote a text that starts with *",
+}
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
 
 
@@ -52,20 +58,15 @@ def parse_yaml(data: bytes, file: str, problems: Problems) -> list[Node]:
 
 
 def _decode_text(data: bytes, file: str) -> str:
-    if len(data) > LARGEST_FILE:
-        raise _RefusedError(
-            SourcePosition(file),
-            f"has {len(data)} bytes; a spec file has at most {LARGEST_FILE}",
-            "check that this is a spec",
-        )
+    if len(data) > MAX_FILE_BYTES:
+        message = f"has {len(data)} bytes; a spec file has at most {MAX_FILE_BYTES}"
+        raise _RefusedError(SourcePosition(file), message, "check that this is a spec")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise _RefusedError(
-            SourcePosition(file, line, column), "is not UTF-8 text", "save the file as UTF-8"
-        ) from None
+        position = SourcePosition(file, line, error.start - data.rfind(b"\n", 0, error.start))
+        raise _RefusedError(position, "is not UTF-8 text", "save the file as UTF-8") from None
 
 
 def _compose_documents(text: str, file: str, problems: Problems) -> Iterator[Node]:
@@ -91,12 +92,9 @@ def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> _RefusedError:
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())]:
-        column = line.index("\t") + 1
-        return _RefusedError(
-            SourcePosition(file, mark.line + 1, column),
-            "a tab in the indentation, which YAML does not allow",
-            "use spaces",
-        )
+        position = SourcePosition(file, mark.line + 1, line.index("\t") + 1)
+        message = "a tab in the indentation, which YAML does not allow"
+        return _RefusedError(position, message, "use spaces")
     problem = getattr(error, "problem", None) or "syntax error"
     return _RefusedError(position, f"invalid YAML: {problem}", _suggest_remedy(problem))
 
@@ -105,24 +103,15 @@ def _unprintable_error(text: str, file: str) -> _RefusedError:
     found = _NOT_YAML.search(text)
     if found is None:
         return _RefusedError(SourcePosition(file), "is not valid YAML", "save it as plain text")
-    start = found.start()
-    position = SourcePosition(
-        file, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    )
+    line = text.count("\n", 0, found.start()) + 1
+    position = SourcePosition(file, line, found.start() - text.rfind("\n", 0, found.start()))
     message = f"the character U+{ord(found[0]):04X} is not allowed in YAML"
     return _RefusedError(position, message, "remove it")
 
 
 def _suggest_remedy(problem: str) -> str:
-    if "mapping values are not allowed" in problem:
-        return "add the missing line break, or quote a text with ': '"
-    if "did not find expected" in problem:
-        return "check the indentation here, and brackets and quotes above"
-    if "cannot start any token" in problem:
-        return "quote the value"
-    if "undefined alias" in problem:
-        return "quote a text that starts with *"
-    return "check the indentation and quotes here and on the line above"
+    remedies = (remedy for part, remedy in _REMEDIES.items() if part in problem)
+    return next(remedies, "check the indentation and quotes here and on the line above")
 
 
 @dataclass(slots=True)
@@ -139,10 +128,9 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event, at)
         self._count_nodes(1, at)
-        if depth > DEEPEST:
-            raise _RefusedError(
-                at, f"nested more than {DEEPEST} levels deep", "flatten the document"
-            )
+        if depth > MAX_DEPTH:
+            message = f"nested more than {MAX_DEPTH} levels deep"
+            raise _RefusedError(at, message, "flatten the document")
         if isinstance(event, yaml.ScalarEvent):
             self._check_tag(event.tag, at)
             composed: Node = make_scalar(at, event.value, quoted=not event.implicit[0])
@@ -176,12 +164,9 @@ class _Composer:
             at, key = self._compose_key(event, events, depth)
             value = self.compose_node(next(events), events, depth + 1)
             if key in entries:
-                self.problems.error(
-                    at,
-                    "",
-                    f"duplicate key {quote_value(key)}, first on line {entries[key].position.line}",
-                    "keep one of them",
-                )
+                first = entries[key].position.line
+                message = f"duplicate key {quote_value(key)}, first on line {first}"
+                self.problems.error(at, "", message, "keep one of them")
             else:
                 entries[key] = MappingEntry(at, value)
         return entries
@@ -194,21 +179,15 @@ class _Composer:
         if not isinstance(node, ScalarNode):
             raise _RefusedError(at, "a list or mapping is used as a key", "write a plain word")
         if node.text == "<<" and not node.quoted:
-            raise _RefusedError(
-                at,
-                "merge keys (<<) are not supported",
-                "share fields with kind: TableDefaults",
-            )
+            hint = "share fields with kind: TableDefaults"
+            raise _RefusedError(at, "merge keys (<<) are not supported", hint)
         return at, node.text
 
     def _resolve_alias(self, event: yaml.AliasEvent, position: SourcePosition) -> Node:
         name = str(event.anchor)
         if name not in self.anchors:
-            raise _RefusedError(
-                position,
-                f"no anchor named {name} for the alias *{name}",
-                "quote a text that starts with *",
-            )
+            message = f"no anchor named {name} for the alias *{name}"
+            raise _RefusedError(position, message, "quote a text that starts with *")
         known = self.anchors[name]
         if known is None:
             raise _RefusedError(position, f"*{name} contains itself", "write the value out")
@@ -222,18 +201,14 @@ class _Composer:
 
     def _check_tag(self, tag: str | None, position: SourcePosition) -> None:
         if tag not in (None, "!", _TEXT_TAG):
-            raise _RefusedError(
-                position, f"tags such as {quote_value(tag)} are not supported", "remove it"
-            )
+            message = f"tags such as {quote_value(tag)} are not supported"
+            raise _RefusedError(position, message, "remove it")
 
     def _count_nodes(self, nodes: int, position: SourcePosition) -> None:
         self.expanded_nodes += nodes
-        if self.expanded_nodes > MOST_NODES:
-            raise _RefusedError(
-                position,
-                f"the document expands to more than {MOST_NODES} values",
-                "check for aliases nested in aliases",
-            )
+        if self.expanded_nodes > MAX_NODES:
+            message = f"the document expands to more than {MAX_NODES} values"
+            raise _RefusedError(position, message, "check for aliases nested in aliases")
 
     def _position(self, event: yaml.Event) -> SourcePosition:
         mark = event.start_mark
