@@ -50,7 +50,7 @@ def find_evolved_instants(
     while ranges:
         low, high = ranges.pop()
         if types_at(low) == types_at(high):
-            if has_other_types(types_at(low), expected):
+            if any(expected.get(name, kind) != kind for name, kind in types_at(low).items()):
                 evolved.update(instants[low : high + 1])
         elif high - low == 1:
             ranges += [(low, low), (high, high)]
@@ -58,11 +58,6 @@ def find_evolved_instants(
             middle = (low + high) // 2
             ranges += [(low, middle), (middle, high)]
     return frozenset(evolved)
-
-
-def has_other_types(have: TypesByColumn, expected: TypesByColumn) -> bool:
-    """Whether any column of the table has another type in the file."""
-    return any(expected.get(name, type_) != type_ for name, type_ in have.items())
 
 
 def _spell_type(type_: pa.DataType) -> str:

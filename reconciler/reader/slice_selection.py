@@ -135,7 +135,11 @@ def check_readable(state: TableState, limit: ReadLimit) -> None:
 
     Known removals are those of cleans on the active timeline, including pending ones.
     """
-    state = replace(state, cleans=(*state.cleans, *_list_pending_removals(state)))
+    pending = [
+        CompletedClean(instant=clean.instant, is_blank=True, planned=clean.files)
+        for clean in state.pending_cleans
+    ]
+    state = replace(state, cleans=(*state.cleans, *pending))
     writes, readable = find_readable_writes(state)
     seen = [at for at, write in enumerate(writes) if _is_included(state, limit, write)]
     if not writes or (seen and readable[seen[-1]]):
@@ -192,24 +196,6 @@ def limit_state(state: TableState, limit: ReadLimit) -> TableState:
 
 def _is_included(state: TableState, limit: ReadLimit, requested: str) -> bool:
     return limit.includes(requested, state.completions.get(requested))
-
-
-def _list_pending_removals(state: TableState) -> list[CompletedClean]:
-    """Return what pending cleans plan to remove, as cleans."""
-    return [
-        CompletedClean(
-            instant=clean.instant,
-            is_blank=True,
-            policy=None,
-            earliest_instant_to_retain="",
-            last_completed_commit="",
-            savepointed=(),
-            removed={},
-            extra={},
-            planned=clean.files,
-        )
-        for clean in state.pending_cleans
-    ]
 
 
 def _filter_files(files: TableFiles, mask: Mask) -> TableFiles:

@@ -108,7 +108,8 @@ def prune_by_condition(
 
     Raises UsageError where ``where`` is no condition on the table's columns.
     """
-    partitions = _find_matching_partitions(session, scan, where)
+    with activate_session(session):
+        partitions = _find_matching_partitions(session, scan, where)
     partition = scan.get_numbers("partition")
     mask = partitions[partition] if len(partition) else np.zeros(0, np.bool_)
     matching_slices = scan.select_slices(mask)
@@ -132,11 +133,6 @@ def prune_by_condition(
 
 def _find_matching_partitions(session: SparkSession, scan: Scan, where: str) -> Mask:
     """Return a mask of the partitions that may hold a matching row."""
-    with activate_session(session):
-        return _evaluate_on_partitions(session, scan, where)
-
-
-def _evaluate_on_partitions(session: SparkSession, scan: Scan, where: str) -> Mask:
     _find_named_columns(session, scan, where)
     all_partitions = np.ones(len(scan.partitions), np.bool_)
     if not scan.partition_schema.names or not len(scan.partitions):

@@ -7,7 +7,7 @@ come last. Source: HoodieMergeHandle.write, HoodieRecordMerger.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -64,7 +64,7 @@ class BaseFileMerge:
         """Yield the records whose keys the base file lacks; call it after ``merge`` has ended."""
         is_new = ~self._is_met & (self._records.row >= 0)
         rows = np.sort(self._records.row[is_new])
-        self._add_counts(inserts=len(rows))
+        self.counts = replace(self.counts, inserts=len(rows))
         is_all = len(rows) == len(self._rows)
         new = self._rows if is_all else self._rows.take(to_arrow(rows))
         for start in range(0, len(new), _BATCH_ROWS):
@@ -80,7 +80,11 @@ class BaseFileMerge:
         wins = find_winners(self._records, (positions, records), deciding, self._fields, path)
         row = self._records.row[records]
         is_update, is_delete = wins & (row >= 0), wins & (row < 0)
-        self._add_counts(updates=int(is_update.sum()), deletes=int(is_delete.sum()))
+        self.counts = replace(
+            self.counts,
+            updates=self.counts.updates + int(is_update.sum()),
+            deletes=self.counts.deletes + int(is_delete.sum()),
+        )
         order = np.arange(len(rows))
         if is_update.any():
             order[positions[is_update]] = len(rows) + np.arange(is_update.sum())
@@ -91,14 +95,6 @@ class BaseFileMerge:
             stays[positions[is_delete]] = False
             rows = rows.filter(to_arrow(stays))
         return rows
-
-    def _add_counts(self, *, inserts: int = 0, updates: int = 0, deletes: int = 0) -> None:
-        before = self.counts
-        self.counts = FileCounts(
-            inserts=before.inserts + inserts,
-            updates=before.updates + updates,
-            deletes=before.deletes + deletes,
-        )
 
 
 def _to_batch(table: Any, schema: pa.Schema) -> Any:

@@ -25,16 +25,9 @@ class KeyGenerator(Enum):
 
 
 _CLASSES: Final = {
-    f"{name}{avro}KeyGenerator": generator
-    for name, generator in {
-        "Simple": KeyGenerator.SIMPLE,
-        "Complex": KeyGenerator.COMPLEX,
-        "Nonpartitioned": KeyGenerator.NON_PARTITION,
-    }.items()
-    for avro in ("", "Avro")
-}
-_TYPES: Final = {
-    f"{generator.value}{avro}": generator for generator in KeyGenerator for avro in ("", "_AVRO")
+    "Simple": KeyGenerator.SIMPLE,
+    "Complex": KeyGenerator.COMPLEX,
+    "Nonpartitioned": KeyGenerator.NON_PARTITION,
 }
 
 
@@ -45,25 +38,23 @@ def find_key_generator(properties: TableProperties) -> KeyGenerator:
     """
     raw = properties.raw
     class_name, type_name = raw.get(_CLASS, ""), raw.get(_TYPE, "")
-    generator = (
-        _CLASSES.get(class_name.rpartition(".")[2]) if class_name else _TYPES.get(type_name.upper())
-    )
+    if class_name:
+        simple_name, suffix = class_name.rpartition(".")[2], "KeyGenerator"
+        name = simple_name.removesuffix(suffix).removesuffix("Avro")
+        generator = _CLASSES.get(name) if simple_name.endswith(suffix) else None
+    else:
+        generator = KeyGenerator.__members__.get(type_name.upper().removesuffix("_AVRO"))
     if generator is not None:
         return generator
     if class_name or type_name:
         raise UnsupportedError(
             f"table {properties.table_name}: key generator {class_name or type_name} is not "
-            f"supported, only {', '.join(list_supported_generators())}; write it with Hudi"
+            f"supported, only {', '.join(KeyGenerator.__members__)}; write it with Hudi"
         )
     if not properties.partition_fields:
         return KeyGenerator.NON_PARTITION
     has_several = len(properties.partition_fields) > 1 or len(properties.record_keys) > 1
     return KeyGenerator.COMPLEX if has_several else KeyGenerator.SIMPLE
-
-
-def list_supported_generators() -> tuple[str, ...]:
-    """Return the supported generators by the names in table properties."""
-    return tuple(generator.value for generator in KeyGenerator)
 
 
 def has_logical_timestamps(properties: TableProperties) -> bool:

@@ -109,19 +109,16 @@ class NewRows:
 
     def _stamp_batch(self, batch: Any) -> Any:
         """Return rows with all columns of the table, and this write's commit time and numbers."""
+        stamped = {
+            COMMIT_TIME: pa.repeat(pa.scalar(self._stamp.instant, pa.string()), len(batch)),
+            SEQUENCE: self._stamp.build_sequence_numbers(self._count, len(batch)),
+            FILE_NAME: pa.nulls(len(batch), pa.string()),  # the base file writer fills it in
+        }
         columns = []
         for field in self._columns:
-            match field.name:
-                case name if name == COMMIT_TIME:
-                    column = pa.repeat(pa.scalar(self._stamp.instant, field.type), len(batch))
-                case name if name == SEQUENCE:
-                    column = self._stamp.build_sequence_numbers(self._count, len(batch))
-                case name if name == FILE_NAME:
-                    column = pa.nulls(len(batch), field.type)  # the base file writer fills it in
-                case name:
-                    column = batch.column(name)
-                    if pa.types.is_dictionary(column.type):
-                        column = column.dictionary_decode()
+            column = stamped[field.name] if field.name in stamped else batch.column(field.name)
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
             columns.append(column.cast(field.type))
         self._count += len(batch)
         return pa.RecordBatch.from_arrays(columns, schema=self._columns)

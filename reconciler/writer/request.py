@@ -48,15 +48,7 @@ class WriteMode(Enum):
     @property
     def operation(self) -> RowOperation:
         """What becomes of the rows; rows that replace others go to new files."""
-        match self:
-            case WriteMode.INSERT:
-                return RowOperation.INSERT
-            case WriteMode.UPSERT:
-                return RowOperation.UPSERT
-            case WriteMode.DELETE:
-                return RowOperation.DELETE
-            case _:
-                return RowOperation.BULK_INSERT
+        return RowOperation.__members__.get(self.name, RowOperation.BULK_INSERT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -88,9 +88,9 @@ class _Stages:
         if job.row_job.operation.needs_lookup:
             staged = self._add_tags(staged)
         weighed = choose_sample_size(runner.partitions) if _needs_weight(job.size_rule) else 0
-        total = WriteCounts.from_chunks(
-            staged.collect(partial(count_changes, self.row_job, weighed))
-        )
+        total = WriteCounts()
+        for counts in staged.collect(partial(count_changes, self.row_job, weighed)):
+            total.add(counts)
         self._check_moved_keys(staged, total)
         result = _assign_buckets(total, job)
         assigned(result)

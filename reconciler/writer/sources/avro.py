@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from itertools import islice
 from typing import Any, Final
 
@@ -55,26 +56,20 @@ def _damage_error(path: str, problem: str) -> FormatError:
     return FormatError(redact_urls(path), redact_urls(problem, path), _REMEDY)
 
 
-class _open_avro:  # noqa: N801 (a function, as contextlib's are)
-    """Opens fastavro's reader of a file; the file is closed after the block."""
+@contextmanager
+def _open_avro(path: str, options: Mapping[str, Any], schema: Any = None) -> Iterator[Any]:
+    """Open fastavro's reader of a file; the file is closed after the block."""
+    import fastavro  # noqa: PLC0415 (slow)
+    import fsspec  # noqa: PLC0415
 
-    def __init__(self, path: str, options: Mapping[str, Any], schema: Any = None) -> None:
-        self._path, self._options, self._schema = path, options, schema
-
-    def __enter__(self) -> Any:
-        import fastavro  # noqa: PLC0415 (slow)
-        import fsspec  # noqa: PLC0415
-
+    try:
+        file = fsspec.open(path, "rb", **options).open()
+    except OSError as error:
+        problem = redact_urls(error.strerror or str(error), path)
+        raise StorageError(redact_urls(path), problem) from error
+    with closing(file):
         try:
-            self._file = fsspec.open(self._path, "rb", **self._options).open()
-        except OSError as error:
-            problem = redact_urls(error.strerror or str(error), self._path)
-            raise StorageError(redact_urls(self._path), problem) from error
-        try:
-            return fastavro.reader(self._file, self._schema)
+            reader = fastavro.reader(file, schema)
         except Exception as error:
-            self._file.close()
-            raise _damage_error(self._path, f"is no Avro file: {error}") from error
-
-    def __exit__(self, *_raised: object) -> None:
-        self._file.close()
+            raise _damage_error(path, f"is no Avro file: {error}") from error
+        yield reader

@@ -50,77 +50,74 @@ def read_source_files(
     """
     files = list_source_files(source.paths, source.store_options)
     kind = source.format or detect_format(files)
+    reader = _FileReader(session, source, files, kind)
     match kind:
         case SourceFormat.PARQUET:
-            return _load_files(session, kind, source, files, mergeSchema="true")
+            return reader.load(mergeSchema="true")
         case SourceFormat.CSV | SourceFormat.JSON:
-            return _load_text(session, kind, source, files, known)
+            return reader.load_text(known)
         case SourceFormat.AVRO:
             return _load_avro(session, files, source.store_options)
         case _:
             assert_never(kind)
 
 
-def _load_files(
-    session: SparkSession,
-    kind: SourceFormat,
-    source: SourceFiles,
-    files: Sequence[str],
-    columns: Any = None,
-    **more: str,
-) -> DataFrame:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 (heavy)
-    from pyspark.errors import PySparkException  # noqa: PLC0415 (heavy)
+@dataclass(frozen=True, slots=True)
+class _FileReader:
+    """Reads files with Spark's reader of their format."""
 
-    paths = [_to_spark_path(name) for name in files]
-    reader = session.read.format(kind.value).options(**{**more, **source.options})
-    if len(source.paths) == 1 and "=" in files[0] and source.paths[0] not in files:
-        reader = reader.option(
-            "basePath", _to_spark_path(source.paths[0])
-        )  # folder names are columns
-    try:
-        return (reader if columns is None else reader.schema(columns)).load(paths)
-    except (PySparkException, Py4JError) as error:
-        said = (
-            f"cannot be read as {kind.value}: {redact_urls(explain_failure(str(error)), files[0])}"
+    session: SparkSession
+    source: SourceFiles
+    files: Sequence[str]
+    format: SourceFormat
+
+    def load(self, columns: Any = None, **options: str) -> DataFrame:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 (heavy)
+        from pyspark.errors import PySparkException  # noqa: PLC0415 (heavy)
+
+        source, files, kind = self.source, self.files, self.format.value
+        reader = self.session.read.format(kind).options(**{**options, **source.options})
+        if len(source.paths) == 1 and "=" in files[0] and source.paths[0] not in files:
+            # folder names are columns
+            reader = reader.option("basePath", _to_spark_path(source.paths[0]))
+        if columns is not None:
+            reader = reader.schema(columns)
+        try:
+            return reader.load([_to_spark_path(name) for name in files])
+        except (PySparkException, Py4JError) as error:
+            problem = redact_urls(explain_failure(str(error)), files[0])
+            raise FormatError(
+                redact_urls(files[0]),
+                f"cannot be read as {kind}: {problem}",
+                "name the right files, or give --source-format",
+            ) from error
+
+    def load_text(self, known: pa.Schema | None) -> DataFrame:
+        """Load text files: with the table's types for its columns, inferred types for others."""
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 (heavy)
+
+        is_csv = self.format is SourceFormat.CSV
+        options = {"header": "true"} if is_csv else {}
+        types = {} if known is None else _list_types(known)
+        frame = self.load(**options)
+        if not set(frame.columns) <= set(types):
+            frame = self.load(**options, **({"inferSchema": "true"} if is_csv else {}))
+        if _CORRUPT in set(frame.columns) - set(types):
+            raise FormatError(
+                redact_urls(self.files[0]),
+                f"it, or another of the files, has lines that are not {self.format.value}",
+                "each line must be a JSON object; a document over several lines needs "
+                "--source-option multiLine=true",
+            )
+        columns = StructType(
+            [
+                StructField(f.name, merge_types(types.get(f.name, f.dataType), f.dataType))
+                for f in frame.schema.fields
+            ]
         )
-        first = redact_urls(files[0])
-        raise FormatError(first, said, "name the right files, or give --source-format") from error
-
-
-def _load_text(
-    session: SparkSession,
-    kind: SourceFormat,
-    source: SourceFiles,
-    files: Sequence[str],
-    known: pa.Schema | None,
-) -> DataFrame:
-    """Load text files: with the table's types for its columns, inferred types for others."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 (heavy)
-
-    more = {"header": "true"} if kind is SourceFormat.CSV else {}
-    types = {} if known is None else _list_types(known)
-    inferred = {"inferSchema": "true", **more} if kind is SourceFormat.CSV else more
-    found = _load_files(session, kind, source, files, **more)
-    if not set(found.columns) <= set(types):
-        found = _load_files(session, kind, source, files, **inferred)
-    if _CORRUPT in set(found.columns) - set(types):
-        raise FormatError(
-            redact_urls(files[0]),
-            f"it, or another of the files, has lines that are not {kind.value}",
-            "each line must be a JSON object; a document over several lines needs --source-option "
-            "multiLine=true",
-        )
-    columns = StructType(
-        [
-            StructField(f.name, merge_types(types.get(f.name, f.dataType), f.dataType))
-            for f in found.schema.fields
-        ]
-    )
-    strict = {"mode": "FAILFAST", **more}
-    if kind is SourceFormat.CSV:
-        strict |= {"enforceSchema": "false"}  # refuse files with other columns
-    return _load_files(session, kind, source, files, columns, **strict)
+        if is_csv:
+            options |= {"enforceSchema": "false"}  # refuse files with other columns
+        return self.load(columns, mode="FAILFAST", **options)
 
 
 def merge_types(known: Any, found: Any) -> Any:
