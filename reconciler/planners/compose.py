@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -29,12 +29,10 @@ from reconciler.plans.model import (
     CleanStep,
     Finding,
     Impact,
-    IndexStep,
     KeptFiles,
     Note,
     Observed,
     PendingInstant,
-    ResumeStep,
     Step,
     TablePlan,
     rewritten_groups,
@@ -63,9 +61,10 @@ __all__ = ["plan_table", "refuse_apply"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _CleanPart:
-    """The steps of the retention block. ``is_removed`` is per row of the state's files."""
+    """What the retention block asks for. ``is_removed`` is per row of the state's files."""
 
-    steps: tuple[Step, ...] = ()
+    resumes: tuple[Step, ...] = ()
+    step: CleanStep | None = None
     kept: KeptFiles | None = None
     excess: ExcessSlices | None = None
     warnings: tuple[Note, ...] = ()
@@ -142,11 +141,10 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     clean = _plan_clean_part(picture, now, window)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
     cluster = None if spec.clustering is None else _plan_cluster(picture, forecast)
-    steps = _order_steps((*resumes.steps, *plan_rollbacks(state)), clean.steps, cluster)
-    index = None
-    if spec.index is not None:
-        index = _plan_index(picture, steps, clean.is_removed)
-        steps = _insert_index_step(steps, index.step)
+    steps: list[Step | None] = [*clean.resumes, *resumes.steps, *plan_rollbacks(state)]
+    steps.append(cluster.step if cluster else None)
+    index = None if spec.index is None else _plan_index(picture, steps, clean.is_removed)
+    steps += [index.step if index else None, clean.step]
     return _TableParts(
         window=window,
         clean=clean,
@@ -154,7 +152,7 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
         cluster=cluster,
         resumes=resumes,
         index=index,
-        steps=steps,
+        steps=tuple(step for step in steps if step is not None),
     )
 
 
@@ -229,7 +227,9 @@ def _plan_cluster(picture: TablePicture, forecast: Forecast | None) -> ClusterPl
     return plan_cluster_step(picture, forecast.decision, forecast.sampled)
 
 
-def _plan_index(picture: TablePicture, steps: tuple[Step, ...], is_removed: Mask) -> IndexDecision:
+def _plan_index(
+    picture: TablePicture, steps: Iterable[Step | None], is_removed: Mask
+) -> IndexDecision:
     from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 (few tables need it)
 
     return plan_index(picture, rewritten_groups(steps), is_removed)
@@ -241,26 +241,6 @@ def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> Clustering
         return ClusteringResumes()
     found = plan_clustering_resumes(picture.state, now)
     return found if picture.spec.clustering else replace(found, warnings=())
-
-
-def _order_steps(
-    pending: tuple[Step, ...], steps: tuple[Step, ...], cluster: ClusterPlan | None
-) -> tuple[Step, ...]:
-    """Return the steps in execution order: resumes, rollbacks, clustering, clean.
-
-    ``pending``: resumed clusterings and rollbacks; ``steps`` has the resumed cleans and the clean.
-    """
-    first = [step for step in steps if isinstance(step, ResumeStep)]
-    clustering = () if cluster is None or cluster.step is None else (cluster.step,)
-    return (*first, *pending, *clustering, *steps[len(first) :])
-
-
-def _insert_index_step(steps: tuple[Step, ...], index: IndexStep | None) -> tuple[Step, ...]:
-    """Insert the index step after the steps that write files and before the clean."""
-    if index is None:
-        return steps
-    first = [step for step in steps if not isinstance(step, CleanStep)]
-    return (*first, index, *(step for step in steps if isinstance(step, CleanStep)))
 
 
 def _plan_clean_part(
@@ -276,7 +256,7 @@ def _plan_clean_part(
     decision = plan_clean(retention, state, cutoff=cutoff, resumed=resumes.rows, window=window)
     warnings = (*resumes.warnings, *explanations.warn_of_resumes(retention, decision))
     cleaning = _CleanPart(
-        steps=resumes.steps,
+        resumes=resumes.steps,
         excess=_find_excess(decision, cutoff),
         warnings=warnings,
         is_removed=resumes.rows,
@@ -288,7 +268,7 @@ def _plan_clean_part(
         return replace(cleaning, warnings=(*warnings, gate))
     return replace(
         cleaning,
-        steps=(*resumes.steps, *([decision.step] if decision.step else [])),
+        step=decision.step,
         kept=decision.kept,
         warnings=(*warnings, *explanations.collect_warnings(retention, state, decision)),
         is_removed=resumes.rows | decision.is_removed,

@@ -188,7 +188,7 @@ def removal_steps(steps: Iterable[Step]) -> tuple[Removal, ...]:
     return tuple(step for step in steps if isinstance(step, ResumeStep | CleanStep))
 
 
-def rewritten_groups(steps: Iterable[Step]) -> tuple[Rewrites, ...]:
+def rewritten_groups(steps: Iterable[Step | None]) -> tuple[Rewrites, ...]:
     """Return the groups that steps rewrite, in the order of the steps."""
     rewrites = (step.groups for step in steps if isinstance(step, ResumeStep | ClusterStep))
     return tuple(groups for groups in rewrites if groups)

@@ -140,8 +140,8 @@ def _group_slow_slices(need: ClusteringInput, settled: Integers) -> SliceGroups:
     """Group clustered slices whose rewrite makes queries over their ``maxScan`` read less."""
     is_near = np.ones(len(need.triggers.fires), np.bool_)
     groups = need.pack(need.sort_slices(settled, is_near))
-    groups = groups.take(np.flatnonzero(need.passes.needs_pass(groups)))
-    return groups.take(np.flatnonzero(_reduces_reads(need, groups))) if len(groups) else groups
+    groups = groups.filter(need.passes.needs_pass(groups))
+    return groups.filter(_reduces_reads(need, groups)) if len(groups) else groups
 
 
 def _explain_untriggered(need: ClusteringInput, verdicts: SliceVerdicts, stays: Mask) -> None:

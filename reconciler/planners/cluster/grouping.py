@@ -47,6 +47,10 @@ class SliceGroups:
         shift = np.repeat(self.starts[numbers] - starts[:-1], sizes)
         return SliceGroups(self.members[np.arange(starts[-1]) + shift], starts)
 
+    def filter(self, is_chosen: Mask) -> SliceGroups:
+        """Return the groups that are chosen."""
+        return self.take(np.flatnonzero(is_chosen))
+
     def number_members(self) -> Integers:
         """Return the group number of each member."""
         return np.repeat(np.arange(len(self)), self.sizes)
@@ -98,8 +102,8 @@ def form_groups(
     while len(order):
         groups = pack(order)
         worth = is_worth(groups)
-        taken.append(groups.take(np.flatnonzero(worth)))
-        rest = groups.take(np.flatnonzero(~worth)).members
+        taken.append(groups.filter(worth))
+        rest = groups.filter(~worth).members
         # only partitions in which a group was taken can form other groups
         moved = np.zeros(int(partition.max(initial=-1)) + 1, np.bool_)
         moved[partition[groups.first_members[worth]]] = True

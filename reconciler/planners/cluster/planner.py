@@ -243,14 +243,14 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
     order = slices[np.lexsort((slices, -weight[slices], found.partition[slices]))]
     groups = pack_next_fit(order, found.partition, weight, clustering.budget.per_group)
     among = find_first_in_partition(groups, found.partition, clustering.budget.groups)
-    _exclude_over_budget(table, groups.take(np.flatnonzero(~among)))
-    groups = groups.take(np.flatnonzero(among))
+    _exclude_over_budget(table, groups.filter(~among))
+    groups = groups.filter(among)
     if clustering.single_file:
         return groups
     is_single = (groups.sizes == 1) & (groups.sum_values(weight) <= table.files.target)
-    single = groups.take(np.flatnonzero(is_single))
+    single = groups.filter(is_single)
     verdicts.decide("singleFile", single.members, SINGLE_FILE)
-    return groups.take(np.flatnonzero(~is_single))
+    return groups.filter(~is_single)
 
 
 def _build_input(table: _ClusteringRun) -> ClusteringInput:
@@ -287,7 +287,7 @@ def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> Integers:
             left -= size
     is_taken = np.zeros(len(groups), np.bool_)
     is_taken[taken] = True
-    _exclude_over_budget(table, groups.take(np.flatnonzero(~is_taken)))
+    _exclude_over_budget(table, groups.filter(~is_taken))
     chosen = np.array(taken, np.int64)
     return chosen[
         np.argsort(table.candidates.partition[groups.first_members[chosen]], kind="stable")

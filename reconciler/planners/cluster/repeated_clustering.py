@@ -6,11 +6,12 @@ of several clusterings also overlap each other, which a rewrite of both removes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from reconciler.arrays import Floats, Integers, Mask, sort_unique
+from reconciler.planners.cluster.clustering_input import ClusteringInput
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.overlap import (
     FileBoxes,
@@ -18,9 +19,6 @@ from reconciler.planners.cluster.overlap import (
     find_worthwhile_groups,
     predict_overlap,
 )
-
-if TYPE_CHECKING:
-    from reconciler.planners.cluster.clustering_input import ClusteringInput
 
 #: least reduction of overlap for which clustered files are rewritten
 _LEAST_GAIN: Final = 0.1
@@ -36,9 +34,7 @@ def group_overlapping_clusterings(need: ClusteringInput, settled: Integers) -> S
         return nothing
     nowhere = np.zeros(len(need.triggers.fires), np.bool_)
     groups = need.pack(need.sort_slices(settled, nowhere))
-    groups = groups.take(
-        np.flatnonzero((_count_instants(need, groups) > 1) & need.passes.needs_pass(groups))
-    )
+    groups = groups.filter((_count_instants(need, groups) > 1) & need.passes.needs_pass(groups))
     of = found.partition[groups.first_members]
     covering = _curve_overlap(need, need.count_outputs(groups))
     is_worth = np.zeros(len(groups), np.bool_)
@@ -50,7 +46,7 @@ def group_overlapping_clusterings(need: ClusteringInput, settled: Integers) -> S
             is_worth[first:last] |= find_worthwhile_groups(
                 boxes, places, some.starts[:-1], _LEAST_GAIN, covering[first:last]
             )
-    return groups.take(np.flatnonzero(is_worth))
+    return groups.filter(is_worth)
 
 
 def find_slices_to_combine(need: ClusteringInput, new: Mask, settled: Mask) -> Mask:

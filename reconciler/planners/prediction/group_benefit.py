@@ -152,14 +152,9 @@ class GroupBenefit:
         """Return whether a clustered group gains 10 % and more than the error of the prediction."""
         some = np.flatnonzero(~self.is_settled)
         at = self.exceeding[some]
-        none = np.zeros(len(some))
-        part = ExpectedReads(
-            files=then.files[at],
-            bytes=then.bytes[at],
-            files_variance=then.files_variance[at],
-            bytes_variance=then.bytes_variance[at],
-        )
-        most = float((part.bytes * (1 + relative_error(part, none, none))).sum()) / total
+        part = ExpectedReads(reads=then.reads[:, at], variance=then.variance[:, at])
+        error = relative_error(part, np.zeros((2, len(some))))
+        most = float((part.bytes * (1 + error)).sum()) / total
         before = float(now[some].sum())
         return most < before and most <= (1 - LEAST_GAIN) * before
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from reconciler.arrays import Floats, Integers
+from reconciler.arrays import Integers
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
@@ -86,12 +86,15 @@ class WholeTable:
     def _row_bytes(self) -> Integers:
         return self.sizes.data_bytes(self.candidates.base, self.candidates.logs)
 
-    def measure_reads(self) -> tuple[Integers, Integers]:
-        """Return files and bytes that queries read of the groups: queries by groups."""
-        kept, bytes_ = self.current.reads.kept, self.candidates.bytes
-        files = [self.groups.sum_values(mask.astype(np.int64)) for mask in kept]
-        sizes = [self.groups.sum_values(np.where(mask, bytes_, 0)) for mask in kept]
-        return np.stack(files), np.stack(sizes)
+    def measure_reads(self) -> Integers:
+        """Return files and bytes that queries read of the groups: (2, queries, groups)."""
+        sizes = self.candidates.bytes
+        return np.array(
+            [
+                [self.groups.sum_values(np.where(mask, of, 0)) for mask in self.current.reads.kept]
+                for of in (np.ones_like(sizes), sizes)
+            ]
+        )
 
     @property
     def tried_groups(self) -> Integers:
@@ -138,14 +141,14 @@ def try_layout(
     if not expected:
         return None
     both = _extrapolate(table, expected, np.array([numbers[nth] for nth in known], np.int64))
-    none = np.zeros(len(question.queries))
-    reads = zip(both.files.tolist(), both.bytes.tolist(), strict=True)
+    none = np.zeros((2, len(question.queries)))
     return LayoutTrial(
         candidate=candidate,
-        reads=tuple(QueryReads(files=round(files), bytes=round(size)) for files, size in reads),
-        errors=tuple(
-            relative_error(both, none, none, estimate_size_error(question)).round(3).tolist()
+        reads=tuple(
+            QueryReads(files=round(files), bytes=round(size))
+            for files, size in both.reads.T.tolist()
         ),
+        errors=tuple(relative_error(both, none, estimate_size_error(question)).round(3).tolist()),
         table_bytes=table.bytes,
     )
 
@@ -154,26 +157,13 @@ def _extrapolate(
     table: WholeTable, expected: list[ExpectedReads], groups: Integers
 ) -> ExpectedReads:
     """Extrapolate reads to all groups: the same saving is assumed for those not simulated."""
-    files_now, bytes_now = table.measure_reads()
-    files = sum(each.files for each in expected)
-    sizes = sum(each.bytes for each in expected)
-    by_files = _change_factor(np.asarray(files), files_now, groups)
-    by_bytes = _change_factor(np.asarray(sizes), bytes_now, groups)
+    now = table.measure_reads()
+    then = np.sum([each.reads for each in expected], axis=0)
+    before = now[:, :, groups].sum(axis=2)
+    # the overall ratio of future to current reads counts for a query that reads nothing today
+    overall = [[a.sum() / b.sum() if b.sum() else 1.0] for a, b in zip(then, before, strict=True)]
+    factor = np.where(before > 0, then / np.maximum(before, 1.0), overall)
     return ExpectedReads(
-        files=files + by_files * _sum_others(files_now, groups),
-        bytes=sizes + by_bytes * _sum_others(bytes_now, groups),
-        files_variance=np.asarray(sum(each.files_variance for each in expected)),
-        bytes_variance=np.asarray(sum(each.bytes_variance for each in expected)),
+        reads=then + factor * (now.sum(axis=2) - before),
+        variance=np.sum([each.variance for each in expected], axis=0),
     )
-
-
-def _change_factor(then: Floats, now: Integers, groups: Integers) -> Floats:
-    """Return per query the ratio of future to current reads; overall if it reads nothing."""
-    before = now[:, groups].sum(axis=1).astype(np.float64)
-    every = then.sum() / before.sum() if before.sum() else 1.0
-    return np.where(before > 0, then / np.maximum(before, 1.0), every)
-
-
-def _sum_others(now: Integers, groups: Integers) -> Integers:
-    found: Integers = now.sum(axis=1) - now[:, groups].sum(axis=1)
-    return found

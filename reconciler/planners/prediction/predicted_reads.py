@@ -63,13 +63,12 @@ class SimulationCache:
 class PredictedReads:
     """What queries read after the groups of a decision are rewritten; one element per query.
 
-    ``kept_files``, ``kept_bytes``: of slices that stay. ``by_group``: of each group; None if it
-    was not sampled. ``new_files``: of all groups. ``table_bytes``: size of the new table.
+    ``kept``: (2, queries), files and bytes of slices that stay. ``by_group``: of each group; None
+    if it was not sampled. ``new_files``: of all groups. ``table_bytes``: size of the new table.
     ``size_error``: relative error of the sizes of new files.
     """
 
-    kept_files: Floats
-    kept_bytes: Floats
+    kept: Floats
     by_group: tuple[ExpectedReads | None, ...]
     new_files: ExpectedReads
     table_bytes: float
@@ -82,6 +81,7 @@ class PredictedReads:
     ) -> PredictedReads:
         found, kept = decision.candidates, context.current.reads.kept
         stays = decision.group_of < 0
+        reads, sizes = kept[:, stays], found.bytes[stays]
         groups = list(build_groups(context, decision))
         counts = [simulations.simulate(group) for group in groups]
         limits = [planned_output(context, *pair) for pair in zip(groups, counts, strict=True)]
@@ -90,11 +90,10 @@ class PredictedReads:
         new = tuple(None if c is None else next(expected) for c in counts)
         written = sum(size for _, size in limits)
         return cls(
-            kept_files=kept[:, stays].sum(axis=1).astype(np.float64),
-            kept_bytes=(kept[:, stays] @ found.bytes[stays]).astype(np.float64),
+            kept=np.stack([reads.sum(axis=1), reads @ sizes]).astype(np.float64),
             by_group=new,
             new_files=_sum_groups(new, limits, len(kept)),
-            table_bytes=float(found.bytes[stays].sum()) + written,
+            table_bytes=float(sizes.sum()) + written,
             size_error=estimate_size_error(simulations.question),
             has_logs=any(not group.is_whole for group in groups),
         )
@@ -105,15 +104,15 @@ class PredictedReads:
 
     @property
     def files(self) -> Floats:
-        return self.kept_files + self.new_files.files
+        return np.asarray(self.kept[0] + self.new_files.files)
 
     @property
     def bytes(self) -> Floats:
-        return self.kept_bytes + self.new_files.bytes
+        return np.asarray(self.kept[1] + self.new_files.bytes)
 
     @property
     def error(self) -> Floats:
-        return relative_error(self.new_files, self.kept_files, self.kept_bytes, self.size_error)
+        return relative_error(self.new_files, self.kept, self.size_error)
 
 
 def build_groups(
@@ -148,18 +147,15 @@ def _sum_groups(
     new: Sequence[ExpectedReads | None], limits: Sequence[tuple[float, float]], queries: int
 ) -> ExpectedReads:
     """Sum the reads of all groups; groups that were not sampled count as the average."""
-    none = np.zeros(queries)
-    known = [(one, limit) for one, limit in zip(new, limits, strict=True) if one is not None]
-    files, size = (sum(limit[at] for _, limit in known) for at in (0, 1))
-    more = (
-        [limits[nth][0] if one is None else 0 for nth, one in enumerate(new)],
-        [limits[nth][1] if one is None else 0.0 for nth, one in enumerate(new)],
-    )
-    grow_files = 1 + sum(more[0]) / max(files, 1)
-    grow_bytes = 1 + sum(more[1]) / max(size, 1.0)
+    pairs = list(zip(new, limits, strict=True))
+    factors = []
+    for at in (0, 1):
+        sampled = sum(limit[at] for one, limit in pairs if one is not None)
+        others = sum(limit[at] for one, limit in pairs if one is None)
+        factors.append([1 + others / max(sampled, 1.0)])
+    factor, nothing = np.array(factors), np.zeros((2, queries))
+    known = [one for one in new if one is not None]
     return ExpectedReads(
-        files=grow_files * sum((one.files for one, _ in known), none),
-        bytes=grow_bytes * sum((one.bytes for one, _ in known), none),
-        files_variance=grow_files**2 * sum((one.files_variance for one, _ in known), none),
-        bytes_variance=grow_bytes**2 * sum((one.bytes_variance for one, _ in known), none),
+        reads=factor * sum((one.reads for one in known), nothing),
+        variance=factor**2 * sum((one.variance for one in known), nothing),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -46,14 +47,13 @@ _DEVIATIONS: Final = 2.0
 class SimulatedReads:
     """What queries read of a group's new files, for quarters, halves and all sampled rows.
 
-    ``files``, ``bytes``: float64, (layouts, 3, queries). ``share``: share of the rows sampled.
-    ``output``: number of new files and their bytes; None: as planned. ``growth``: size of rows in
-    new files relative to today; None if no whole rows are known. ``split_error``: float64,
+    ``reads``: float64, (2, layouts, 3, queries), files and bytes. ``share``: share of the rows
+    sampled. ``output``: number of new files and their bytes; None: as planned. ``growth``: size of
+    rows in new files relative to today; None if no whole rows are known. ``split_error``: float64,
     (2, queries), error of files and bytes because files near the size limit may be split or not.
     """
 
-    files: Floats
-    bytes: Floats
+    reads: Floats
     share: float
     output: tuple[float, float] | None = None
     growth: float | None = None
@@ -62,12 +62,18 @@ class SimulatedReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedReads:
-    """What queries are expected to read, with variances; float64 per query."""
+    """What queries are expected to read, and its variance: (2, queries), files and bytes."""
 
-    files: Floats
-    bytes: Floats
-    files_variance: Floats
-    bytes_variance: Floats
+    reads: Floats
+    variance: Floats
+
+    @property
+    def files(self) -> Floats:
+        return np.asarray(self.reads[0])
+
+    @property
+    def bytes(self) -> Floats:
+        return np.asarray(self.reads[1])
 
 
 def simulate_group(question: SimulationInput, group: SimulatedGroup) -> SimulatedReads | None:
@@ -88,8 +94,7 @@ def simulate_group(question: SimulationInput, group: SimulatedGroup) -> Simulate
         return None
     grown = [one.growth for one in found if one.growth is not None]
     return SimulatedReads(
-        files=np.stack([one.files for one in found]),
-        bytes=np.stack([one.bytes for one in found]),
+        reads=np.stack([one.reads for one in found], axis=1),
         share=min(1.0, len(sample_rows.rows) / max(group.rows, 1))
         if not sample_rows.is_all
         else 1.0,
@@ -107,25 +112,20 @@ def extrapolate_reads(
     groups: Sequence[SimulatedReads], outputs: Sequence[tuple[float, float]]
 ) -> list[ExpectedReads]:
     """Extrapolate the reads of each group to all rows; ``outputs``: its files and bytes."""
+    rates = [_growth_rate([group.reads[at] for group in groups]) for at in (0, 1)]
+    grown = [group.growth for group in groups if group.growth is not None]
     found = []
-    slower = [_growth_rate([g.files for g in groups]), _growth_rate([g.bytes for g in groups])]
-    grown = [g.growth for g in groups if g.growth is not None]
-    for group, most in zip(groups, outputs, strict=True):
+    for group, limits in zip(groups, outputs, strict=True):
         doublings = max(-math.log2(max(group.share, 1e-9)), 0.0)
         both = [
             _extrapolate(counts, doublings, rate, limit)
-            for counts, rate, limit in zip((group.files, group.bytes), slower, most, strict=True)
+            for counts, rate, limit in zip(group.reads, rates, limits, strict=True)
         ]
-        (files_, of_files), (bytes_, of_bytes) = both
-        unsure = (group.split_error / _DEVIATIONS) ** 2
-        times = _mean(grown) if group.growth is None and grown else 1.0
+        reads, variance = (np.stack(part) for part in zip(*both, strict=True))
+        factor = np.array([[1.0], [_mean(grown) if group.growth is None and grown else 1.0]])
+        split_variance = (group.split_error / _DEVIATIONS) ** 2
         found.append(
-            ExpectedReads(
-                files=files_,
-                bytes=times * bytes_,
-                files_variance=of_files + unsure[0],
-                bytes_variance=times**2 * of_bytes + unsure[1],
-            )
+            ExpectedReads(reads=factor * reads, variance=factor**2 * variance + split_variance)
         )
     return found
 
@@ -140,20 +140,16 @@ def estimate_size_error(question: SimulationInput) -> float:
 
 
 def relative_error(
-    expected: ExpectedReads, kept_files: Floats, kept_bytes: Floats, size_error: float = _SIZE_ERROR
+    expected: ExpectedReads, kept: Floats, size_error: float = _SIZE_ERROR
 ) -> Floats:
-    """Return the relative half-width of everything that is read; ``kept``: files that stay.
+    """Return the relative half-width of everything that is read.
 
-    ``size_error``: from ``estimate_size_error``.
+    ``kept``: (2, queries), files and bytes of slices that stay. ``size_error``: from
+    ``estimate_size_error``.
     """
-    files_ = (
-        _DEVIATIONS
-        * np.sqrt(expected.files_variance)
-        / np.maximum(expected.files + kept_files, 1.0)
-    )
-    spread_ = _DEVIATIONS * np.sqrt(expected.bytes_variance) + size_error * expected.bytes
-    bytes_ = spread_ / np.maximum(expected.bytes + kept_bytes, 1.0)
-    return np.maximum(files_, bytes_)
+    spread = _DEVIATIONS * np.sqrt(expected.variance)
+    spread[1] += size_error * expected.bytes
+    return np.asarray((spread / np.maximum(expected.reads + kept, 1.0)).max(axis=0))
 
 
 def _growth_rate(counts: Sequence[Floats]) -> float:
@@ -187,10 +183,9 @@ def _extrapolate(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _LayoutReads:
-    """The reads with one layout; fields as in ``SimulatedReads``."""
+    """The reads with one layout: (2, 3, queries); other fields as in ``SimulatedReads``."""
 
-    files: Floats
-    bytes: Floats
+    reads: Floats
     output: tuple[float, float]
     growth: float | None
     split_error: Floats
@@ -209,24 +204,22 @@ class _Simulation:
         cutting = FileCutter(self.question, self.group, self.sample, layout, grown)
         parts = cutting.count_parts()
         made = cutting.cut_files(parts)
-        files_, bytes_ = self._count_reads(made)
+        reads = self._count_reads(made)
         unsure = np.zeros((2, len(self.question.queries)))
         nearly = _file_size_error(grown)
         for times in (1 - nearly, 1 + nearly):
             other = cutting.count_parts(times)
             if (other != parts).any():
-                both = self._count_reads(cutting.cut_files(other))
-                off = [np.abs(both[0][2] - files_[2]), np.abs(both[1][2] - bytes_[2])]
-                unsure = np.maximum(unsure, off)
+                others = self._count_reads(cutting.cut_files(other))
+                unsure = np.maximum(unsure, np.abs(others[:, 2] - reads[:, 2]))
         return _LayoutReads(
-            files=files_,
-            bytes=bytes_,
+            reads=reads,
             output=(float((made.size > 0).sum()), float(made.size.sum())),
             growth=None if grown is None else grown.overall,
             split_error=unsure,
         )
 
-    def _count_reads(self, made: SimulatedFiles) -> tuple[Floats, Floats]:
+    def _count_reads(self, made: SimulatedFiles) -> Floats:
         """Return files and bytes that queries read of quarters, halves and all rows."""
         question, count = self.question, len(made.size)
         index, has_rows = self.statistics.build_index(made.file, count)
@@ -243,8 +236,7 @@ class _Simulation:
             zone=question.forecast_input.zone,
         )
         kept = (found.kept & has_rows).reshape(len(question.queries), 2 * QUARTERS - 1, count)
-        files_, bytes_ = kept.sum(axis=2).astype(np.float64), kept @ made.size
-        return _level_means(files_), _level_means(bytes_)
+        return _level_means(np.stack([kept.sum(axis=2).astype(np.float64), kept @ made.size]))
 
 
 def _file_size_error(grown: SizeGrowth | None) -> float:
@@ -257,8 +249,6 @@ def _file_size_error(grown: SizeGrowth | None) -> float:
 
 
 def _level_means(cells: Floats) -> Floats:
-    """Return the means of quarters and halves, and the value of all rows, per query."""
-    half = QUARTERS + 2
-    return np.stack(
-        [cells[:, :QUARTERS].mean(axis=1), cells[:, QUARTERS:half].mean(axis=1), cells[:, half]]
-    )
+    """Return the means of quarters, halves and all rows: (2, 3, queries)."""
+    ends = (0, QUARTERS, QUARTERS + 2, QUARTERS + 3)
+    return np.stack([cells[..., a:b].mean(axis=-1) for a, b in pairwise(ends)], axis=1)

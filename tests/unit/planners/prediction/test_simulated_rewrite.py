@@ -17,7 +17,7 @@ MANY = (100, 1000.0)
 def counted(*tries, share=1.0, **more):
     """Of each try and query the counts of quarters, halves and all; bytes are ten times files."""
     files = np.array([np.array(one, np.float64).T for one in tries])
-    return SimulatedReads(files=files, bytes=10 * files, share=share, **more)
+    return SimulatedReads(reads=np.stack([files, 10 * files]), share=share, **more)
 
 
 def test_where_every_row_was_sampled_the_counts_are_what_they_are():
@@ -25,7 +25,7 @@ def test_where_every_row_was_sampled_the_counts_are_what_they_are():
 
     assert [7, 1] == found.files.tolist()
     assert [70, 10] == found.bytes.tolist()
-    assert ([0, 0], [0, 0]) == (found.files_variance.tolist(), found.bytes_variance.tolist())
+    assert [[0, 0], [0, 0]] == found.variance.tolist()
 
 
 def test_what_halves_miss_of_all_goes_on_more_slowly_with_every_doubling():
@@ -33,7 +33,7 @@ def test_what_halves_miss_of_all_goes_on_more_slowly_with_every_doubling():
     (found,) = extrapolate_reads([counted([(4, 8, 10)], share=0.25)], [MANY])
 
     assert [11.5] == found.files.tolist()
-    assert [(1.5 / 2) ** 2] == found.files_variance.tolist()
+    assert [(1.5 / 2) ** 2] == found.variance[0].tolist()
 
 
 def test_the_pace_is_that_of_all_queries_and_groups_together():
@@ -55,28 +55,23 @@ def test_tries_that_differ_widen_the_error():
 
     assert [5, 9] == found.files.tolist()
     # half of what its own tries say, half of what all do: 1 / 14 of a file for each that is read
-    assert np.allclose([(1 + 5 / 14) / 2 * 4 / 3, 9 / 14 / 2 * 4 / 3], found.files_variance)
+    assert np.allclose([(1 + 5 / 14) / 2 * 4 / 3, 9 / 14 / 2 * 4 / 3], found.variance[0])
 
 
 def test_the_error_is_of_all_that_is_read_and_never_below_that_of_sizes():
     one = ExpectedReads(
-        files=np.array([4.0, 4.0]),
-        bytes=np.array([40.0, 40.0]),
-        files_variance=np.array([1.0, 0.0]),
-        bytes_variance=np.array([0.0, 0.0]),
+        reads=np.array([[4.0, 4.0], [40.0, 40.0]]), variance=np.array([[1.0, 0.0], [0.0, 0.0]])
     )
-    rest = np.array([0.0, 0.0]), np.array([0.0, 40.0])
+    kept = np.array([[0.0, 0.0], [0.0, 40.0]])
 
-    assert [0.5, 0.05] == relative_error(one, *rest).tolist()
+    assert [0.5, 0.05] == relative_error(one, kept).tolist()
 
 
 def test_bytes_are_as_unsure_as_the_sizes_of_files():
-    none = np.array([0.0])
-    one = ExpectedReads(
-        files=np.array([4.0]), bytes=np.array([40.0]), files_variance=none, bytes_variance=none
-    )
+    none = np.array([[0.0], [0.0]])
+    one = ExpectedReads(reads=np.array([[4.0], [40.0]]), variance=none)
 
-    assert [0.3] == relative_error(one, none, none, 0.3).tolist()
+    assert [0.3] == relative_error(one, none, 0.3).tolist()
 
 
 def test_a_group_of_which_no_whole_rows_are_known_grows_as_the_others_do():
@@ -90,6 +85,6 @@ def test_a_group_of_which_no_whole_rows_are_known_grows_as_the_others_do():
 def test_the_error_reaches_as_far_as_files_that_may_be_split_or_not():
     unsure = np.array([[2.0], [5.0]])
     (found,) = extrapolate_reads([counted([(4, 4, 4)], split_error=unsure)], [MANY])
-    none = np.array([0.0])
+    none = np.array([[0.0], [0.0]])
 
-    assert [0.5] == relative_error(found, none, none, 0.0).tolist()
+    assert [0.5] == relative_error(found, none, 0.0).tolist()
