@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,12 +25,9 @@ from reconciler.hudi.timeline.plans import (
 )
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.storage.open import open_storage
-from reconciler.transaction.metadata.rewrite_sync import (
-    drop_partitions,
-    find_indexed_columns,
-    prepare_rewrite_sync,
-)
-from reconciler.transaction.metadata.sync import apply_sync
+from reconciler.transaction.metadata.live_partitions import drop_partitions
+from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns, prepare_rewrite_sync
+from reconciler.transaction.metadata.sync import SyncRequest, apply_sync
 from tests.base_files import write_base_file
 
 FILE_IDS = "c0ffee{:02}-1234-4abc-9def-0123456789ab-0"
@@ -137,15 +134,15 @@ class ManualClustering:
         return self
 
     def plan(self):
-        return prepare_rewrite_sync(
-            self.storage,
-            load_properties(self.storage),
-            self.timeline,
+        request = SyncRequest(
+            storage=self.storage,
+            properties=load_properties(self.storage),
+            timeline=self.timeline,
             instant=self.instant,
-            completed=add_milliseconds(self.newest_time(), 1),
-            instant_ms=to_epoch_ms(self.instant),
-            added=self.added,
+            zone=UTC,
+            choose_time=lambda: add_milliseconds(self.newest_time(), 1),
         )
+        return prepare_rewrite_sync(request, self.added)
 
     def sync(self, planned=None):
         """Drop index partitions that cannot be kept, and sync the others."""

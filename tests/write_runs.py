@@ -62,7 +62,7 @@ class WriteRuns:
             mode=way, rows=[[batch]], schema=batch.schema, extra=extra or {}, **asked
         )
         hold, announced = open_for_writing(self.spec, storage, means, f"run-{self.count}", ask)
-        undo_dead_writes(hold, who)
+        undo_dead_writes(hold)
         return run_write(hold, self.spec, ask, LocalWriter(storage), announced=announced)
 
     def read_rows(self):

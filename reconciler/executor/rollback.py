@@ -23,12 +23,9 @@ from reconciler.planners.recovery.rollback_write import find_written_rows
 from reconciler.plans.columns import build_dictionary
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
 from reconciler.transaction.footprints import is_being_rolled_back
-from reconciler.transaction.recovery.dead_writes import (
-    find_pending_instant,
-    is_row_write,
-    read_last_heartbeat,
-)
+from reconciler.transaction.recovery.dead_writes import find_pending_instant, is_row_write
 from reconciler.transaction.recovery.pending_instants import withdraw_named_files
+from reconciler.transaction.recovery.takeover import read_last_heartbeat
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Ended, run_change
 
@@ -93,7 +90,7 @@ def _check_dead(session: ApplySession, pending: Instant) -> None:
             f"{what} has no heartbeat of ours any more, so another writer has its hand in it; run "
             "apply again when it is done"
         )
-    if not beat.is_owner_dead(session, session.context.process):
+    if not beat.is_owner_dead(session.storage, session.context.process, session.clock.now_ms()):
         raise BusyError(f"{what} is the work of {beat.owner}, which still runs")
 
 

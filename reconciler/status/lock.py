@@ -8,7 +8,7 @@ from reconciler.spec.model import TableSpec
 from reconciler.status.model import LockStatus
 from reconciler.storage.api import Storage
 from reconciler.storage.read_only import ReadOnlyStorage
-from reconciler.transaction.locks.file_lock import is_holder_dead, locate_lock, read_lock_holder
+from reconciler.transaction.locks.file_lock import locate_lock, read_lock_holder
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.session import StorageOpener
 
@@ -37,5 +37,5 @@ def read_lock_status(
         held_by=held.describe(now_ms),
         age_seconds=max(0, now_ms - held.since_ms) // 1000,
         is_stale=is_lock_expired(held.since_ms, now_ms, lock.expire)
-        or is_holder_dead(held, process=process, now_ms=now_ms, store_ms=lambda: now_ms),
+        or held.is_dead(process, now_ms, lambda: now_ms),
     )

@@ -1,13 +1,13 @@
-"""Read which file groups other writes touch: those that are pending, and those that came since."""
+"""Read which file groups other writes touch, if they are pending or completed since a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError
-from reconciler.hudi.load import read_instant_file
-from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.heartbeat import DEAD_AFTER_S, heartbeat_path, is_silent
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
@@ -34,7 +34,7 @@ CompletedWrites = frozenset[tuple[str, Action]]
 
 
 def collect_completed_writes(timeline: Timeline) -> CompletedWrites:
-    """Return the completed writes, rollbacks and restores, which ``read_footprints`` leaves out."""
+    """Return the completed writes, rollbacks and restores, which ``read_footprints`` skips."""
     done = (*timeline.commits, *timeline.completed({Action.ROLLBACK, Action.RESTORE}))
     return frozenset((i.requested, i.action.completes_as) for i in done)
 
@@ -51,11 +51,12 @@ def read_footprints(
     def attempt() -> tuple[Timeline, list[Footprint]] | None:
         timeline = session.reload_timeline()
         try:
-            found = [
-                _read_footprint(session, timeline, i, own)
+            writes = [
+                _make_footprint(i, _read_touched(session, timeline, i, own))
                 for i in _find_unknown_writes(timeline, known, own)
             ]
-            return timeline, [*found, *_find_undone_writes(session, timeline, known)]
+            undone = _find_undone_writes(session, timeline, known)
+            return timeline, [*writes, *(_make_footprint(instant, None) for instant in undone)]
         except NotFoundError:
             return None
 
@@ -63,11 +64,6 @@ def read_footprints(
         raise_changing(session.name, "it was read")
 
     return retry_while_changing(attempt, give_up)
-
-
-def find_foreign_writes(timeline: Timeline, own: str | None = None) -> list[Instant]:
-    """Return the writes that are pending, except the one with the instant ``own``."""
-    return [i for i in timeline.pending(WRITES) if i.requested != own]
 
 
 def find_unexcluded_write(
@@ -79,7 +75,7 @@ def find_unexcluded_write(
     """
     if session.lock.excludes_others:
         return None
-    return next(iter(find_foreign_writes(timeline, own)), None)
+    return next((i for i in timeline.pending(WRITES) if i.requested != own), None)
 
 
 def _find_unknown_writes(
@@ -91,108 +87,90 @@ def _find_unknown_writes(
             yield instant
 
 
-def _read_footprint(
+def _read_touched(
     session: TableSession, timeline: Timeline, instant: Instant, own: str | None
-) -> Footprint:
+) -> WriteFootprint | None:
+    """Return the file groups that a write touches; None if it may go anywhere."""
     if instant.is_completed:
-        data, path = _read_content(session, _find_file(timeline, instant))
-        return (
-            _make_footprint(instant, WriteFootprint.parse(data, path))
-            if data
-            else _make_unknown_footprint(instant)
-        )
-    if instant.action in _COMPACTIONS:
-        return _read_compaction(session, timeline, instant)
-    if instant.action in _REPLACING:
-        return _read_replacement(session, timeline, instant)
+        file = timeline.find_file(instant.requested, instant.action, instant.state)
+        assert file is not None, "an instant of the timeline has a file"
+        data, path = session.read_instant(file)
+        return WriteFootprint.parse(data, path) if data else None
+    if instant.action in _COMPACTIONS | _REPLACING:
+        return _read_planned_write(session, timeline, instant)
     return _read_announced_write(session, timeline, instant, own)
 
 
 def _read_announced_write(
     session: TableSession, timeline: Timeline, instant: Instant, own: str | None
-) -> Footprint:
+) -> WriteFootprint | None:
     """Read a pending write, whose inflight file holds its profile; its markers name files too."""
     inflight = timeline.find_file(instant.requested, instant.action, State.INFLIGHT)
     if inflight is None:
-        return (
-            _make_empty_footprint(instant)
-            if _is_dead(session, instant, own)
-            else _make_unknown_footprint(instant)
-        )
-    data, path = _read_content(session, inflight)
+        return WriteFootprint() if _is_dead(session, instant, own) else None
+    data, path = session.read_instant(inflight)
     try:
         touched = WriteFootprint.parse(data, path)
     except FormatError:  # empty, as bulk inserts leave it, or half written
-        return _make_unknown_footprint(instant)
+        return None
     if touched.is_empty:
-        return _make_unknown_footprint(instant)
-    groups = {partition: set(ids) for partition, ids in touched.groups.items()}
+        return None
+    pairs = [(partition, group) for partition, ids in touched.groups.items() for group in ids]
     for partition, name in list_marked_files(session.storage, instant.requested):
         if (file_id := parse_file_group(name)) is not None:
-            groups.setdefault(partition, set()).add(file_id)
-    all_groups = {partition: frozenset(ids) for partition, ids in groups.items()}
-    return _make_footprint(
-        instant, WriteFootprint(groups=all_groups, insert_partitions=touched.insert_partitions)
-    )
+            pairs.append((partition, file_id))
+    return replace(_group_pairs(pairs), insert_partitions=touched.insert_partitions)
 
 
 def _is_dead(session: TableSession, instant: Instant, own: str | None) -> bool:
-    """Whether a write that has not begun never will: it has not beaten for ``staleAfter``.
+    """Return True if a write that has not begun never will: no heartbeat for ``staleAfter``.
 
     Writers that share a table beat once a minute. After two minutes without a heartbeat Hudi's
     cleans roll a write back, and its clusterings do not wait for it. A writer that comes back after
-    all finds our replacecommit when it completes, and gives up (optimistic concurrency control). A
-    writer without a heartbeat may be the only one, and alive.
+    all finds reconciler's replacecommit when it completes, and gives up (optimistic concurrency
+    control). A writer without a heartbeat may be the only one, and alive.
     """
     entry = session.storage.stat(heartbeat_path(instant.requested))
     if entry is None or instant.action not in _WITH_HEARTBEAT:
         return False
     after = max(session.stale_after, DEAD_AFTER_S)
-    return is_silent(entry.modified_ms, _get_now_ms(session, own), after)
-
-
-def _get_now_ms(session: TableSession, own: str | None) -> int:
-    """Return the time, but none after our own last heartbeat: our clock may be fast."""
-    now = session.clock.now_ms()
+    now_ms = session.clock.now_ms()
     beat = session.storage.stat(heartbeat_path(own)) if own is not None else None
-    return now if beat is None else min(now, beat.modified_ms)
+    if beat is not None:  # this host's clock may be fast, so its last heartbeat bounds the time
+        now_ms = min(now_ms, beat.modified_ms)
+    return is_silent(entry.modified_ms, now_ms, after)
 
 
-def _read_compaction(session: TableSession, timeline: Timeline, instant: Instant) -> Footprint:
+def _read_planned_write(
+    session: TableSession, timeline: Timeline, instant: Instant
+) -> WriteFootprint | None:
+    """Read the slices of a compaction or a clustering; any other replacement may go anywhere."""
     file = timeline.find_file(instant.requested, instant.action, State.REQUESTED)
     if file is None:
-        return _make_unknown_footprint(instant)
-    operations = parse_compaction(*_read_content(session, file))
-    return _make_footprint(instant, _group_pairs((op.partition, op.file_id) for op in operations))
-
-
-def _read_replacement(session: TableSession, timeline: Timeline, instant: Instant) -> Footprint:
-    """Read a pending replacement: a clustering names its slices, any other may replace anything."""
-    file = timeline.find_file(instant.requested, instant.action, State.REQUESTED)
-    data, path = (b"", "") if file is None else _read_content(session, file)
-    if not data:
-        return _make_unknown_footprint(instant)
-    plan = RequestedReplace.parse(data, path)
-    if not plan.is_clustering:
-        return _make_unknown_footprint(instant)
-    return _make_footprint(
-        instant, _group_pairs((one.partition, one.file_id) for one in plan.slices)
-    )
+        return None
+    data, path = session.read_instant(file)
+    if instant.action in _COMPACTIONS:
+        operations = parse_compaction(data, path)
+        return _group_pairs((one.partition, one.file_id) for one in operations)
+    plan = RequestedReplace.parse(data, path) if data else None
+    if plan is None or not plan.is_clustering:
+        return None
+    return _group_pairs((one.partition, one.file_id) for one in plan.slices)
 
 
 def _find_undone_writes(
     session: TableSession, timeline: Timeline, known: CompletedWrites
-) -> Iterable[Footprint]:
-    """Find the rollbacks and restores that undo what was known to be completed."""
+) -> Iterable[Instant]:
+    """Yield the rollbacks and restores that undo a known write."""
     times = {time for time, _ in known}
     for instant in timeline.instants:
-        is_known = instant.is_completed and (instant.requested, instant.action) in known
-        match instant.action:
-            case Action.RESTORE if not is_known:
-                yield _make_unknown_footprint(instant)
-            case Action.ROLLBACK if not is_known:
-                if _read_rollback_target(session, timeline, instant) in times:
-                    yield _make_unknown_footprint(instant)
+        if instant.is_completed and (instant.requested, instant.action) in known:
+            continue
+        if instant.action is Action.RESTORE or (
+            instant.action is Action.ROLLBACK
+            and _read_rollback_target(session, timeline, instant) in times
+        ):
+            yield instant
 
 
 def find_rollback_ms(
@@ -200,9 +178,9 @@ def find_rollback_ms(
 ) -> int | None:
     """Return when another writer last rolled a pending instant back, or began to.
 
-    Epoch milliseconds; None where nobody did, but for rollbacks that are known.
+    Epoch milliseconds; None if there is no rollback except the known ones.
     """
-    found = [
+    times = [
         entry.modified_ms
         for entry in timeline.entries
         if entry.instant.action is Action.ROLLBACK
@@ -210,11 +188,11 @@ def find_rollback_ms(
         and (entry.instant.requested, Action.ROLLBACK) not in known
         and _read_rollback_target(session, timeline, entry.instant) == own
     ]
-    return max(found, default=None)
+    return max(times, default=None)
 
 
 def is_being_rolled_back(session: TableSession, timeline: Timeline, own: str) -> bool:
-    """Whether a rollback of a pending instant has begun and is not completed."""
+    """Return True if a rollback of a pending instant has begun and is not completed."""
     rollbacks = timeline.pending({Action.ROLLBACK})
     return any(_read_rollback_target(session, timeline, one) == own for one in rollbacks)
 
@@ -224,7 +202,7 @@ def _read_rollback_target(session: TableSession, timeline: Timeline, instant: In
     file = timeline.find_file(instant.requested, Action.ROLLBACK, State.REQUESTED)
     if file is None:
         return ""
-    return parse_rolled_back_time(*_read_content(session, file))
+    return parse_rolled_back_time(*session.read_instant(file))
 
 
 def _group_pairs(pairs: Iterable[tuple[str, str]]) -> WriteFootprint:
@@ -234,37 +212,15 @@ def _group_pairs(pairs: Iterable[tuple[str, str]]) -> WriteFootprint:
     return WriteFootprint(groups={partition: frozenset(ids) for partition, ids in groups.items()})
 
 
-def _make_footprint(instant: Instant, touched: WriteFootprint) -> Footprint:
+def _make_footprint(instant: Instant, touched: WriteFootprint | None) -> Footprint:
+    """Return the footprint of a write; ``touched``: None if it may go anywhere."""
+    known = touched or WriteFootprint()
     return Footprint(
         instant=instant.requested,
         action=instant.action.value,
         is_completed=instant.is_completed,
-        groups=touched.groups,
-        inserts=touched.insert_partitions,
-        has_new_keys=(touched.operation or "").upper() not in _WITHOUT_NEW_KEYS,
+        groups=known.groups,
+        inserts=known.insert_partitions,
+        is_known=touched is not None,
+        has_new_keys=(known.operation or "").upper() not in _WITHOUT_NEW_KEYS,
     )
-
-
-def _make_unknown_footprint(instant: Instant) -> Footprint:
-    return Footprint(
-        instant=instant.requested,
-        action=instant.action.value,
-        is_completed=instant.is_completed,
-        is_known=False,
-    )
-
-
-def _make_empty_footprint(instant: Instant) -> Footprint:
-    return Footprint(
-        instant=instant.requested, action=instant.action.value, is_completed=instant.is_completed
-    )
-
-
-def _find_file(timeline: Timeline, instant: Instant) -> TimelineFile:
-    file = timeline.find_file(instant.requested, instant.action, instant.state)
-    assert file is not None, "an instant of the timeline has a file"
-    return file
-
-
-def _read_content(session: TableSession, file: TimelineFile) -> tuple[bytes, str]:
-    return read_instant_file(session.storage, session.properties, file)

@@ -1,4 +1,4 @@
-"""Write heartbeats while long work runs, and tell from them who is alive."""
+"""Write heartbeats while long work runs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from reconciler.hudi.timeline.heartbeat import INTERVAL_S, heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.storage.api import Storage
-from reconciler.transaction.locks.store_clock import read_store_clock_ms
-from reconciler.transaction.process import Clock, Process, is_dead
+from reconciler.transaction.process import Clock
 
 
 class HeartbeatThread:
@@ -59,14 +57,14 @@ class HeartbeatThread:
 
 
 class Heartbeat:
-    """The heartbeat file of one pending instant of ours."""
+    """The heartbeat file of one pending instant of this run."""
 
     def __init__(self, storage: Storage, instant: str, owner: Owner, clock: Clock) -> None:
         self._storage, self._owner, self._clock = storage, owner, clock
         self._path = heartbeat_path(instant)
 
     def create(self) -> None:
-        """Write the first heartbeat; raises AlreadyExistsError where another run has one."""
+        """Write the first heartbeat; raises AlreadyExistsError if another run has one."""
         self._storage.create(self._path, self._make_content(ended=False))
 
     def beat(self) -> None:
@@ -85,33 +83,3 @@ class Heartbeat:
     def _make_content(self, *, ended: bool) -> bytes:
         until_ms = self._clock.now_ms() + 2 * INTERVAL_S * 1000
         return replace(self._owner, until_ms=until_ms, ended=ended).encode()
-
-
-def find_living_owner(
-    storage: Storage,
-    instant: str,
-    *,
-    requested_by: Owner | None,
-    requested_ms: int,
-    process: Process,
-    now_ms: int,
-) -> Owner | None:
-    """Return who still works on a pending instant of ours, None when its owner is dead.
-
-    The heartbeat names the last owner and the time; without one the requested file does.
-    ``requested_ms`` is that file's modification time, epoch milliseconds.
-    """
-    path = heartbeat_path(instant)
-    entry = storage.stat(path)
-    owner = None if entry is None else Owner.parse(storage.read(path))
-    beat_ms = requested_ms if entry is None or owner is None else entry.modified_ms
-    owner = owner or requested_by
-    if owner is None or is_dead(
-        owner,
-        beat_ms,
-        process=process,
-        now_ms=now_ms,
-        store_ms=partial(read_store_clock_ms, storage),
-    ):
-        return None
-    return owner

@@ -1,13 +1,23 @@
-"""Describe this process and its clock, and decide whether another process is dead."""
+"""Describe this process and its clock, and decide whether another process is dead.
+
+The clocks of two hosts may differ by more than the time after which a run counts as dead. The store
+stamps the locks and heartbeats of both, so it is asked for the time too, by a file that is written
+now.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from reconciler.hudi.timeline.heartbeat import is_silent
+from reconciler.hudi.timeline.markers import MARKER_FOLDER
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.storage.api import Storage
+
+#: in the folder of markers, where Hudi looks for folders named by instants only
+CLOCK_FILE: Final = f"{MARKER_FOLDER}/reconciler.clock"
 
 
 class Clock(Protocol):
@@ -24,7 +34,7 @@ class Clock(Protocol):
 class Process:
     """The running process.
 
-    ``started`` is its start as its host tells it; ``is_running(pid, started)`` tells whether that
+    ``started``: its start as its host gives it. ``is_running(pid, started)`` returns True if that
     very process lives on this host.
     """
 
@@ -36,7 +46,7 @@ class Process:
     is_running: Callable[[int, str], bool]
 
     def is_alive(self, owner: Owner) -> bool | None:
-        """Whether an owner's process runs; None where it runs on another host."""
+        """Return True if an owner's process runs, and None if it runs on another host."""
         return self.is_running(owner.pid, owner.started) if owner.host == self.host else None
 
     def make_owner(self, token: str) -> Owner:
@@ -52,21 +62,30 @@ class Process:
 
 
 def is_dead(
-    owner: Owner,
-    last_beat_ms: int,
-    *,
-    process: Process,
-    now_ms: int,
-    store_ms: Callable[[], int],
+    owner: Owner, last_beat_ms: int, process: Process, now_ms: int, store_ms: Callable[[], int]
 ) -> bool:
-    """Whether the run that left a lock or a pending instant cannot come back to it.
+    """Return True if the run that left a lock or a pending instant cannot come back to it.
 
-    The same host and the process gone, or a run that said it ended: at once. Elsewhere: no beat for
-    five minutes, by our clock and by that of the store which stamped it; ``store_ms`` is asked only
-    where it decides. A live process of this host is never dead, however long it pauses.
+    On the same host that is at once if the process has ended, or if the run wrote that it ended.
+    Elsewhere it is after five minutes without a heartbeat, by this host's clock and by that of the
+    store which stamped it; ``store_ms`` is called only if it decides. A live process of this host
+    is never dead, however long it pauses.
     """
     if owner.ended:
         return True
     if owner.host == process.host:
         return not process.is_running(owner.pid, owner.started)
     return is_silent(last_beat_ms, now_ms) and is_silent(last_beat_ms, store_ms())
+
+
+def read_store_clock_ms(storage: Storage, path: str = CLOCK_FILE) -> int:
+    """Return epoch milliseconds, or 0, which is before every heartbeat, if the store has no time.
+
+    Writes the file at ``path`` and deletes it. Raises StorageError.
+    """
+    storage.replace(path, b"")
+    try:
+        entry = storage.stat(path)
+    finally:
+        storage.delete(path)
+    return 0 if entry is None else entry.modified_ms

@@ -322,7 +322,9 @@ def publish_completion(
 ) -> _Outcome:
     """Sync the metadata table and write the completed file; the table's lock is held."""
     properties = load_properties(session.storage)
-    notes = sync_metadata(session, properties, completion.timeline, completion.prepare_sync)
+    notes = sync_metadata(
+        session, properties, completion.timeline, pending.instant, completion.prepare_sync
+    )
     session.lock.confirm()
     completion.check()
     payload = completion.make_payload(properties)

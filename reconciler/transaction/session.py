@@ -9,9 +9,13 @@ from datetime import tzinfo
 from typing import Final, Protocol
 
 from reconciler.errors import ReconcilerError
-from reconciler.hudi.load import find_newest_archived_time, load_timeline
+from reconciler.hudi.load import (
+    find_newest_archived_time,
+    load_timeline,
+    read_instant_file,
+)
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import Concurrency, Option, Policy, TableSpec
@@ -82,6 +86,10 @@ class TableSession:
 
     def reload_timeline(self) -> Timeline:
         return self.publisher.reload_timeline()
+
+    def read_instant(self, file: TimelineFile) -> tuple[bytes, str]:
+        """Return the content and the path of a timeline file; raises as ``read_instant_file``."""
+        return read_instant_file(self.storage, self.properties, file)
 
     @contextlib.contextmanager
     def hold_lock(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,14 +11,11 @@ from typing import Final
 from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import PARTITION_METAFILE, make_file_path
-from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.plans.model import Note
 from reconciler.transaction.footprints import find_rollback_ms, read_footprints
-from reconciler.transaction.instants import parse_instant_ms
 from reconciler.transaction.metadata.write_sync import WriteChanges, prepare_write_sync
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import (
@@ -51,7 +48,7 @@ def settle_write(session: TableSession, done: UnpublishedWrite) -> Completion[Wr
     timeline = session.reload_timeline()
     return Completion(
         timeline=timeline,
-        prepare_sync=partial(_prepare_sync, session, done, timeline),
+        prepare_sync=lambda request: prepare_write_sync(request, _describe_files(done)),
         check=partial(_check_still_pending, session, done),  # a rollback waits for no lock
         make_payload=partial(_encode_commit, done),
         make_outcome=partial(_make_result, done),
@@ -110,27 +107,6 @@ def _create_metafiles(session: TableSession, done: UnpublishedWrite) -> None:
         text = f"#partition metadata\ncommitTime={done.instant}\npartitionDepth={depth}\n"
         with suppress(AlreadyExistsError):
             session.storage.create(make_file_path(path, PARTITION_METAFILE), text.encode())
-
-
-def _prepare_sync(
-    session: TableSession,
-    done: UnpublishedWrite,
-    timeline: Timeline,
-    properties: TableProperties,
-    choose_time: Callable[[], str],
-) -> SyncPlan | None:
-    """Prepare what the metadata table has to be given of the write."""
-    if not properties.metadata_partitions:
-        return None
-    return prepare_write_sync(
-        session.storage,
-        properties,
-        timeline,
-        _describe_files(done),
-        instant=done.instant,
-        completed=choose_time(),
-        instant_ms=parse_instant_ms(done.instant, session.publisher.zone),
-    )
 
 
 def _describe_files(done: UnpublishedWrite) -> WriteChanges:

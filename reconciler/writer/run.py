@@ -78,7 +78,7 @@ def write_table(
     if request.batch is not None and has_batch(storage, *request.batch):
         return WriteResult(status="nothing")
     session, announced = open_for_writing(spec, storage, context, token, request)
-    undo_dead_writes(session, context.process)
+    undo_dead_writes(session)
     owner = make_ownership_metadata(compute_spec_digest(spec.document), session.owner)
     batch = {} if request.batch is None else make_batch_extra(*request.batch)
     return run_write(

@@ -19,7 +19,7 @@ from reconciler.render.terminal import Terminal
 from reconciler.render.webhook_notice import result_notices
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
-from reconciler.transaction.locks.store_clock import CLOCK_FILE
+from reconciler.transaction.process import CLOCK_FILE
 from reconciler.transaction.recovery import pending_instants
 from tests.crash.dead_writes import (
     PLANNER,

@@ -179,7 +179,7 @@ def test_what_a_completed_clean_told_the_metadata_table_stays(it):
     metadata = Path(it.spec.path, ".hoodie/metadata")
     before = sorted(metadata.rglob("*"))
 
-    dead_writes.undo_dead_writes(open_test_session(it.spec, pid=3, clock=it.clock), process(3))
+    dead_writes.undo_dead_writes(open_test_session(it.spec, pid=3, clock=it.clock))
 
     assert (False, before) == (heart.exists(), sorted(metadata.rglob("*")))
 

@@ -104,7 +104,7 @@ def write(
     batch = pa.RecordBatch.from_pylist(named, schema=SCHEMA)
     ask = WriteRequest(mode=way, rows=[[batch]], schema=SCHEMA, partitions=partitions)
     hold, announced = open_for_writing(spec, storage, means, runtime.new_token(), ask)
-    undo_dead_writes(hold, who)
+    undo_dead_writes(hold)
     writer = LocalWriter(storage) if partitions is None else None
     return run_write(hold, spec, ask, writer, announced=announced)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.partition_stats import read_partition_ranges
 from reconciler.hudi.metadata.record_encoder import ColumnRange
 from reconciler.hudi.timeline.instant import Action
+from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.metadata.write_sync import WriteChanges, prepare_write_sync
 from tests.manual_clustering import to_epoch_ms
 from tests.manual_write import KEY, ManualWrite
@@ -384,15 +386,15 @@ def test_column_stats_are_dropped_where_a_write_adds_a_column(upserted, version)
 def test_a_column_is_new_if_the_table_lacked_it_or_had_another_type(upserted, kinds, gone):
     said = upserted.writing()
     told = WriteChanges(added=said.files_by_partition, columns=said.columns, types=kinds)
-    planned = prepare_write_sync(
-        upserted.storage,
-        upserted.properties,
-        upserted.timeline,
-        told,
+    request = SyncRequest(
+        storage=upserted.storage,
+        properties=upserted.properties,
+        timeline=upserted.timeline,
         instant=said.instant,
-        completed=said.completion_time,
-        instant_ms=said.instant_ms,
+        zone=UTC,
+        choose_time=lambda: said.completion_time,
     )
+    planned = prepare_write_sync(request, told)
 
     assert gone == planned.dropped_partitions
 

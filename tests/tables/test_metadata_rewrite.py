@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import uuid
+from datetime import UTC
 from pathlib import Path
 
 import fastavro
@@ -25,13 +26,16 @@ from reconciler.hudi.metadata.index_keys import (
 from reconciler.hudi.metadata.indexed_columns import learn_wrappers
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.table.properties import parse_java_properties
-from reconciler.transaction.metadata.rewrite_sync import (
+from reconciler.transaction.metadata.live_partitions import (
     drop_partitions,
-    find_indexed_columns,
     find_leftover_partitions,
+)
+from reconciler.transaction.metadata.rewrite_sync import (
+    find_indexed_columns,
     find_listing_differences,
     prepare_rewrite_sync,
 )
+from reconciler.transaction.metadata.sync import SyncRequest
 from tests.manual_clustering import FILE_IDS, ManualClustering, to_epoch_ms
 from tests.trees import unpack
 
@@ -506,14 +510,14 @@ def test_a_column_kept_only_in_folder_names_is_not_required_in_files(begun):
 
 @ONE
 def test_without_new_files_nothing_is_written(begun):
-    planned = prepare_rewrite_sync(
-        begun.storage,
-        begun.properties,
-        begun.timeline,
+    request = SyncRequest(
+        storage=begun.storage,
+        properties=begun.properties,
+        timeline=begun.timeline,
         instant=begun.instant,
-        completed="20270101000000000",
-        instant_ms=0,
-        added={},
+        zone=UTC,
+        choose_time=lambda: "20270101000000000",
     )
+    planned = prepare_rewrite_sync(request, {})
 
     assert ((), ()) == (planned.dropped_partitions, planned.sync.writes)

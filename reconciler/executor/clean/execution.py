@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
@@ -31,12 +31,11 @@ from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.deltacommit import MetadataSync
-from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.clean import CleanerPlan
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.plans.model import Note, RemovedFiles
 from reconciler.transaction.metadata import clean_sync
+from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.paths import LARGEST_CALL
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.retry import ShouldWait
@@ -128,7 +127,7 @@ class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOu
 
         return Completion(
             timeline=timeline,
-            prepare_sync=partial(_prepare_sync, session, pending, folders.gone, timeline),
+            prepare_sync=partial(_prepare_sync, pending, folders.gone),
             make_payload=lambda _properties: _encode_completed(session, pending, folders.gone),
             make_outcome=make_outcome,
         )
@@ -194,26 +193,11 @@ def _delete_files(session: ApplySession, work: CleanWork) -> list[DeletionOutcom
 
 
 def _prepare_sync(
-    session: ApplySession,
-    work: CleanWork,
-    removed_partitions: Collection[str],
-    timeline: Timeline,
-    properties: TableProperties,
-    choose_time: Callable[[], str],
+    work: CleanWork, removed_partitions: Collection[str], request: SyncRequest
 ) -> MetadataSync | None:
     """Prepare what the metadata table has to be given of the clean."""
-    clean_sync.check_syncable(properties)
-    if not properties.metadata_partitions:
-        return None
-    cleaned = clean_sync.CleanedFiles(files=list_removed_names(work), partitions=removed_partitions)
-    return clean_sync.prepare_clean_sync(
-        session.storage,
-        properties,
-        timeline,
-        instant=work.instant,
-        completed=choose_time(),
-        cleaned=cleaned,
-    )
+    clean_sync.check_syncable(request.properties)
+    return clean_sync.prepare_clean_sync(request, list_removed_names(work), removed_partitions)
 
 
 def _encode_completed(
@@ -233,22 +217,15 @@ def _encode_completed(
 def check_listing(session: ApplySession, work: CleanWork, outcome: StepOutcome) -> StepOutcome:
     """Compare the metadata table with the disk, in the partitions that this clean touched."""
     removed = list_removed_names(work)
-    found = clean_sync.find_missing_files(
+    missing = clean_sync.find_missing_files(
         session.storage, load_properties(session.storage), session.reload_timeline(), removed.keys()
     )
-    ours = {path: sorted(set(names) & set(removed[path])) for path, names in found.items()}
-    others = {path: sorted(set(names) - set(removed[path])) for path, names in found.items()}
+    cleaned = {path: set(names) & set(removed[path]) for path, names in missing.items()}
+    others = {path: set(names) - cleaned[path] for path, names in missing.items()}
     return replace(
         outcome,
-        differences=clean_sync.describe_missing_files(
-            {path: names for path, names in ours.items() if names}
-        ),
-        warnings=(
-            *outcome.warnings,
-            *clean_sync.describe_missing_files(
-                {path: names for path, names in others.items() if names}
-            ),
-        ),
+        differences=clean_sync.describe_missing_files(cleaned),
+        warnings=(*outcome.warnings, *clean_sync.describe_missing_files(others)),
     )
 
 

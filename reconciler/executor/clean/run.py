@@ -24,7 +24,8 @@ from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.plans.model import CleanStep
 from reconciler.state.model import TableState
-from reconciler.transaction.metadata import clean_sync
+from reconciler.transaction.metadata.clean_sync import prepare_clean_sync
+from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Ended, run_change
@@ -142,16 +143,15 @@ def _check_metadata(session: ApplySession, state: TableState, selection: CleanSe
     timeline = Timeline.from_files(
         (*state.timeline.files, TimelineFile(ours, ours.file_name, 0, 0))
     )
-    clean_sync.prepare_clean_sync(
-        session.storage,
-        session.properties,
-        timeline,
+    request = SyncRequest(
+        storage=session.storage,
+        properties=session.properties,
+        timeline=timeline,
         instant=time,
-        completed=time,
-        cleaned=clean_sync.CleanedFiles(
-            files=group_names(selection.files), partitions=selection.delete_partitions
-        ),
+        zone=session.publisher.zone,
+        choose_time=lambda: time,
     )
+    prepare_clean_sync(request, group_names(selection.files), selection.delete_partitions)
 
 
 def _choose_boundary(step: CleanStep, fresh: CleanStep | None) -> str | None:

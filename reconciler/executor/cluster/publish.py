@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,6 @@ from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.load import read_instant_file
-from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata, WriteStats
@@ -30,7 +29,6 @@ from reconciler.transaction.footprints import (
     find_unexcluded_write,
     read_footprints,
 )
-from reconciler.transaction.instants import parse_instant_ms
 from reconciler.transaction.metadata.rewrite_sync import prepare_rewrite_sync
 from reconciler.transaction.paths import resolve_path
 from reconciler.transaction.publish import find_completion
@@ -87,7 +85,7 @@ def settle_clustering(
     timeline = session.reload_timeline()
     return Completion(
         timeline=timeline,
-        prepare_sync=partial(_prepare_sync, session, work, results, kept, timeline),
+        prepare_sync=partial(prepare_rewrite_sync, added=_group_by_partition(work, results, kept)),
         check=check_not_taken,
         make_payload=partial(_encode_commit, work, results, kept),
         make_outcome=lambda notes: StepOutcome(
@@ -97,29 +95,6 @@ def settle_clustering(
             rewritten=_summarize(work, results, kept, left),
             warnings=notes,
         ),
-    )
-
-
-def _prepare_sync(  # noqa: PLR0913, PLR0917 (bound one after the other)
-    session: ApplySession,
-    work: ClusterWork,
-    results: Sequence[RewrittenGroup],
-    kept: Sequence[int],
-    timeline: Timeline,
-    properties: TableProperties,
-    choose_time: Callable[[], str],
-) -> SyncPlan | None:
-    """Prepare what the metadata table has to be given of the clustering."""
-    if not properties.metadata_partitions:
-        return None
-    return prepare_rewrite_sync(
-        session.storage,
-        properties,
-        timeline,
-        instant=work.instant,
-        completed=choose_time(),
-        instant_ms=parse_instant_ms(work.instant, session.publisher.zone),
-        added=_group_by_partition(work, results, kept),
     )
 
 

@@ -40,7 +40,7 @@ from reconciler.planners.index.column_stats import assess_column_stats, find_bus
 from reconciler.state.current_files import find_newest_logs
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
-from reconciler.transaction.metadata import rewrite_sync
+from reconciler.transaction.metadata.live_partitions import add_partitions, drop_partitions
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Ended, run_change
 
@@ -200,9 +200,7 @@ class _ColumnStatsBuild:
         self.session.lock.confirm()
         if self._load_quiet_timeline() is None:
             return ()
-        rewrite_sync.add_partitions(
-            self.storage, partitions, defined=None if defined is None else DEFINITIONS
-        )
+        add_partitions(self.storage, partitions, defined=None if defined is None else DEFINITIONS)
         return partitions
 
     def _load_quiet_timeline(self) -> Timeline | None:
@@ -259,4 +257,4 @@ class _ColumnStatsBuild:
         there = {entry.name for entry in self.storage.list(ROOT) if entry.is_folder}
         live = there | set(properties.metadata_partitions)
         gone = [name for name in _BOTH if name in live]
-        return rewrite_sync.drop_partitions(self.storage, properties, gone) if gone else properties
+        return drop_partitions(self.storage, properties, gone) if gone else properties

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
 from reconciler.hudi.metadata.deltacommit import MetadataSync
-from reconciler.hudi.metadata.listing import MetadataListing, read_metadata_listing
+from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.sync_decisions import decide_sync
-from reconciler.hudi.metadata.table import MetadataTable, open_live_metadata
+from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
 from reconciler.plans.model import Note
 from reconciler.storage.api import Storage
+from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.paths import list_names
 
 _NAMED: Final = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedFiles:
-    """The files that a clean removes, by partition, and the partitions whose folder goes too."""
-
-    files: Mapping[str, Collection[str]]
-    partitions: Collection[str]
 
 
 def check_syncable(properties: TableProperties) -> None:
@@ -37,28 +29,24 @@ def check_syncable(properties: TableProperties) -> None:
 
 
 def prepare_clean_sync(
-    storage: Storage,
-    properties: TableProperties,
-    timeline: Timeline,
-    *,
-    instant: str,
-    completed: str,
-    cleaned: CleanedFiles,
+    request: SyncRequest, files: Mapping[str, Collection[str]], partitions: Collection[str]
 ) -> MetadataSync | None:
     """Return what has to be written, None when the table has no live metadata table.
 
-    Raises FormatError or UnsupportedError when the metadata table cannot be written.
+    ``files``: the files that the clean removes, by partition; ``partitions``: those whose folder is
+    removed too. Raises FormatError or UnsupportedError when the metadata table cannot be written.
     """
-    if not properties.metadata_partitions:
+    if not request.properties.metadata_partitions:
         return None
-    table, listing = _open_listing(storage, properties, timeline)
+    completed = request.choose_time()
+    table = request.open_table()
     return plan_clean_sync(
         table,
-        listing,
-        instant=instant,
+        read_metadata_listing(table),
+        instant=request.instant,
         completion_time=completed,
-        removed_files=cleaned.files,
-        removed_partitions=cleaned.partitions,
+        removed_files=files,
+        removed_partitions=partitions,
     )
 
 
@@ -71,29 +59,23 @@ def find_missing_files(
     """
     if not properties.metadata_partitions:
         return {}
-    _table, listing = _open_listing(storage, properties, timeline)
-    found = {}
+    listing = read_metadata_listing(open_live_metadata(storage, properties, timeline))
+    missing = {}
     for path, names, _sizes in listing.read_folders(set(partitions)):
         absent = set(names) - list_names(storage, path)
         if absent:
-            found[path] = sorted(absent)
-    return found
+            missing[path] = sorted(absent)
+    return missing
 
 
-def describe_missing_files(found: Mapping[str, Collection[str]]) -> tuple[Note, ...]:
-    """Return a note for each partition."""
+def describe_missing_files(missing: Mapping[str, Collection[str]]) -> tuple[Note, ...]:
+    """Return a note for each partition with missing files."""
     return tuple(
         Note(
             "metadataListing",
             f"the metadata table lists {len(names)} files of partition {path!r} that are not on "
             f"disk, for example {', '.join(sorted(names)[:_NAMED])}",
         )
-        for path, names in sorted(found.items())
+        for path, names in sorted(missing.items())
+        if names
     )
-
-
-def _open_listing(
-    storage: Storage, properties: TableProperties, timeline: Timeline
-) -> tuple[MetadataTable, MetadataListing]:
-    table = open_live_metadata(storage, properties, timeline)
-    return table, read_metadata_listing(table)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from reconciler.hudi.load import load_timeline
@@ -10,24 +12,56 @@ from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.metadata.record_index import RecordIndex, list_global_slices
 from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
-from reconciler.hudi.metadata.table import open_live_metadata
+from reconciler.hudi.metadata.table import (
+    MetadataTable,
+    open_live_metadata,
+)
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.plans.model import Note
 from reconciler.storage.api import Storage
-from reconciler.transaction.metadata import rewrite_sync
+from reconciler.transaction.instants import parse_instant_ms
+from reconciler.transaction.metadata.live_partitions import drop_metadata_partitions
 
 if TYPE_CHECKING:
     from reconciler.transaction.session import TableSession
 
 
-#: prepares a sync from the table's properties and a function that chooses the completion time of
-#: its deltacommit; None where the table has no metadata table. A SyncPlan may drop partitions.
-PrepareSync = Callable[[TableProperties, Callable[[], str]], SyncPlan | MetadataSync | None]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRequest:
+    """A pending instant for which the metadata table is to be synced.
+
+    ``timeline``: the data table's, with the instant pending. ``zone``: of instants. ``choose_time``
+    returns the completion time of the metadata table's deltacommit (version 8 on), which is before
+    the data instant's.
+    """
+
+    storage: Storage
+    properties: TableProperties
+    timeline: Timeline
+    instant: str
+    zone: tzinfo
+    choose_time: Callable[[], str]
+
+    @property
+    def instant_ms(self) -> int:
+        """The instant in epoch milliseconds; raises BlockedError for digits that are no time."""
+        return parse_instant_ms(self.instant, self.zone)
+
+    def open_table(self) -> MetadataTable:
+        return open_live_metadata(self.storage, self.properties, self.timeline)
+
+
+#: prepares a sync; None if the table has no metadata table. A SyncPlan may drop partitions.
+PrepareSync = Callable[[SyncRequest], SyncPlan | MetadataSync | None]
 
 
 def sync_metadata(
-    session: TableSession, properties: TableProperties, timeline: Timeline, prepare: PrepareSync
+    session: TableSession,
+    properties: TableProperties,
+    timeline: Timeline,
+    instant: str,
+    prepare: PrepareSync,
 ) -> tuple[Note, ...]:
     """Bring the metadata table up to a change, and return a note for each index that was dropped.
 
@@ -35,12 +69,21 @@ def sync_metadata(
     """
     storage = session.storage
 
-    def choose_completion_time() -> str:
+    def choose_time() -> str:
         newest = find_newest_time(storage, properties, timeline)
         return session.publisher.choose_time(timeline, newest)
 
-    prepared = prepare(properties, choose_completion_time)
-    if prepared is None:
+    prepared = prepare(
+        SyncRequest(
+            storage=storage,
+            properties=properties,
+            timeline=timeline,
+            instant=instant,
+            zone=session.publisher.zone,
+            choose_time=choose_time,
+        )
+    )
+    if prepared is None or not properties.metadata_partitions:
         return ()
     session.lock.confirm()
     if not isinstance(prepared, SyncPlan):
@@ -54,19 +97,10 @@ def sync_metadata(
     )
 
 
-def drop_metadata_partitions(
-    storage: Storage, properties: TableProperties, names: Sequence[str]
-) -> None:
-    """Drop metadata partitions, and what a stop in the middle of an earlier drop has left."""
-    left = rewrite_sync.find_leftover_partitions(storage, properties)
-    if names or left:
-        rewrite_sync.drop_partitions(storage, properties, {*names, *left})
-
-
 def find_newest_time(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> str | None:
-    """Return the greatest time on the metadata table's timeline; None where it does not matter.
+    """Return the greatest time on the metadata table's timeline; None if it does not matter.
 
     It matters in layout 2, where a deltacommit that completes before a compaction began is not
     read.
@@ -80,10 +114,10 @@ def find_newest_time(
 def open_record_index(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> RecordIndex | None:
-    """Return the record index that covers all partitions, None where none is live.
+    """Return the record index that covers all partitions, None if there is none.
 
     It is as of ``timeline``, provided that no write has completed since that was read: pending
-    writes are looked up again. Raises FormatError where the index is missing, UnsupportedError.
+    writes are looked up again. Raises FormatError if the index is missing, UnsupportedError.
     """
     if RECORD_INDEX not in properties.metadata_partitions:
         return None

@@ -12,13 +12,12 @@ from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.metadata.record_index import FileGroupLocation, RecordIndex, select_keys_in
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
-from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.metadata.write_sync import NewFilesOfWrite, plan_write_sync
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.rewrite_sync import read_newest_schema, read_record_keys
-from reconciler.transaction.metadata.sync import open_record_index
+from reconciler.transaction.metadata.sync import SyncRequest, open_record_index
 
 if TYPE_CHECKING:
     from reconciler.file_slices.base_file.writer import WrittenFile
@@ -48,29 +47,22 @@ class WriteChanges:
     rewritten_partitions: frozenset[str] = frozenset()
 
 
-def prepare_write_sync(  # noqa: PLR0913
-    storage: Storage,
-    properties: TableProperties,
-    timeline: Timeline,
-    changes: WriteChanges,
-    *,
-    instant: str,
-    completed: str,
-    instant_ms: int,
-) -> SyncPlan:
+def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
     """Return what the metadata table has to be given of a write, and which partitions must go.
 
-    As ``prepare_rewrite_sync``, whose errors it raises; what to do then is said there.
+    Raises as ``prepare_rewrite_sync``.
     """
+    storage, properties, timeline = request.storage, request.properties, request.timeline
     if not properties.metadata_partitions:
         return SyncPlan()
-    table = open_live_metadata(storage, properties, timeline)
+    completed = request.choose_time()
+    table = request.open_table()
     index = open_record_index(storage, properties, timeline) if changes.replaced else None
     moved = _MovedKeys(storage, changes, index)
     writing = NewFilesOfWrite(
-        instant=instant,
+        instant=request.instant,
         completion_time=completed,
-        instant_ms=instant_ms,
+        instant_ms=request.instant_ms,
         files_by_partition=changes.added,
         columns=changes.columns,
         read_keys=moved.read_new_keys,
@@ -86,13 +78,13 @@ def prepare_write_sync(  # noqa: PLR0913
 def _find_new_columns(
     storage: Storage, properties: TableProperties, timeline: Timeline, changes: WriteChanges
 ) -> list[str]:
-    """The columns that the table had not before, or not in this type if they are indexed."""
+    """Return columns that the table lacked before, or that are indexed and had another type."""
     if COLUMN_STATS not in properties.metadata_partitions:
         return []
-    found = read_newest_schema(storage, properties, timeline)
-    if found is None:
+    newest = read_newest_schema(storage, properties, timeline)
+    if newest is None:
         return []
-    before = add_meta_columns(to_arrow_schema(*found))
+    before = add_meta_columns(to_arrow_schema(*newest))
     indexed = {column.partition(".")[0] for column in changes.columns}
     return [
         name
@@ -103,24 +95,22 @@ def _find_new_columns(
 
 @dataclass(frozen=True, slots=True)
 class _MovedKeys:
-    """Which keys are new in a file group, and which are gone: by the files before and after."""
+    """Finds the keys that are new in a file group, and those that left it, by comparing files."""
 
     storage: Storage
     changes: WriteChanges
     index: RecordIndex | None
 
     def read_new_keys(self, path: str, size: int) -> Iterator[Any]:
-        """The keys of a new file that the one before has not."""
+        """Yield the keys of a new file that the previous one lacks."""
+        keys = read_record_keys(self.storage, path, size)
         before = self.changes.previous.get(path)
-        if before is None:
-            yield from read_record_keys(self.storage, path, size)
-            return
-        yield from _exclude_keys(
-            read_record_keys(self.storage, path, size), read_record_keys(self.storage, *before)
-        )
+        if before is not None:
+            keys = _exclude_keys(keys, read_record_keys(self.storage, *before))
+        yield from keys
 
     def read_removed_keys(self) -> Iterator[Any]:
-        """The keys of files before that the next one has not, and of file groups that are gone."""
+        """Yield keys of previous files that the next one lacks, and of replaced file groups."""
         sizes = {
             f"{partition}/{file.name}" if partition else file.name: file.size
             for partition, files in self.changes.added.items()
@@ -133,42 +123,41 @@ class _MovedKeys:
             if self.index is None:
                 yield keys
             else:
-                places = {_parse_place(path) for path, _size in self.changes.replaced}
-                yield from select_keys_in(self.index, self.storage, keys, places)
+                locations = {_parse_location(path) for path, _size in self.changes.replaced}
+                yield from select_keys_in(self.index, self.storage, keys, locations)
 
     def _read_replaced_keys(self) -> Iterator[Any]:
-        """The keys of file groups that are gone, many at a time.
+        """Yield the keys of replaced file groups, many at a time.
 
         The index keeps those that it has elsewhere, unlike Hudi's: an insert may have brought a key
-        again, and the row that it brought stays. Whoever looked for it would bring it once more.
+        again, and the row that it brought stays. A later upsert would not find it, and insert it.
         """
         import pyarrow as pa  # noqa: PLC0415
 
-        some: list[Any] = []
-        for keys in (
-            keys for file in self.changes.replaced for keys in read_record_keys(self.storage, *file)
-        ):
-            some.append(keys)
-            if sum(map(len, some)) >= _KEYS_AT_ONCE:
-                yield pa.concat_arrays(some)
-                some = []
-        if some:
-            yield pa.concat_arrays(some)
+        batch: list[Any] = []
+        for file in self.changes.replaced:
+            for keys in read_record_keys(self.storage, *file):
+                batch.append(keys)
+                if sum(map(len, batch)) >= _KEYS_AT_ONCE:
+                    yield pa.concat_arrays(batch)
+                    batch = []
+        if batch:
+            yield pa.concat_arrays(batch)
 
 
-def _parse_place(path: str) -> FileGroupLocation:
-    """The partition and the file group of a base file."""
+def _parse_location(path: str) -> FileGroupLocation:
+    """Return the partition and the file group of a base file."""
     partition, _, name = path.rpartition("/")
-    found = BaseName.parse(name)
-    assert found is not None, "a base file of the table"
-    return partition, found.file_id
+    base = BaseName.parse(name)
+    assert base is not None, "a base file of the table"
+    return partition, base.file_id
 
 
-def _exclude_keys(some: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:
-    """The keys of ``some`` that are not among the ``others``; memory: the others."""
+def _exclude_keys(batches: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:
+    """Yield the keys that are not among the others. Memory: the others."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
     known = pa.chunked_array(list(others), pa.string())
-    for keys in some:
+    for keys in batches:
         yield keys.filter(pc.invert(pc.is_in(keys, value_set=known)))

@@ -1,13 +1,12 @@
 """Clean up after runs that died when their work was done.
 
-Such a run leaves its lock, its heartbeat, markers, and files that its instant does not name. Nobody
-else looks for them, and its heartbeat is the last thing that points to them: it goes last.
+Such a run leaves its lock, its heartbeat, markers, and files that its instant does not name. No
+other program looks for them, and only the heartbeat points to them, so it is deleted last.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from reconciler.errors import NotFoundError, ReconcilerError
@@ -20,10 +19,9 @@ from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.locks.file_lock import TableLock
-from reconciler.transaction.locks.store_clock import read_store_clock_ms
-from reconciler.transaction.process import is_dead
 from reconciler.transaction.recovery.marked_files import remove_markers, remove_uncommitted_files
 from reconciler.transaction.recovery.pending_instants import remove_withdrawn_attempt
+from reconciler.transaction.recovery.takeover import LastHeartbeat
 from reconciler.transaction.session import RunContext, open_lock
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
@@ -32,11 +30,11 @@ _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 def remove_finished_runs(
     storage: Storage, spec: TableSpec, context: RunContext, owner: Owner
 ) -> None:
-    """Release a stale lock of ours, and remove what dead runs left of instants that are done.
+    """Release reconciler's stale lock, and remove what dead runs left of instants that are done.
 
     Only heartbeats of dead runs are removed, after what is left of their instants. A table on which
-    nothing is left is not written to, and other tools' files are not looked into. ``owner``: this
-    run. Raises BusyError where the lock is needed and somebody has it.
+    nothing is left is not written to, and other tools' files are not read. ``owner``: this run.
+    Raises BusyError if the lock is needed and another run has it.
     """
     lock = open_lock(spec, storage, owner, context)
     lock.release_stale()
@@ -56,18 +54,10 @@ def remove_finished_runs(
         if entry.is_folder or not entry.size or entry.name in pending:
             continue
         last_owner = Owner.parse(storage.read(path))
-        now_ms = context.clock.now_ms()
-        if (
-            last_owner
-            and is_dead(
-                last_owner,
-                entry.modified_ms,
-                process=context.process,
-                now_ms=now_ms,
-                store_ms=partial(read_store_clock_ms, storage),
-            )
-            and _remove_what_is_left(storage, spec, lock, properties, entry.name)
-        ):
+        beat = LastHeartbeat(last_owner, entry.modified_ms) if last_owner else None
+        if beat is None or not beat.is_owner_dead(storage, context.process, context.clock.now_ms()):
+            continue
+        if _remove_what_is_left(storage, spec, lock, properties, entry.name):
             storage.delete(path)
 
 

@@ -11,7 +11,7 @@ from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
 from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.timeline.instant import Action
 from reconciler.storage.api import Storage
-from reconciler.transaction.metadata.sync import drop_metadata_partitions
+from reconciler.transaction.metadata.live_partitions import drop_metadata_partitions
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_present_marked_files,
@@ -80,7 +80,7 @@ def _remove_metadata_sync(storage: Storage, instant: str) -> None:
         opened = open_live_metadata(storage, properties, load_timeline(storage, properties))
         for path in find_earlier_attempt(opened, instant, indexes=True).paths:
             storage.delete(path)
-        drop_metadata_partitions(storage, properties, ())
+        drop_metadata_partitions(storage, properties)
 
 
 def remove_withdrawn_attempt(storage: Storage, instant: str) -> None:

@@ -1,14 +1,74 @@
-"""Take over a pending instant whose run is dead, so that this run can finish it."""
+"""Tell from heartbeats if a pending instant's run is dead, and take its instant over."""
 
 from __future__ import annotations
 
-from reconciler.errors import BusyError
+from dataclasses import dataclass
+from functools import partial
+
+from reconciler.errors import BusyError, NotFoundError
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.state.model import PendingClean, PendingClustering
-from reconciler.transaction.heartbeat import find_living_owner
+from reconciler.storage.api import Storage
 from reconciler.transaction.ownership import OWNER
+from reconciler.transaction.process import Process, is_dead, read_store_clock_ms
 from reconciler.transaction.session import TableSession
+
+
+@dataclass(frozen=True, slots=True)
+class LastHeartbeat:
+    """The owner of a heartbeat, and when it was last written, epoch milliseconds."""
+
+    owner: Owner
+    at_ms: int
+
+    def is_owner_dead(self, storage: Storage, process: Process, now_ms: int) -> bool:
+        """Return True if its run is dead, by the store's clock as well; ``process``: this one."""
+        ask_store = partial(read_store_clock_ms, storage)
+        return is_dead(self.owner, self.at_ms, process, now_ms, ask_store)
+
+
+def read_last_heartbeat(storage: Storage, instant: str) -> LastHeartbeat | None:
+    """Return the last heartbeat of an instant; None without one, or if another program wrote it.
+
+    Raises StorageError.
+    """
+    path = heartbeat_path(instant)
+    entry = storage.stat(path)
+    if entry is None:
+        return None
+    try:
+        owner = Owner.parse(storage.read(path))
+    except NotFoundError:
+        return None
+    return None if owner is None else LastHeartbeat(owner, entry.modified_ms)
+
+
+def find_living_owner(
+    storage: Storage,
+    instant: str,
+    *,
+    requested_by: Owner | None,
+    requested_ms: int,
+    process: Process,
+    now_ms: int,
+) -> Owner | None:
+    """Return who still works on a pending instant of reconciler, None if its owner is dead.
+
+    The heartbeat names the last owner and the time; without one the requested file does.
+    ``requested_ms`` is that file's modification time, epoch milliseconds.
+    """
+    path = heartbeat_path(instant)
+    entry = storage.stat(path)
+    owner = None if entry is None else Owner.parse(storage.read(path))
+    if entry is not None and owner is not None:
+        last = LastHeartbeat(owner, entry.modified_ms)
+    elif requested_by is not None:
+        last = LastHeartbeat(requested_by, requested_ms)
+    else:
+        return None
+    return None if last.is_owner_dead(storage, process, now_ms) else last.owner
 
 
 def take_over(
@@ -18,10 +78,10 @@ def take_over(
     known: Timeline,
     kind: str,
 ) -> None:
-    """Check under the lock that nobody works on a pending instant, and beat for it from now on.
+    """Check under the lock that no run works on a pending instant, and beat for it from now on.
 
-    ``known``: the timeline that it was found on; ``kind``: what people call it. Raises BusyError
-    naming its owner where that still runs, and where another writer has touched it since.
+    ``known``: the timeline that lists it; ``kind``: its name in messages. Raises BusyError naming
+    its owner if that still runs, and if another writer has changed it since.
     """
     time = pending.instant
     with session.hold_lock():

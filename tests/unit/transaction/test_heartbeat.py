@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.errors import AlreadyExistsError, StorageError
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
-from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread, find_living_owner
+from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread
+from reconciler.transaction.recovery.takeover import find_living_owner
 from tests.unit.transaction.fakes import FakeClock, Shelf, process
 
 INSTANT = "20260101000000000"

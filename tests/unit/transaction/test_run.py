@@ -86,7 +86,7 @@ class Story(Change):
         assert LOCK in self.session.storage.files
         return Completion(
             timeline=self.session.reload_timeline(),
-            prepare_sync=lambda _properties, _choose: self.tell("sync"),
+            prepare_sync=lambda _request: self.tell("sync"),
             check=lambda: self.tell("check"),
             make_payload=lambda _properties: b"done",
             make_outcome=lambda notes: Outcome("completed", notes),
