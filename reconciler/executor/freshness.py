@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.executor.result import FileReasons
-from reconciler.hudi.files.table_files import TableFiles, make_present_keys
+from reconciler.hudi.files.table_files import TableFiles, find_sizes, make_present_keys
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
@@ -26,6 +26,7 @@ from reconciler.plans.model import (
     RemovedFiles,
     ResumeStep,
 )
+from reconciler.state.model import TableState
 
 _KEPT_NOW = "a plan made now keeps it: the table has moved since the review"
 _PARTITION_KEPT_NOW = "a plan made now keeps the partition: the table has moved since the review"
@@ -114,6 +115,19 @@ def choose_published_earliest(
     return min((time for time in known if time is not None), default=None)
 
 
+def choose_earliest(
+    state: TableState, planned: str | None, staying: Any, removed: RemovedFiles
+) -> str | None:
+    """Return the earliest instant to retain that a clean of this table publishes.
+
+    ``staying``: keys of the files that stay for another reason than a savepoint.
+    """
+    replacing = find_replacing_instants(state.files, state.replaced, removed)
+    pending = find_pending_replacements(state.timeline)
+    expired = find_earliest_base(state.view, staying)
+    return choose_published_earliest(planned, expired, (*replacing, *pending))
+
+
 def find_replacing_instants(
     present: TableFiles, replaced: Mapping[tuple[str, str], str], removed: RemovedFiles
 ) -> tuple[str, ...]:
@@ -164,13 +178,8 @@ def take_files(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
 
 def update_sizes(files: RemovedFiles, present: TableFiles) -> RemovedFiles:
     """Return the same files with the sizes that they have now; an absent file keeps its size."""
-    rows = to_numpy(
-        pc.index_in(make_keys(files), value_set=make_present_keys(present)).fill_null(-1)
-    )
-    is_there = rows >= 0
-    sizes = files.bytes.copy()
-    sizes[is_there] = present.size[rows[is_there]]
-    return replace(files, bytes=sizes)
+    sizes = find_sizes(present, make_keys(files))
+    return replace(files, bytes=np.where(sizes >= 0, sizes, files.bytes))
 
 
 def make_keys(files: NamedFiles | FileReasons) -> Any:

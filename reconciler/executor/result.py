@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from reconciler.arrays import to_arrow
 from reconciler.plans.model import Note, Selection
 from reconciler.state.measured_queries import MeasuredQuery
 
+#: of fields that a document shows otherwise
+_NOT_ENCODED: Final = {"name": None}
 #: the worst code of several tables is the first of these that occurs
 WORST_FIRST: Final = (1, 6, 3, 5, 4, 2, 0)
 
@@ -59,6 +61,18 @@ class FileReasons:
     def __len__(self) -> int:
         return len(self.name)
 
+    @classmethod
+    def from_rows(cls, rows: Collection[tuple[str, str, str]]) -> Self | None:
+        """Return the columns of files given as partition, name and reason; None without files."""
+        if not rows:
+            return None
+        partition, name, because = zip(*sorted(rows), strict=True)
+        return cls(
+            partition=to_arrow(partition).dictionary_encode(),
+            name=to_arrow(name),
+            because=to_arrow(because).dictionary_encode(),
+        )
+
     def filter(self, mask: NDArray[np.bool_]) -> FileReasons:
         """Return the rows where the mask is true."""
         rows = to_arrow(np.flatnonzero(mask))
@@ -84,6 +98,14 @@ class LeftGroup:
     because: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftColumn:
+    """A column that was reviewed and is not indexed."""
+
+    column: str
+    because: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOutcome:
     """What a clustering did, in all of its groups that were published.
@@ -96,38 +118,17 @@ class ClusterOutcome:
     """
 
     groups: int = 0
-    slices: int = 0
+    slices: int = field(default=0, metadata={"name": "fileGroups"})
     files_before: int = 0
     files_after: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
     rows: int = 0
     splits: int = 0
-    gone: int = 0
-    left: tuple[LeftGroup, ...] = ()
+    gone: int = field(default=0, metadata={"name": "groupsGone"})
+    left: tuple[LeftGroup, ...] = field(default=(), metadata={"name": "leftOut"})
     queries: tuple[MeasuredQuery, ...] = ()
     unmeasured: str | None = None
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """Return it as results and audit records carry it."""
-        return {
-            "groups": self.groups,
-            "fileGroups": self.slices,
-            "filesBefore": self.files_before,
-            "filesAfter": self.files_after,
-            "bytesRead": self.bytes_read,
-            "bytesWritten": self.bytes_written,
-            "rows": self.rows,
-            "splits": self.splits,
-            "groupsGone": self.gone,
-            "leftOut": [
-                {"partition": one.partition, "slices": one.slices, "because": one.because}
-                for one in self.left
-            ],
-            "queries": canonical_json.to_document(self.queries),
-            "unmeasured": self.unmeasured,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,34 +153,14 @@ class IndexOutcome:
     columns: tuple[str, ...] = ()
     files: int = 0
     bytes: int = 0
-    footers: int = 0
-    unread: int = 0
-    kept: int = 0
-    dropped: int = 0
-    tidied: int = 0
+    footers: int = field(default=0, metadata={"name": "footersRead"})
+    unread: int = field(default=0, metadata={"name": "footersUnread"})
+    kept: int = field(default=0, metadata={"name": "filesKept"})
+    dropped: int = field(default=0, metadata={"name": "filesDropped"})
+    tidied: int = field(default=0, metadata={"name": "versionsRemoved"})
     partitions: tuple[str, ...] = ()
-    left: tuple[Note, ...] = ()
+    left: tuple[LeftColumn, ...] = field(default=(), metadata={"name": "leftOut"})
     error: str | None = None
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """Return it as results and audit records carry it."""
-        return {
-            "target": self.target,
-            "version": self.version,
-            "previous": self.previous,
-            "columns": list(self.columns),
-            "files": self.files,
-            "bytes": self.bytes,
-            "footersRead": self.footers,
-            "footersUnread": self.unread,
-            "filesKept": self.kept,
-            "filesDropped": self.dropped,
-            "versionsRemoved": self.tidied,
-            "partitions": list(self.partitions),
-            "leftOut": [{"column": note.rule, "because": note.because} for note in self.left],
-            "error": self.error,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -203,19 +184,30 @@ class StepOutcome:
     kind: Literal["clean", "resume", "rollback", "cluster", "index"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
-    removed: int = 0
-    bytes: int = 0
-    gone: int = 0
-    left_out: FileReasons | None = None
-    failed: FileReasons | None = None
+    removed: int = field(default=0, metadata={"name": "filesRemoved"})
+    bytes: int = field(default=0, metadata={"name": "bytesRemoved"})
+    gone: int = field(default=0, metadata={"name": "filesGone"})
+    left_out: FileReasons | None = field(default=None, metadata=_NOT_ENCODED)
+    failed: FileReasons | None = field(default=None, metadata=_NOT_ENCODED)
     partitions_removed: tuple[str, ...] = ()
-    partitions_left: tuple[Note, ...] = ()
+    partitions_left: tuple[Note, ...] = field(default=(), metadata=_NOT_ENCODED)
     earliest_instant_to_retain: str | None = None
     differences: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
     rewritten: ClusterOutcome | None = None
     indexed: IndexOutcome | None = None
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
+
+    def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
+        """Return the outcome as JSON data; ``encode_files`` does it for files with reasons."""
+        left = [{"path": note.rule, "because": note.because} for note in self.partitions_left]
+        return {
+            **canonical_json.to_document(self),
+            "leftOut": encode_files(self.left_out),
+            "failed": encode_files(self.failed),
+            "partitionsLeft": left,
+            "seconds": round(self.seconds, 3),
+        }
 
     @property
     def exit_code(self) -> int:
@@ -266,6 +258,19 @@ class TableResult:
     def rewritten(self) -> tuple[ClusterOutcome, ...]:
         """Return what each clustering did."""
         return tuple(o.rewritten for o in self.outcomes if o.rewritten is not None)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The figures and messages that JSON results and audit records share."""
+        return {
+            "error": self.error,
+            "seconds": round(self.seconds, 3),
+            "instants": list(self.instants),
+            "filesRemoved": int(self.removed),
+            "bytesRemoved": int(self.bytes),
+            "refusals": canonical_json.to_document(self.refusals),
+            "warnings": canonical_json.to_document(self.warnings),
+        }
 
     @property
     def removed(self) -> int:

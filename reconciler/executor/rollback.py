@@ -6,12 +6,9 @@ and its owner is known to be dead.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
-
-from reconciler.arrays import to_arrow
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
@@ -20,7 +17,6 @@ from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.recovery.rollback_write import find_written_rows
-from reconciler.plans.columns import build_dictionary
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.recovery.dead_writes import find_pending_instant, is_row_write
@@ -135,7 +131,7 @@ def _report_finished(fresh: FreshPlan, step: RollbackStep, because: str) -> Step
         kind="rollback",
         how="nothing",
         gone=len(step.files) - len(left),
-        left_out=_make_reasons(dict.fromkeys(left, because)) if left else None,
+        left_out=FileReasons.from_rows([(*file, because) for file in left]),
     )
 
 
@@ -154,24 +150,10 @@ def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
 
 def _explain_left(
     named: Collection[File], unnamed: Collection[File], there: Collection[File]
-) -> FileReasons:
+) -> FileReasons | None:
     """Return what keeps the write, and the reviewed files that stay with it."""
-    stays = dict.fromkeys((file for file in named if file in there), _KEPT)
-    return _make_reasons(stays | dict.fromkeys(unnamed, _UNNAMED))
-
-
-def _make_reasons(because: Mapping[File, str]) -> FileReasons:
-    files = sorted(because)
-    folders, reasons = sorted({path for path, _ in files}), sorted(set(because.values()))
-    return FileReasons(
-        partition=build_dictionary(
-            np.array([folders.index(path) for path, _ in files], np.int32), folders
-        ),
-        name=to_arrow([name for _, name in files]),
-        because=build_dictionary(
-            np.array([reasons.index(because[file]) for file in files], np.int32), reasons
-        ),
-    )
+    stays = [(*file, _KEPT) for file in set(named) & set(there) - set(unnamed)]
+    return FileReasons.from_rows([*stays, *((*file, _UNNAMED) for file in set(unnamed))])
 
 
 def _list_pairs(files: NamedFiles) -> list[File]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from reconciler.errors import ReconcilerError
-from reconciler.executor.audit import Journal, NoJournal
+from reconciler.executor.audit import Journal
 from reconciler.executor.clean.hudi_execution import check_delegation
 from reconciler.executor.clean.resume import report_finished_clean, resume_cleans
 from reconciler.executor.clean.run import run_clean
@@ -64,7 +64,7 @@ def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
     ends each table at its next phase and is raised when all have ended; ``on_stop`` is told how
     many those are.
     """
-    run = _ApplyRun(context, admitted.digest, on_crash, journal or NoJournal())
+    run = _ApplyRun(context, admitted.digest, on_crash, journal or Journal())
     started = context.clock.now_ms()
     results = _apply_tables(run, admitted.tables, parallelism, on_table, on_stop)
     return ApplyResult(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from reconciler.executor.deletion import FileDeleter
 from reconciler.executor.fresh_plan import FreshPlan, check_refusals
@@ -20,9 +20,11 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Step, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import TableSpec
+from reconciler.state.model import PLAN_DIGEST
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage
 from reconciler.storage.parallel import StopRequest
+from reconciler.transaction.ownership import make_ownership_metadata
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, RequestedInstant
@@ -31,6 +33,10 @@ from reconciler.transaction.session import RunContext, StorageOpener, TableSessi
 if TYPE_CHECKING:
     from reconciler.index.build import IndexBuilder
     from reconciler.rewrite.model import Rewriter
+
+
+SPEC_COMMIT: Final = "reconciler.spec.commit"
+ACTOR: Final = "reconciler.actor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +106,16 @@ class ApplySession(TableSession):
     digest: str
     spec: TableSpec
     clustered: set[str] = field(default_factory=set)
+
+    def make_extra(self) -> dict[str, str]:
+        """Return the extra metadata that every instant of an apply has: its owner, plan, spec."""
+        origin = self.context.origin
+        known = {SPEC_COMMIT: origin.spec_commit, ACTOR: origin.actor}
+        return {
+            PLAN_DIGEST: self.digest,
+            **make_ownership_metadata(self.plan.spec_digest, self.owner),
+            **{key: text for key, text in known.items() if text},
+        }
 
     def make_fresh_plan(self) -> FreshPlan:
         """Observe the table and plan it again; raises RefusedError and BusyError."""

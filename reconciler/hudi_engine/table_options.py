@@ -1,4 +1,4 @@
-"""Options under which Hudi executes one of our plans and does nothing else.
+"""Options under which Hudi executes a plan of reconciler and does nothing else.
 
 Hudi's plans name the groups to rewrite and the columns to order by. Curve, file size, indexes,
 locks and services are options of whoever executes them. Source: HoodieWriteConfig,
@@ -39,7 +39,7 @@ _SERVICES_OFF: Final = {
     "hoodie.clustering.async.enabled": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "direct",
-    # never roll back unfinished writes of others
+    # never roll back other writers' unfinished writes
     "hoodie.clean.failed.writes.policy": "NEVER",
     "hoodie.cleaner.policy.failed.writes": "NEVER",
 }
@@ -73,7 +73,7 @@ def make_table_options(
 ) -> dict[str, str]:
     """Return the options with which Hudi executes any plan on a table.
 
-    ``schema``: the table's Avro schema, where rows are read. ``indexes``: from
+    ``schema``: the table's Avro schema, if rows are read. ``indexes``: from
     ``make_index_options``.
     """
     options = {key: value for key, value in properties.raw.items() if value}
@@ -98,8 +98,8 @@ def make_index_options(
     """Return options with which Hudi keeps the live metadata partitions and creates none.
 
     A writer removes an index that is off for it, so every index must be set. ``indexed``: the
-    columns of the column statistics index, empty where no file names them. ``by_partition``:
-    whether the record index holds keys per partition. Raises UnsupportedError for indexes that Hudi
+    columns of the column statistics index, empty if no file names them. ``by_partition``: True if
+    the record index holds keys per partition. Raises UnsupportedError for indexes that Hudi
     may not keep.
 
     >>> make_index_options(["files"])["hoodie.metadata.index.column.stats.enable"]
@@ -110,8 +110,8 @@ def make_index_options(
             f"the table has the index {', '.join(unknown)}, which Hudi may not keep when it "
             "executes a plan; let a Hudi writer cluster the table"
         )
-    options = {"hoodie.metadata.enable": spell_boolean(bool(live))}
-    options |= {key: spell_boolean(partition in live) for partition, key in _INDEXES.items()}
+    options = {"hoodie.metadata.enable": format_boolean(bool(live))}
+    options |= {key: format_boolean(partition in live) for partition, key in _INDEXES.items()}
     if by_partition and RECORD_INDEX in live:
         del options[_INDEXES[RECORD_INDEX]]
         options["hoodie.metadata.record.level.index.enable"] = "true"
@@ -175,7 +175,7 @@ def make_lock_path(lock: Lock, location: str) -> str:
 
 
 def to_hadoop_path(location: str) -> str:
-    """Return a location as Hadoop spells it: a local path gets the scheme ``file``.
+    """Return a location as Hadoop writes it: a local path gets the scheme ``file``.
 
     >>> to_hadoop_path("/lake/t"), to_hadoop_path("s3://lake/t")
     ('file:/lake/t', 's3://lake/t')
@@ -183,6 +183,6 @@ def to_hadoop_path(location: str) -> str:
     return f"file:{location}" if location.startswith("/") else location
 
 
-def spell_boolean(value: bool) -> str:  # noqa: FBT001
-    """Return ``true`` or ``false``, as Hudi's options have it."""
+def format_boolean(value: bool) -> str:  # noqa: FBT001
+    """Return ``true`` or ``false``, as Hudi writes booleans."""
     return str(value).lower()

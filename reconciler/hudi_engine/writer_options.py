@@ -7,18 +7,14 @@ FlinkWriteClients, CompactionCommitSink; 0.15 to 1.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UnsupportedError
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine, WriterOption, WriterOptions
-from reconciler.hudi_engine.option_names import OptionMeaning, find_option_names
-from reconciler.hudi_engine.table_options import LOCK_PROVIDER, make_lock_path, spell_boolean
+from reconciler.hudi_engine.option_names import Setting, find_option_names
+from reconciler.hudi_engine.table_options import LOCK_PROVIDER, format_boolean, make_lock_path
 from reconciler.spec.model import (
-    Clustering,
     FileSizes,
-    IndexColumns,
-    Lock,
     NewTable,
     Policy,
     Retention,
@@ -28,9 +24,9 @@ from reconciler.units import format_size
 
 _MIB: Final = 1024**2
 _RETENTION_OPTIONS: Final = {
-    Policy.COMMITS: (OptionMeaning.CLEAN_COMMITS, "retention.commits"),
-    Policy.HOURS: (OptionMeaning.CLEAN_HOURS, "retention.hours"),
-    Policy.FILE_VERSIONS: (OptionMeaning.CLEAN_VERSIONS, "retention.fileVersions"),
+    Policy.COMMITS: (Setting.CLEAN_COMMITS, "retention.commits"),
+    Policy.HOURS: (Setting.CLEAN_HOURS, "retention.hours"),
+    Policy.FILE_VERSIONS: (Setting.CLEAN_VERSIONS, "retention.fileVersions"),
 }
 #: default of archive.min_commits in Flink, and of hoodie.keep.min.commits elsewhere
 _DEFAULT_MIN_COMMITS: Final = {True: 40, False: 20}
@@ -42,17 +38,18 @@ _FIRST_WITH_SEVERAL_ORDERING_COLUMNS: Final = HudiRelease.R1_1
 #: before 1.0 the default payload lets the later write win, whatever the ordering value
 _EVENT_TIME_PAYLOAD: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 _FLINK_WITHOUT_ORDERING: Final = "no_precombine"
-
-
-@dataclass(frozen=True, slots=True)
-class _OptionRequest:
-    """An option before its name for an engine is known."""
-
-    meaning: OptionMeaning
-    value: str
-    field: str
-    because: str
-    creates_table: bool = False
+#: options that say how a table is created, not how it is written
+_CREATING: Final = {
+    Setting.NAME,
+    Setting.TYPE,
+    Setting.RECORD_KEY,
+    Setting.PARTITION_BY,
+    Setting.ORDERING,
+    Setting.PAYLOAD,
+    Setting.HIVE_STYLE,
+}
+#: an option before its name for an engine is known: its value, the spec's field, and a reason
+_Request = tuple[Setting, str, str, str]
 
 
 def make_writer_options(
@@ -90,7 +87,7 @@ def _find_releases(spec: TableSpec, release: HudiRelease | None) -> tuple[HudiRe
         _FIRST_WITH_SEVERAL_ORDERING_COLUMNS if several else HudiRelease.R0_15,
     )
     if release is None:
-        return tuple(each for each in HudiRelease if each >= oldest)
+        return tuple(newer for newer in HudiRelease if newer >= oldest)
     if release >= oldest:
         return (release,)
     if release < _FIRST_RELEASES[table.version]:
@@ -105,25 +102,25 @@ def _find_releases(spec: TableSpec, release: HudiRelease | None) -> tuple[HudiRe
 
 
 def _name_options(
-    requests: Iterator[_OptionRequest], engine: WriterEngine, releases: Sequence[HudiRelease]
+    requests: Iterator[_Request], engine: WriterEngine, releases: Sequence[HudiRelease]
 ) -> Iterator[WriterOption]:
-    for request in requests:
-        if any(not sign.isprintable() for sign in request.value):
+    for setting, value, field, because in requests:
+        if any(not sign.isprintable() for sign in value):
             raise UnsupportedError(
-                f"{request.field} contains a control character such as a line break, which "
-                "writer options cannot hold"
+                f"{field} contains a control character such as a line break, which writer options "
+                "cannot hold"
             )
-        for key in find_option_names(request.meaning, engine, releases):
+        for key in find_option_names(setting, engine, releases):
             yield WriterOption(
                 key=key,
-                value=request.value,
-                field=request.field,
-                because=request.because,
-                creates_table=request.creates_table,
+                value=value,
+                field=field,
+                because=because,
+                creates_table=setting in _CREATING,
             )
 
 
-def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[_OptionRequest]:
+def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[_Request]:
     if spec.table is not None:
         yield from _table_requests(spec.table, spec.name, engine)
     if spec.files is not None:
@@ -131,136 +128,102 @@ def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[_OptionReq
     if spec.retention is not None:
         yield from _retention_requests(spec.retention, engine)
     if spec.clustering is not None:
-        yield from _clustering_requests(spec.clustering)
-    if spec.index is not None:
-        yield from _index_requests(spec.index)
+        because = (
+            "the reconciler clusters; while a writer's plan is pending, updates of its file groups "
+            "fail"
+        )
+        for setting in (Setting.CLUSTER, Setting.CLUSTER_ASYNC, Setting.CLUSTER_SCHEDULE):
+            yield setting, "false", "clustering", because
+    if spec.index is not None and spec.index.hudi == "build":
+        because = "a writer for which the metadata table or the index is off drops it"
+        yield Setting.METADATA, "true", "index.hudi", because
+        yield Setting.STATISTICS, "true", "index.hudi", because
+        because = "the columns that Hudi's readers can skip files by"
+        yield Setting.STATISTICS_COLUMNS, ",".join(spec.index.columns), "index.columns", because
     yield from _concurrency_requests(spec)
 
 
-def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterator[_OptionRequest]:
-    def table_request(
-        meaning: OptionMeaning, value: str, field: str, because: str
-    ) -> _OptionRequest:
-        return _OptionRequest(meaning, value, field, because, creates_table=True)
-
-    because = "the table's name"
-    yield table_request(OptionMeaning.NAME, name.rpartition(".")[2], "metadata.name", because)
-    kind = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}[table.type]
-    value = kind if engine is WriterEngine.SQL else table.type
-    yield table_request(OptionMeaning.TYPE, value, "table.type", "the table's type")
+def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterator[_Request]:
+    yield Setting.NAME, name.rpartition(".")[2], "metadata.name", "the table's name"
+    short_types = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}
+    kind = short_types[table.type] if engine is WriterEngine.SQL else table.type
+    yield Setting.TYPE, kind, "table.type", "the table's type"
     because = "the columns of the record key"
-    yield table_request(
-        OptionMeaning.RECORD_KEY, ",".join(table.record_key), "table.recordKey", because
-    )
+    yield Setting.RECORD_KEY, ",".join(table.record_key), "table.recordKey", because
     because = "the columns of the partition path" if table.partition_by else "no partitions"
-    yield table_request(
-        OptionMeaning.PARTITION_BY, ",".join(table.partition_by), "table.partitionBy", because
-    )
+    yield Setting.PARTITION_BY, ",".join(table.partition_by), "table.partitionBy", because
+    field = "table.ordering"
     if table.ordering:
         because = "of two records with one key, the greater value wins"
-        yield table_request(
-            OptionMeaning.ORDERING, ",".join(table.ordering), "table.ordering", because
-        )
+        yield Setting.ORDERING, ",".join(table.ordering), field, because
         because = "the value also decides against records already in the table"
-        yield table_request(OptionMeaning.PAYLOAD, _EVENT_TIME_PAYLOAD, "table.ordering", because)
+        yield Setting.PAYLOAD, _EVENT_TIME_PAYLOAD, field, because
     elif engine is WriterEngine.FLINK:
         because = "the later write wins; by default Flink orders by a column ts"
-        yield table_request(
-            OptionMeaning.ORDERING, _FLINK_WITHOUT_ORDERING, "table.ordering", because
-        )
+        yield Setting.ORDERING, _FLINK_WITHOUT_ORDERING, field, because
     because = "whether partition folders are named column=value"
-    yield table_request(
-        OptionMeaning.HIVE_STYLE, spell_boolean(table.hive_style), "table.hiveStyle", because
-    )
+    yield Setting.HIVE_STYLE, format_boolean(table.hive_style), "table.hiveStyle", because
     because = "a newer Hudi otherwise upgrades the table to its own version"
-    yield _OptionRequest(OptionMeaning.VERSION, str(table.version), "table.version", because)
-    yield _OptionRequest(OptionMeaning.UPGRADE, "false", "table.version", because)
+    yield Setting.VERSION, str(table.version), "table.version", because
+    yield Setting.UPGRADE, "false", "table.version", because
 
 
-def _file_requests(files: FileSizes, engine: WriterEngine) -> Iterator[_OptionRequest]:
-    because = f"base files grow to {format_size(files.target)}"
+def _file_requests(files: FileSizes, engine: WriterEngine) -> Iterator[_Request]:
+    because, field = f"base files grow to {format_size(files.target)}", "files.target"
     if engine is WriterEngine.FLINK:
         mib = max(1, round(files.target / _MIB))
-        yield _OptionRequest(OptionMeaning.TARGET, str(mib), "files.target", f"{because}; in MiB")
+        yield Setting.TARGET, str(mib), field, f"{because}; in MiB"
         if mib * _MIB != files.target:
             exact = f"{because}; in bytes, which wins over Flink's whole MiB"
-            yield _OptionRequest(
-                OptionMeaning.TARGET_BYTES, str(files.target), "files.target", exact
-            )
+            yield Setting.TARGET_BYTES, str(files.target), field, exact
     else:
-        yield _OptionRequest(OptionMeaning.TARGET, str(files.target), "files.target", because)
+        yield Setting.TARGET, str(files.target), field, because
     because = f"inserts fill base files below {format_size(files.small)} first"
-    yield _OptionRequest(OptionMeaning.SMALL, str(files.small), "files.small", because)
+    yield Setting.SMALL, str(files.small), "files.small", because
     because = "assumed bytes of a record until commits show the real size"
-    yield _OptionRequest(
-        OptionMeaning.RECORD_SIZE, str(files.record_size), "files.recordSize", because
-    )
+    yield Setting.RECORD_SIZE, str(files.record_size), "files.recordSize", because
 
 
-def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[_OptionRequest]:
-    meaning, field = _RETENTION_OPTIONS[retention.policy]
+def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[_Request]:
+    setting, field = _RETENTION_OPTIONS[retention.policy]
     because = "the reconciler cleans; a writer's own cleaning would use its own limits"
-    yield _OptionRequest(OptionMeaning.CLEAN, "false", "retention", because)
-    yield _OptionRequest(OptionMeaning.CLEAN_ASYNC, "false", "retention", because)
+    yield Setting.CLEAN, "false", "retention", because
+    yield Setting.CLEAN_ASYNC, "false", "retention", because
     because = "a clean that somebody runs by hand keeps the same"
     if engine is WriterEngine.FLINK:
         because = "Flink still cleans after its own compactions, and then keeps the same"
-    yield _OptionRequest(OptionMeaning.CLEAN_POLICY, retention.policy.value, field, because)
-    yield _OptionRequest(meaning, str(retention.keep), field, because)
+    yield Setting.CLEAN_POLICY, retention.policy.value, field, because
+    yield setting, str(retention.keep), field, because
     oldest, most = (retention.keep + more for more in _ARCHIVE_MARGINS)
     usual = _DEFAULT_MIN_COMMITS[engine is WriterEngine.FLINK]
     if retention.policy is Policy.COMMITS and oldest > usual:
         because = "commits that the retention counts stay on the active timeline"
-        yield _OptionRequest(OptionMeaning.ARCHIVE_LEAST, str(oldest), field, because)
-        yield _OptionRequest(OptionMeaning.ARCHIVE_MOST, str(most), field, because)
+        yield Setting.ARCHIVE_MIN, str(oldest), field, because
+        yield Setting.ARCHIVE_MAX, str(most), field, because
 
 
-def _clustering_requests(_: Clustering) -> Iterator[_OptionRequest]:
-    because = (
-        "the reconciler clusters; while a writer's plan is pending, updates of its file groups fail"
-    )
-    for meaning in (
-        OptionMeaning.CLUSTER,
-        OptionMeaning.CLUSTER_ASYNC,
-        OptionMeaning.CLUSTER_SCHEDULE,
-    ):
-        yield _OptionRequest(meaning, "false", "clustering", because)
-
-
-def _index_requests(index: IndexColumns) -> Iterator[_OptionRequest]:
-    if index.hudi != "build":
-        return
-    because = "a writer for which the metadata table or the index is off drops it"
-    yield _OptionRequest(OptionMeaning.METADATA, "true", "index.hudi", because)
-    yield _OptionRequest(OptionMeaning.STATISTICS, "true", "index.hudi", because)
-    because = "the columns that Hudi's readers can skip files by"
-    yield _OptionRequest(
-        OptionMeaning.STATISTICS_COLUMNS, ",".join(index.columns), "index.columns", because
-    )
-
-
-def _concurrency_requests(spec: TableSpec) -> Iterator[_OptionRequest]:
+def _concurrency_requests(spec: TableSpec) -> Iterator[_Request]:
     """Yield the options of the lock that apply takes; a single writer takes none."""
-    lock = spec.concurrency.lock if spec.concurrency else None
+    lock, field = spec.concurrency.lock if spec.concurrency else None, "concurrency.lock"
     if lock is not None and lock.provider == "filesystem":
-        yield from _lock_requests(lock, spec.path)
+        because = "writers and apply take the same lock; a single_writer takes none"
+        yield Setting.CONCURRENCY, "optimistic_concurrency_control", field, because
+        yield Setting.LOCK, LOCK_PROVIDER, field, because
+        yield Setting.LOCK_PATH, make_lock_path(lock, spec.path), f"{field}.path", because
+        because = "minutes until a lock expires, 0 for never; all must use the same"
+        yield Setting.LOCK_EXPIRE, str(lock.expire), f"{field}.expire", because
     elif lock is not None:
         because = "declared: nothing else ever writes the table"
-        yield _OptionRequest(
-            OptionMeaning.CONCURRENCY, "single_writer", "concurrency.lock", because
-        )
+        yield Setting.CONCURRENCY, "single_writer", field, because
     failed = _choose_failed_writes_policy(spec)
     if failed is not None:
-        field, because = "retention.failedWrites", "when leftovers of failed writes are removed"
-        if spec.retention is None or spec.retention.failed_writes != failed:
-            field = "concurrency.lock"
-            because = "required of writers that share a table; EAGER would roll back others' writes"
-        yield _OptionRequest(OptionMeaning.FAILED_WRITES, failed, field, because)
+        because = "required of writers that share a table; EAGER would roll back others' writes"
+        if spec.retention is not None and spec.retention.failed_writes == failed:
+            field, because = "retention.failedWrites", "when leftovers of failed writes are removed"
+        yield Setting.FAILED_WRITES, failed, field, because
     if _needs_rollback_before_writes(spec):
         because = "failed writes are rolled back although no writer cleans"
-        yield _OptionRequest(
-            OptionMeaning.BEFORE_WRITES, "ROLLBACK_FAILED_WRITES", "retention", because
-        )
+        yield Setting.BEFORE_WRITES, "ROLLBACK_FAILED_WRITES", "retention", because
 
 
 def _choose_failed_writes_policy(spec: TableSpec) -> str | None:
@@ -273,20 +236,8 @@ def _choose_failed_writes_policy(spec: TableSpec) -> str | None:
 
 
 def _needs_rollback_before_writes(spec: TableSpec) -> bool:
-    """Whether failed writes would stay pending: under LAZY only a clean of Hudi rolls them back."""
+    """Return True if failed writes would stay pending: under LAZY only Hudi's cleans undo them."""
     return spec.retention is not None and _choose_failed_writes_policy(spec) == "LAZY"
-
-
-def _lock_requests(lock: Lock, location: str) -> Iterator[_OptionRequest]:
-    field = "concurrency.lock"
-    because = "writers and apply take the same lock; a single_writer takes none"
-    mode = "optimistic_concurrency_control"
-    yield _OptionRequest(OptionMeaning.CONCURRENCY, mode, field, because)
-    yield _OptionRequest(OptionMeaning.LOCK, LOCK_PROVIDER, field, because)
-    path = make_lock_path(lock, location)
-    yield _OptionRequest(OptionMeaning.LOCK_PATH, path, f"{field}.path", because)
-    because = "minutes until a lock expires, 0 for never; all must use the same"
-    yield _OptionRequest(OptionMeaning.LOCK_EXPIRE, str(lock.expire), f"{field}.expire", because)
 
 
 def _list_notes(

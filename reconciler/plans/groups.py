@@ -218,6 +218,18 @@ def group_of_slices(groups: Rewrites) -> Integers:
     return np.repeat(np.arange(len(groups)), np.diff(groups.starts))
 
 
+def iterate_groups(groups: Rewrites) -> Iterator[tuple[str, slice]]:
+    """Yield the partition of every group, and where its slices are.
+
+    >>> slices = [{"fileId": name, "base": None, "logs": []} for name in "fg"]
+    >>> group = {"partition": "p", "outputs": 1, "bytes": 1, "because": "", "slices": slices}
+    >>> list(iterate_groups(rewrites_from_json([group])))
+    [('p', slice(0, 2, None))]
+    """
+    starts = groups.starts.tolist()
+    yield from zip(groups.partition.to_pylist(), map(slice, starts[:-1], starts[1:]), strict=True)
+
+
 def slice_paths(groups: Rewrites) -> Any:
     """Return ``partition/file id`` of every slice as pyarrow strings."""
     folders = groups.partition.take(arrays.to_arrow(group_of_slices(groups)))

@@ -199,37 +199,8 @@ def _table_document(table: TableResult) -> Mapping[str, Any]:
         "path": table.path,
         "status": table.status,
         "exitCode": table.exit_code,
-        "error": table.error,
-        "seconds": round(table.seconds, 3),
-        "instants": list(table.instants),
-        "filesRemoved": int(table.removed),
-        "bytesRemoved": int(table.bytes),
-        "refusals": canonical_json.to_document(table.refusals),
-        "warnings": canonical_json.to_document(table.warnings),
-        "outcomes": [_outcome_document(outcome) for outcome in table.outcomes],
-    }
-
-
-def _outcome_document(outcome: StepOutcome) -> Mapping[str, Any]:
-    return {
-        "kind": outcome.kind,
-        "how": outcome.how,
-        "instant": outcome.instant,
-        "rewritten": outcome.rewritten.document if outcome.rewritten else None,
-        "indexed": outcome.indexed.document if outcome.indexed else None,
-        "filesRemoved": int(outcome.removed),
-        "bytesRemoved": int(outcome.bytes),
-        "filesGone": int(outcome.gone),
-        "leftOut": _file_documents(outcome.left_out),
-        "failed": _file_documents(outcome.failed),
-        "partitionsRemoved": list(outcome.partitions_removed),
-        "partitionsLeft": [
-            {"path": note.rule, "because": note.because} for note in outcome.partitions_left
-        ],
-        "earliestInstantToRetain": outcome.earliest_instant_to_retain,
-        "differences": canonical_json.to_document(outcome.differences),
-        "warnings": canonical_json.to_document(outcome.warnings),
-        "seconds": round(outcome.seconds, 3),
+        "outcomes": [outcome.to_document(_file_documents) for outcome in table.outcomes],
+        **table.document,
     }
 
 

@@ -45,7 +45,7 @@ from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
 from reconciler.transaction.metadata.sync import open_record_index
-from reconciler.transaction.recovery.lost_files import REMEDY, find_lost_files
+from reconciler.transaction.recovery.damaged_files import REMEDY, find_lost_files
 from reconciler.writer.bucket import BucketSettings
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule

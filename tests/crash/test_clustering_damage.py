@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.hudi.load import load_properties
-from reconciler.transaction.recovery.cut_log_files import find_cut_logs
-from reconciler.transaction.recovery.lost_files import explain_lost_files
+from reconciler.transaction.recovery.damaged_files import explain_lost_files, find_cut_logs
 from tests.crash.clustering_drill import make_clustering_drill
 
 TABLES = Path(__file__).parents[1] / "tables"

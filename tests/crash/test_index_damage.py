@@ -369,7 +369,7 @@ def test_a_column_that_cannot_be_indexed_any_more_is_left_out(it):
     done = get_index_outcome(result)
     assert (4, ("i",)) == (result.exit_code, done.columns)
     assert [("gone", "the spec does not declare column gone")] == [
-        (note.rule, note.because) for note in done.left
+        (note.column, note.because) for note in done.left
     ]
 
 

@@ -247,7 +247,7 @@ def _summarize(
     work: CleanWork, kind: Literal["clean", "resume"], outcomes: Sequence[DeletionOutcome]
 ) -> StepOutcome:
     gone = to_arrow([f"{o.partition}/{name}" for o in outcomes for name in o.gone])
-    failed = sorted((o.partition, name, why) for o in outcomes for name, why in o.failed)
+    failed = [(o.partition, name, why) for o in outcomes for name, why in o.failed]
     stays = to_arrow([f"{partition}/{name}" for partition, name, _why in failed])
     absent = pc.is_in(make_keys(work.files), value_set=pa.concat_arrays([gone, stays]))
     return StepOutcome(
@@ -257,15 +257,6 @@ def _summarize(
         removed=sum(outcome.deleted for outcome in outcomes),
         bytes=int(work.files.bytes[~to_numpy(absent)].sum()),
         gone=len(gone) + sum(map(len, work.gone.values())),
-        failed=_make_reasons(failed) if failed else None,
+        failed=FileReasons.from_rows(failed),
         earliest_instant_to_retain=work.earliest,
-    )
-
-
-def _make_reasons(failed: Sequence[tuple[str, str, str]]) -> FileReasons:
-    partition, name, because = zip(*failed, strict=True)
-    return FileReasons(
-        partition=to_arrow(partition).dictionary_encode(),
-        name=to_arrow(name),
-        because=to_arrow(because).dictionary_encode(),
     )

@@ -10,13 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from reconciler.arrays import to_arrow
 from reconciler.errors import PartialError, ReconcilerError
 from reconciler.executor.clean.execution import CleanWork, check_listing, list_removed_names
 from reconciler.executor.clean.payloads import PLACEHOLDER
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.hudi.load import load_properties, read_instant_file
+from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.index_definitions import (
     is_record_index_partitioned,
     read_defined_columns,
@@ -126,7 +125,7 @@ def _read_completed(session: ApplySession, instant: str) -> CleanMetadata | None
     if completed is None:
         return None
     [file] = [file for file in timeline.files if file.instant == completed]
-    return CleanMetadata.parse(*read_instant_file(session.storage, session.properties, file))
+    return CleanMetadata.parse(*session.read_instant(file))
 
 
 def _summarize(
@@ -136,7 +135,8 @@ def _summarize(
     paths, names = work.files.partition.to_pylist(), work.files.name.to_pylist()
     rows = list(zip(paths, names, work.files.bytes.tolist(), strict=True))
     gone = [size for path, name, size in rows if name in before[path] and name not in after[path]]
-    left = [(path, name) for path, name, _size in rows if name in after[path]]
+    why = "Hudi says the clean is complete and the file is there"
+    left = [(path, name, why) for path, name, _size in rows if name in after[path]]
     return StepOutcome(
         kind="clean",
         how="completed",
@@ -144,22 +144,12 @@ def _summarize(
         removed=len(gone),
         bytes=sum(gone),
         gone=sum(name not in before[path] for path, name, _size in rows),
-        failed=_describe_left(left) if left else None,
+        failed=FileReasons.from_rows(left),
         partitions_left=tuple(
             Note(path, "Hudi removes folders with all that is in them, so it was not asked to")
             for path in work.delete_partitions
         ),
         earliest_instant_to_retain=work.earliest,
-    )
-
-
-def _describe_left(files: list[tuple[str, str]]) -> FileReasons:
-    partition, name = zip(*sorted(files), strict=True)
-    because = to_arrow(["Hudi says the clean is complete and the file is there"] * len(files))
-    return FileReasons(
-        partition=to_arrow(partition).dictionary_encode(),
-        name=to_arrow(name),
-        because=because.dictionary_encode(),
     )
 
 

@@ -11,16 +11,11 @@ import numpy as np
 
 from reconciler.arrays import to_numpy
 from reconciler.executor.deletion import DeletionBatch
-from reconciler.executor.origin import Origin
 from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
-from reconciler.hudi.timeline.owner import Owner
 from reconciler.planners.recovery.resume_clean import DELETE_PARTITIONS
 from reconciler.plans.model import RemovedFiles
-from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
-from reconciler.transaction.ownership import make_ownership_metadata
+from reconciler.state.model import PendingClean, TableState
 
-SPEC_COMMIT: Final = "reconciler.spec.commit"
-ACTOR: Final = "reconciler.actor"
 SAVEPOINTED: Final = "savepointed_timestamps"
 
 #: A clean that names no file can't be executed by Hudi before 1.2 and blocks every later one; one
@@ -28,38 +23,19 @@ SAVEPOINTED: Final = "savepointed_timestamps"
 PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000-0_0-0-0_00000000000000000.parquet"
 
 
-def make_clean_extra(
-    state: TableState,
-    *,
-    plan_digest: str,
-    spec_digest: str,
-    owner: Owner,
-    origin: Origin,
-    delete_partitions: Sequence[str],
-) -> dict[str, str]:
-    """Return the extra metadata of a clean's requested and completed file.
+def make_clean_extra(state: TableState, delete_partitions: Sequence[str]) -> dict[str, str]:
+    """Return the extra metadata that a clean's requested and completed file have in addition.
 
     Savepoints are listed as Hudi lists them, for partitioned tables only: a later clean finds by
     them that one was removed.
     """
-    extra = make_own_metadata(
-        plan_digest=plan_digest, spec_digest=spec_digest, owner=owner, origin=origin
-    )
+    extra = {}
     savepoints = sorted(s.instant for s in state.savepoints if s.completed)
     if savepoints and state.is_partitioned:
         extra[SAVEPOINTED] = ",".join(savepoints)
     if delete_partitions:
         extra[DELETE_PARTITIONS] = json.dumps(sorted(delete_partitions))
     return extra
-
-
-def make_own_metadata(
-    *, plan_digest: str, spec_digest: str, owner: Owner, origin: Origin
-) -> dict[str, str]:
-    """Return the extra metadata that every instant of ours has: its owner, plan and spec."""
-    extra = {PLAN_DIGEST: plan_digest, **make_ownership_metadata(spec_digest, owner)}
-    extra |= {SPEC_COMMIT: origin.spec_commit} if origin.spec_commit else {}
-    return extra | ({ACTOR: origin.actor} if origin.actor else {})
 
 
 def make_cleaner_plan(

@@ -22,10 +22,7 @@ from reconciler.executor.clean.execution import CleanExecution, CleanWork
 from reconciler.executor.clean.payloads import PLACEHOLDER, list_planned_partitions
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import (
-    choose_published_earliest,
-    find_earliest_base,
-    find_pending_replacements,
-    find_replacing_instants,
+    choose_earliest,
     is_in,
     make_keys,
     select_fresh,
@@ -35,7 +32,6 @@ from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import make_present_keys
-from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.clean import CleanerPlan, replace_earliest_instant
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.planners.reader_window import find_reader_window
@@ -121,7 +117,8 @@ def _resume_clean(session: ApplySession, clean: PendingClean) -> StepOutcome:
         return _withdraw(
             session, clean, StepOutcome(kind="resume", how="undone", left_out=rest.left_out)
         )
-    earliest = _choose_earliest(fresh, clean, rest)
+    planned = clean.earliest_instant_to_retain
+    earliest = choose_earliest(fresh.state, planned, rest.staying, rest.files)
     request = _amend_request(session, clean, earliest)
     work = CleanWork(
         instant=clean.instant,
@@ -224,19 +221,6 @@ def _is_data_file(name: str, base_extension: str) -> bool:
     return base.extension == base_extension if base else LogName.parse(name) is not None
 
 
-def _choose_earliest(fresh: FreshPlan, clean: PendingClean, rest: _RemainingWork) -> str | None:
-    """Return the earliest instant to retain that the finished clean publishes."""
-    state = fresh.state
-    return choose_published_earliest(
-        clean.earliest_instant_to_retain,
-        find_earliest_base(state.view, rest.staying),
-        (
-            *find_replacing_instants(state.files, state.replaced, rest.files),
-            *find_pending_replacements(state.timeline),
-        ),
-    )
-
-
 def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | None) -> bytes:
     """Return the requested file, rewritten where it claims more than will be done.
 
@@ -263,7 +247,7 @@ def _read_request(session: ApplySession, clean: PendingClean) -> bytes:
     file = session.reload_timeline().find_file(clean.instant, Action.CLEAN, State.REQUESTED)
     if file is None:
         raise BusyError(f"clean {clean.instant} was removed by another writer meanwhile")
-    return read_instant_file(session.storage, session.properties, file)[0]
+    return session.read_instant(file)[0]
 
 
 def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) -> StepOutcome:

@@ -12,10 +12,7 @@ from reconciler.executor.clean.payloads import group_names, make_clean_extra, ma
 from reconciler.executor.fresh_plan import FreshPlan, check_pending_cleans
 from reconciler.executor.freshness import (
     CleanSelection,
-    choose_published_earliest,
-    find_earliest_base,
-    find_pending_replacements,
-    find_replacing_instants,
+    choose_earliest,
     select_fresh,
 )
 from reconciler.executor.result import StepOutcome
@@ -132,7 +129,7 @@ def _decide(session: ApplySession, step: CleanStep, fresh: FreshPlan) -> _Decisi
         fresh=fresh,
         selection=selection,
         policy=(fresh_step or step).policy,
-        earliest=_choose_earliest(fresh, selection),
+        earliest=choose_earliest(state, selection.earliest, selection.staying, selection.files),
     )
 
 
@@ -161,32 +158,12 @@ def _choose_boundary(step: CleanStep, fresh: CleanStep | None) -> str | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _choose_earliest(fresh: FreshPlan, selection: CleanSelection) -> str | None:
-    """Return the earliest instant to retain that the clean publishes."""
-    state = fresh.state
-    return choose_published_earliest(
-        selection.earliest,
-        find_earliest_base(state.view, selection.staying),
-        (
-            *find_replacing_instants(state.files, state.replaced, selection.files),
-            *find_pending_replacements(state.timeline),
-        ),
-    )
-
-
 def _write_request(
     session: ApplySession, decision: _Decision, timeline: Timeline, started_ms: int
 ) -> CleanWork | None:
     """Write the requested file; None when its name was taken meanwhile (``lock: none``)."""
     selection, state = decision.selection, decision.fresh.state
-    extra = make_clean_extra(
-        state,
-        plan_digest=session.digest,
-        spec_digest=session.plan.spec_digest,
-        owner=session.owner,
-        origin=session.context.origin,
-        delete_partitions=selection.delete_partitions,
-    )
+    extra = session.make_extra() | make_clean_extra(state, selection.delete_partitions)
     plan = make_cleaner_plan(
         state,
         selection.files,

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from reconciler.errors import (
     AlreadyExistsError,
     BusyError,
@@ -15,6 +13,7 @@ from reconciler.errors import (
     ReconcilerError,
     UnsupportedError,
 )
+from reconciler.executor.cluster.group_selection import drop_groups
 from reconciler.executor.cluster.publish import (
     abandon_clustering,
     group_new_files,
@@ -26,7 +25,7 @@ from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.executor.cluster.work import ClusterWork, check_results
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.gate import RefusedError
-from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.planners.reasons import pluralize
@@ -134,13 +133,8 @@ def _is_withdrawn(session: ApplySession, work: ClusterWork) -> bool:
 
 def _make_failed_outcome(work: ClusterWork, damage: str) -> StepOutcome:
     """Return the outcome of a clustering with damaged input: all of its groups stay."""
-    partitions, sizes = work.groups.partition.to_pylist(), np.diff(work.groups.starts).tolist()
-    left = (
-        LeftGroup(partition=partition, slices=size, because=damage)
-        for partition, size in zip(partitions, sizes, strict=True)
-    )
-    done = ClusterOutcome(left=(*work.left, *left), gone=work.gone)
-    return StepOutcome(kind="cluster", how="failed", rewritten=done)
+    chosen = drop_groups(work.selection, dict.fromkeys(range(len(work.groups)), damage))
+    return StepOutcome(kind="cluster", how="failed", rewritten=chosen.unchanged)
 
 
 def check_listing(

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow, to_numpy
-from reconciler.executor.result import LeftGroup
+from reconciler.executor.result import ClusterOutcome, LeftGroup
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
 from reconciler.plans.groups import group_of_slices, slice_paths
 from reconciler.plans.model import Rewrites
 from reconciler.state.model import TableState
+from reconciler.transaction.recovery.damaged_files import DamagedFiles
 
 _PENDING_REASONS: Final = {
     "pendingCompaction": "pending compaction {} is going to rewrite",
@@ -30,7 +31,6 @@ _PENDING_REASONS: Final = {
     "pendingClustering": "pending clustering {} is going to rewrite",
     "pendingWrite": "{} is pending and has written to",
 }
-_NOTHING: Final[Mapping[tuple[str, str], str]] = {}
 _SKELETON: Final = "_00000000000001.parquet"
 
 
@@ -42,24 +42,26 @@ class GroupSelection:
     left: tuple[LeftGroup, ...] = ()
     gone: int = 0
 
+    @property
+    def unchanged(self) -> ClusterOutcome:
+        """The outcome if none of the groups is rewritten now."""
+        return ClusterOutcome(left=self.left, gone=self.gone)
 
-def select_groups(  # noqa: PLR0913 (each says why another slice stays)
+
+def select_groups(
     reviewed: Rewrites,
     state: TableState,
     *,
-    ours: str | None = None,
+    own: str | None = None,
     done: Collection[str] = (),
     refusal: str = "",
-    cut: Mapping[tuple[str, str], str] = _NOTHING,
-    lost: Mapping[tuple[str, str], str] = _NOTHING,
+    damage: DamagedFiles = DamagedFiles(),  # noqa: B008 (frozen)
 ) -> GroupSelection:
     """Return the groups whose slices are still as they were reviewed, and why others stay.
 
-    ``ours``: the pending clustering that holds these slices itself. ``done``: completed clusterings
-    of this very plan; what they replaced is done, while what any other write replaced is left out.
-    ``refusal``: why slices with log files of this table cannot be merged, empty where they can.
-    ``cut``: damaged log files, by partition and name. ``lost``: file groups of which a file is
-    gone, by partition and file id.
+    ``own``: the pending clustering that holds these slices itself. ``done``: completed clusterings
+    of this very plan; what they replaced is done, while what any other write replaced stays.
+    ``refusal``: why slices with log files of this table cannot be merged, empty if they can.
     """
     found = find_candidates(state)
     keys = slice_paths(reviewed)
@@ -74,26 +76,43 @@ def select_groups(  # noqa: PLR0913 (each says why another slice stays)
         ),
     )
     because.note(rows < 0, lambda at: f"file group {_get_file_id(reviewed, at)} is no longer there")
-    _note_pending(because, reviewed, found, rows, ours)
-    _note_lost_files(because, reviewed, lost)
+    _note_pending(because, reviewed, found, rows, own)
+    _note_lost_files(because, reviewed, damage.lost)
     _note_changed(because, reviewed, found, rows)
     _note_unreadable(because, reviewed, refusal)
-    _note_cut_logs(because, reviewed, cut)
+    _note_cut_logs(because, reviewed, damage.cut)
     of, count = group_of_slices(reviewed), len(reviewed)
     is_gone = np.bincount(of[is_done], minlength=count) == np.diff(reviewed.starts)
     bad = np.zeros(count, np.bool_)
     bad[of[because.is_noted]] = True
-    partitions = reviewed.partition.to_pylist()
-    left = tuple(
-        LeftGroup(
-            partition=partitions[group],
-            slices=int(reviewed.starts[group + 1] - reviewed.starts[group]),
-            because=because.first(int(reviewed.starts[group]), int(reviewed.starts[group + 1])),
-        )
+    starts = reviewed.starts.tolist()
+    reasons = {
+        group: because.first(starts[group], starts[group + 1])
         for group in np.flatnonzero(bad & ~is_gone).tolist()
-    )
+    }
     return GroupSelection(
-        groups=take_groups(reviewed, np.flatnonzero(~bad)), left=left, gone=int(is_gone.sum())
+        groups=take_groups(reviewed, np.flatnonzero(~bad)),
+        left=leave_groups(reviewed, reasons),
+        gone=int(is_gone.sum()),
+    )
+
+
+def leave_groups(groups: Rewrites, because: Mapping[int, str]) -> tuple[LeftGroup, ...]:
+    """Return the groups that stay, in order; ``because``: why, by number."""
+    partitions, sizes = groups.partition.to_pylist(), np.diff(groups.starts).tolist()
+    return tuple(
+        LeftGroup(partition=partitions[number], slices=sizes[number], because=because[number])
+        for number in sorted(because)
+    )
+
+
+def drop_groups(chosen: GroupSelection, conflicts: Mapping[int, str]) -> GroupSelection:
+    """Drop the groups with conflicts, which are left with the reason; ``conflicts``: by number."""
+    rows = np.array([n for n in range(len(chosen.groups)) if n not in conflicts], np.int64)
+    return GroupSelection(
+        groups=take_groups(chosen.groups, rows),
+        left=(*chosen.left, *leave_groups(chosen.groups, conflicts)),
+        gone=chosen.gone,
     )
 
 
@@ -146,10 +165,10 @@ def _note_pending(
     reviewed: Rewrites,
     found: CandidateSlices,
     rows: NDArray[np.int64],
-    ours: str | None,
+    own: str | None,
 ) -> None:
     holder = np.where(rows >= 0, found.holder[rows], -1) if len(found) else np.full(len(rows), -1)
-    own = [code for code, (_, instant) in enumerate(found.holders) if instant == ours]
+    own_codes = [code for code, (_, instant) in enumerate(found.holders) if instant == own]
 
     def says(at: int) -> str:
         rule, instant = found.holders[int(holder[at])]
@@ -157,7 +176,7 @@ def _note_pending(
             f"{_PENDING_REASONS[rule].format(instant)} its file group {_get_file_id(reviewed, at)}"
         )
 
-    because.note((holder >= 0) & ~np.isin(holder, own), says)
+    because.note((holder >= 0) & ~np.isin(holder, own_codes), says)
 
 
 def _note_changed(

@@ -7,21 +7,23 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.errors import BusyError, NotFoundError, ReconcilerError, StaleError
+from reconciler.executor.cluster.group_selection import GroupSelection, drop_groups
 from reconciler.executor.cluster.work import (
     ClusterWork,
     list_output_ids,
     make_claims,
     make_completed_commit,
 )
-from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
+from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
-from reconciler.hudi.load import read_instant_file
+from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata, WriteStats
 from reconciler.hudi.timeline.instant import Instant, State
-from reconciler.plans.model import Note
+from reconciler.plans.groups import iterate_groups
+from reconciler.plans.model import Note, Rewrites
 from reconciler.rewrite.model import RewrittenGroup
 from reconciler.transaction.conflicts import find_conflicts
 from reconciler.transaction.footprints import (
@@ -30,9 +32,8 @@ from reconciler.transaction.footprints import (
     read_footprints,
 )
 from reconciler.transaction.metadata.rewrite_sync import prepare_rewrite_sync
-from reconciler.transaction.paths import resolve_path
+from reconciler.transaction.paths import list_names, resolve_path
 from reconciler.transaction.publish import find_completion
-from reconciler.transaction.recovery.attempt_files import remove_attempt_files
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_marked_files,
@@ -52,14 +53,14 @@ def settle_clustering(
     results: Sequence[RewrittenGroup],
     should_wait: ShouldWait,
 ) -> Completion[StepOutcome] | Ended[StepOutcome] | None:
-    """Look for conflicts for the last time, and say how the clustering completes.
+    """Look for conflicts for the last time, and return how the clustering completes.
 
     The table's lock is held. Groups that another write has touched are dropped; when that is all of
-    them the instant is withdrawn. None when it was told to wait. ``results``: in the order of the
-    groups. Raises BusyError when another writer has taken the instant over, StaleError when it is
-    gone from the timeline.
+    them the instant is withdrawn. None if it has to wait. ``results``: in the order of the groups.
+    Raises BusyError when another writer has taken the instant over, StaleError when it is missing
+    from the timeline.
     """
-    timeline, found = read_footprints(session, work.known, work.instant)
+    timeline, footprints = read_footprints(session, work.known, work.instant)
     done = find_completion(timeline, work.instant, work.action)
     if done is not None:
         return Ended(adopt_completed(session, work, timeline, done))
@@ -67,17 +68,16 @@ def settle_clustering(
         raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
     _check_ours(session, work, timeline, results)
     claims = make_claims(work.groups, work.state, session.spec)
-    if should_wait(claims, found):
+    if should_wait(claims, footprints):
         return None
-    conflicts = find_conflicts(claims, found)
+    conflicts = find_conflicts(claims, footprints)
     conflicts |= _find_unlocked_conflicts(session, work, timeline)
     kept = [number for number in range(len(results)) if number not in conflicts]
-    left = (*work.left, *_make_left_groups(work, conflicts))
+    chosen = drop_groups(work.selection, conflicts)
     _remove_dropped_files(session, work, results, kept)
     if not kept:
         withdraw_instant(session, work.instant, work.action)
-        undone = ClusterOutcome(left=left, gone=work.gone)
-        return Ended(StepOutcome(kind="cluster", how="undone", rewritten=undone))
+        return Ended(StepOutcome(kind="cluster", how="undone", rewritten=chosen.unchanged))
 
     def check_not_taken() -> None:  # a rollback waits for no lock
         _check_not_taken(session, work, session.reload_timeline())
@@ -92,7 +92,7 @@ def settle_clustering(
             kind="cluster",
             how="completed",
             instant=work.instant,
-            rewritten=_summarize(work, results, kept, left),
+            rewritten=_summarize(work, results, kept, chosen),
             warnings=notes,
         ),
     )
@@ -143,11 +143,22 @@ def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
 def _remove_own_files(
     session: ApplySession, work: ClusterWork, keep: Collection[tuple[str, str]] = ()
 ) -> None:
-    """Remove what this attempt has written, whatever other attempts at the instant wrote."""
-    partitions = work.groups.partition.to_pylist()
-    remove_attempt_files(
-        session.storage, work.instant, partitions, list_output_ids(work), keep=keep
-    )
+    """Remove what this attempt has written, whatever other attempts at the instant wrote.
+
+    Another writer that takes an instant over may delete this attempt's markers before its last file
+    is there, and then writes files of the same instant with markers of its own. So markers tell
+    neither which files are this attempt's nor all that are; the ids of its files do.
+    """
+    ids = list_output_ids(work)
+    files = [
+        (partition, name)
+        for partition in sorted(set(work.groups.partition.to_pylist()))
+        for name in sorted(list_names(session.storage, partition))
+        if (base := BaseName.parse(name)) is not None
+        and base.instant == work.instant
+        and base.file_id.rpartition("-")[0] in ids
+    ]
+    remove_files(session.storage, [file for file in files if file not in keep])
 
 
 def adopt_completed(
@@ -158,12 +169,12 @@ def adopt_completed(
     Files of a completed instant are read, so ours would show every row twice.
     """
     file = next(f for f in timeline.files if f.instant == done)
-    data, path = read_instant_file(session.storage, session.properties, file)
+    data, path = session.read_instant(file)
     commit = CommitMetadata.parse(data, path, replaces=True)
     kept = _read_committed_files(session, work)
     remove_marked_files(session.storage, work.instant, kept)
     _remove_own_files(session, work, kept)
-    planned = set(_list_file_groups(work, range(len(work.groups))))
+    planned = _list_file_groups(work.groups)
     replaced = {(partition, one) for partition, ids in commit.replaced.items() for one in ids}
     stats = WriteStats.parse(data, path)
     return StepOutcome(
@@ -173,13 +184,13 @@ def adopt_completed(
         rewritten=ClusterOutcome(
             groups=len(work.groups),
             slices=len(planned & replaced),
-            files_before=_count_files_before(work, range(len(work.groups))),
+            files_before=_count_files(work.groups),
             files_after=int(stats.is_base.sum()),
             bytes_read=int(work.groups.bytes.sum()),
             bytes_written=int(stats.bytes.sum()),
             rows=int(stats.rows.sum()),
-            left=work.left,
-            gone=work.gone,
+            left=work.selection.left,
+            gone=work.selection.gone,
         ),
         differences=_describe_unreplaced(work, planned, replaced),
     )
@@ -214,13 +225,13 @@ def _check_ours(
 ) -> None:
     """Raise BusyError when another writer executes our clustering and removes our files."""
     partitions = work.groups.partition.to_pylist()
-    gone = [
+    missing = [
         file.name
         for partition, result in zip(partitions, results, strict=True)
         for file in result.files
-        if not _is_file_present(session, partition, file.name, file.size)
+        if not _is_file_present(session, partition, file)
     ]
-    if gone:
+    if missing:
         raise _make_taken_error(work)
     _check_not_taken(session, work, timeline)
 
@@ -239,12 +250,12 @@ def _make_taken_error(work: ClusterWork) -> BusyError:
     )
 
 
-def _is_file_present(session: ApplySession, partition: str, name: str, size: int) -> bool:
+def _is_file_present(session: ApplySession, partition: str, file: WrittenFile) -> bool:
     try:
-        entry = session.storage.stat(resolve_path(partition, name))
+        entry = session.storage.stat(resolve_path(partition, file.name))
     except NotFoundError:
         return False
-    return entry is not None and entry.size == size
+    return entry is not None and entry.size == file.size
 
 
 def _find_unlocked_conflicts(
@@ -262,13 +273,14 @@ def _remove_dropped_files(
     session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup], kept: Sequence[int]
 ) -> None:
     """Remove the files of dropped groups, and by marker those of attempts that did not count."""
-    partitions = work.groups.partition.to_pylist()
-    stays = {(partitions[n], file.name) for n in kept for file in results[n].files}
-    written = {
-        (partition, file.name)
-        for partition, result in zip(partitions, results, strict=True)
-        for file in result.files
-    }
+    written, stays = (
+        {
+            (partition, file.name)
+            for partition, files in _group_by_partition(work, results, numbers).items()
+            for file in files
+        }
+        for numbers in (range(len(results)), kept)
+    )
     marked = {
         (partition, name)
         for partition, name in list_marked_files(session.storage, work.instant)
@@ -280,12 +292,12 @@ def _remove_dropped_files(
 def group_new_files(
     session: ApplySession, work: ClusterWork, results: Sequence[RewrittenGroup]
 ) -> dict[str, list[WrittenFile]]:
-    """Partition -> the new files that were published."""
+    """Return the new files that were published, by partition."""
     kept = _read_committed_files(session, work)
-    found = _group_by_partition(work, results, range(len(results)))
+    written = _group_by_partition(work, results, range(len(results)))
     return {
         partition: [file for file in files if (partition, file.name) in kept]
-        for partition, files in found.items()
+        for partition, files in written.items()
     }
 
 
@@ -300,54 +312,36 @@ def _group_by_partition(
     return added
 
 
-def _make_left_groups(work: ClusterWork, conflicts: dict[int, str]) -> list[LeftGroup]:
-    starts, partitions = work.groups.starts.tolist(), work.groups.partition.to_pylist()
-    return [
-        LeftGroup(partition=partitions[n], slices=starts[n + 1] - starts[n], because=conflicts[n])
-        for n in sorted(conflicts)
-    ]
-
-
 def _summarize(
     work: ClusterWork,
     results: Sequence[RewrittenGroup],
     kept: Sequence[int],
-    left: tuple[LeftGroup, ...],
+    chosen: GroupSelection,
 ) -> ClusterOutcome:
+    """Return the outcome of a clustering; ``chosen``: the groups that were published."""
     done = [results[number] for number in kept]
     return ClusterOutcome(
         groups=len(kept),
-        slices=len(_list_file_groups(work, kept)),
-        files_before=_count_files_before(work, kept),
+        slices=len(chosen.groups.file_id),
+        files_before=_count_files(chosen.groups),
         files_after=sum(len(one.files) for one in done),
-        bytes_read=int(work.groups.bytes[list(kept)].sum()),
+        bytes_read=int(chosen.groups.bytes.sum()),
         bytes_written=sum(file.size for one in done for file in one.files),
         rows=sum(one.written.rows for one in done),
         splits=sum(one.splits for one in done),
-        gone=work.gone,
-        left=left,
+        gone=chosen.gone,
+        left=chosen.left,
         queries=work.measurement.select_groups(kept) if work.measurement else (),
         unmeasured=work.measurement.problem if work.measurement else None,
     )
 
 
-def _list_file_groups(work: ClusterWork, numbers: Sequence[int]) -> list[tuple[str, str]]:
-    groups = work.groups
-    starts, ids = groups.starts.tolist(), groups.file_id.to_pylist()
-    partitions = groups.partition.to_pylist()
-    return [
-        (partitions[number], file_id)
-        for number in numbers
-        for file_id in ids[starts[number] : starts[number + 1]]
-    ]
+def _list_file_groups(groups: Rewrites) -> set[tuple[str, str]]:
+    """Return partition and file id of every slice."""
+    ids = groups.file_id.to_pylist()
+    return {(partition, name) for partition, part in iterate_groups(groups) for name in ids[part]}
 
 
-def _count_files_before(work: ClusterWork, numbers: Sequence[int]) -> int:
-    """Base and log files of some groups."""
-    groups, starts = work.groups, work.groups.starts.tolist()
-    bases, logs = groups.base.to_pylist(), groups.logs.to_pylist()
-    return sum(
-        (bases[at] is not None) + len(logs[at])
-        for number in numbers
-        for at in range(starts[number], starts[number + 1])
-    )
+def _count_files(groups: Rewrites) -> int:
+    """Return the number of base and log files of some groups."""
+    return int(len(groups.base) - groups.base.null_count + len(groups.logs.flatten()))

@@ -16,8 +16,11 @@ from reconciler.executor.cluster.execution import (
     check_no_foreign_writes,
     require_rewriter,
 )
-from reconciler.executor.cluster.group_selection import GroupSelection, select_groups
-from reconciler.executor.cluster.run import drop_groups
+from reconciler.executor.cluster.group_selection import (
+    GroupSelection,
+    drop_groups,
+    select_groups,
+)
 from reconciler.executor.cluster.work import (
     ClusterWork,
     get_clustering_action,
@@ -25,13 +28,13 @@ from reconciler.executor.cluster.work import (
     make_requested_plan,
 )
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.result import ClusterOutcome, StepOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
-from reconciler.rewrite.facts import TableFacts, read_table_facts
+from reconciler.rewrite.facts import read_table_facts
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 from reconciler.state.model import PendingClustering, TableState
 from reconciler.transaction.conflicts import find_conflicts
@@ -41,8 +44,7 @@ from reconciler.transaction.footprints import (
     read_footprints,
 )
 from reconciler.transaction.publish import find_completion
-from reconciler.transaction.recovery.cut_log_files import find_cut_logs
-from reconciler.transaction.recovery.lost_files import explain_lost_files
+from reconciler.transaction.recovery.damaged_files import find_damaged_files
 from reconciler.transaction.recovery.pending_instants import remove_attempt
 from reconciler.transaction.recovery.takeover import take_over
 from reconciler.transaction.retry import ShouldWait, retry_until_known
@@ -98,21 +100,23 @@ def _resume_clustering(session: ApplySession, pending: PendingClustering) -> Ste
     chosen = select_groups(
         planned,
         state,
-        ours=pending.instant,
+        own=pending.instant,
         refusal=facts.merge_refusal,
-        cut=find_cut_logs(session.storage, session.properties, state, planned),
-        lost=explain_lost_files(session.storage, session.properties, state, planned),
+        damage=find_damaged_files(session.storage, session.properties, state, planned),
     )
     begun = retry_until_known(session, partial(_begin_again, session, pending, chosen, state))
     assert begun is not None, "it waits no longer"
-    chosen = begun
-    if not len(chosen.groups):
-        return StepOutcome(
-            kind="resume",
-            how="undone",
-            rewritten=ClusterOutcome(left=chosen.left, gone=chosen.gone),
-        )
-    work = _make_work(session, pending, chosen, state, facts)
+    if not len(begun.groups):
+        return StepOutcome(kind="resume", how="undone", rewritten=begun.unchanged)
+    work = ClusterWork(
+        instant=pending.instant,
+        selection=begun,
+        layout=_read_layout(session, pending),
+        facts=facts,
+        state=state,
+        extra=pending.extra,
+        attempt=session.owner.token,
+    )
     change = _ResumedClustering(session=session, is_begun=pending.state == State.INFLIGHT)
     return replace(finish_change(change, work), kind="resume")
 
@@ -133,7 +137,7 @@ def _begin_again(
     pending: PendingClustering,
     chosen: GroupSelection,
     state: TableState,
-    waits: ShouldWait,
+    should_wait: ShouldWait,
 ) -> GroupSelection | None:
     """Remove the earlier attempt, and return the groups that may still run.
 
@@ -141,59 +145,32 @@ def _begin_again(
     does what we would not. Without any group the instant is withdrawn. None when it was told to
     wait.
     """
-    action = get_clustering_action(state.table_version)
-    timeline, found = read_footprints(
-        session, collect_completed_writes(state.timeline), pending.instant
-    )
-    if find_completion(timeline, pending.instant, action) is not None:
-        raise BusyError(f"clustering {pending.instant} was completed by another writer meanwhile")
-    if timeline.find_file(pending.instant, action, State.REQUESTED) is None:
-        raise BusyError(f"clustering {pending.instant} was removed by another writer meanwhile")
-    if (
-        find_rollback_ms(
-            session, timeline, pending.instant, collect_completed_writes(state.timeline)
-        )
-        is not None
-    ):
+    time, action = pending.instant, get_clustering_action(state.table_version)
+    known = collect_completed_writes(state.timeline)
+    timeline, footprints = read_footprints(session, known, time)
+    if find_completion(timeline, time, action) is not None:
+        raise BusyError(f"clustering {time} was completed by another writer meanwhile")
+    if timeline.find_file(time, action, State.REQUESTED) is None:
+        raise BusyError(f"clustering {time} was removed by another writer meanwhile")
+    if find_rollback_ms(session, timeline, time, known) is not None:
         raise BusyError(
-            f"a rollback of our clustering {pending.instant} is pending; run apply again when "
-            "Hudi has finished it"
+            f"a rollback of our clustering {time} is pending; run apply again when Hudi has "
+            "finished it"
         )
     claims = make_claims(chosen.groups, state, session.spec)
-    if waits(claims, found):
+    if should_wait(claims, footprints):
         return None
-    chosen = drop_groups(chosen, find_conflicts(claims, found))
+    chosen = drop_groups(chosen, find_conflicts(claims, footprints))
     session.lock.confirm()
-    remove_attempt(session.storage, pending.instant)
+    remove_attempt(session.storage, time)
     if not len(chosen.groups):
-        session.publisher.withdraw(pending.instant, action)
+        session.publisher.withdraw(time, action)
     elif chosen.left or chosen.gone:
         layout = _read_layout(session, pending)
         plan = make_requested_plan(chosen.groups, state, session.spec, layout, pending.extra)
         data = plan.encode(session.storage.location, version=state.table_version)
-        session.publisher.amend(pending.instant, action, data)
+        session.publisher.amend(time, action, data)
     return chosen
-
-
-def _make_work(
-    session: ApplySession,
-    pending: PendingClustering,
-    chosen: GroupSelection,
-    state: TableState,
-    facts: TableFacts,
-) -> ClusterWork:
-    return ClusterWork(
-        instant=pending.instant,
-        groups=chosen.groups,
-        layout=_read_layout(session, pending),
-        facts=facts,
-        state=state,
-        extra=pending.extra,
-        known=collect_completed_writes(state.timeline),
-        attempt=session.owner.token,
-        left=chosen.left,
-        gone=chosen.gone,
-    )
 
 
 def _read_layout(session: ApplySession, pending: PendingClustering) -> ClusteringLayout:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError, UnsupportedError
+from reconciler.executor.cluster.work import get_base_sizes
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
-from reconciler.hudi.files.table_files import make_present_keys
-from reconciler.plans.groups import group_of_slices
+from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.model import Rewrites
 from reconciler.reader.model import PATH
 from reconciler.rewrite.facts import TableFacts
@@ -63,17 +60,16 @@ def make_groups(facts: TableFacts, groups: Rewrites, state: TableState) -> tuple
             "and its rows would be lost; plan again"
         )
     slices = _make_slices(groups, state)
-    starts = groups.starts.tolist()
     return tuple(
         RewriteGroup(
             number=number,
-            partition=partitions[number],
-            slices=tuple(slices[start:end]),
+            partition=partition,
+            slices=tuple(slices[part]),
             outputs=int(groups.outputs[number]),
             bytes=int(groups.bytes[number]),
-            values=_get_partition_values(facts, partitions[number]),
+            values=_get_partition_values(facts, partition),
         )
-        for number, (start, end) in enumerate(pairwise(starts))
+        for number, (partition, part) in enumerate(iterate_groups(groups))
     )
 
 
@@ -101,21 +97,19 @@ def _make_ordering(facts: TableFacts, spec: TableSpec, layout: ClusteringLayout)
 def _make_slices(groups: Rewrites, state: TableState) -> list[SliceFiles]:
     """Return the paths and sizes of the slices' files."""
     folders = [f"{path}/" if path else "" for path in groups.partition.to_pylist()]
-    of = group_of_slices(groups)
-    prefix = to_arrow(folders).take(to_arrow(of)) if folders else to_arrow([])
-    partition = to_arrow(groups.partition.to_pylist()).take(to_arrow(of))
-    keys = pc.binary_join_element_wise(partition, groups.base, "/")
-    rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(state.files)).fill_null(-1))
-    sizes = np.where(rows >= 0, state.files.size[rows], 0) if len(state.files) else rows
-    bases = pc.binary_join_element_wise(prefix, groups.base, "").to_pylist()
-    logs = groups.logs.to_pylist()
+    columns = (
+        groups.base.to_pylist(),
+        get_base_sizes(groups, state).tolist(),
+        groups.logs.to_pylist(),
+        group_of_slices(groups).tolist(),
+    )
     return [
         SliceFiles(
-            base=base,
-            base_size=int(size),
+            base=None if base is None else folders[group] + base,
+            base_size=size,
             logs=tuple(folders[group] + name for name in names),
         )
-        for base, size, names, group in zip(bases, sizes, logs, of.tolist(), strict=True)
+        for base, size, names, group in zip(*columns, strict=True)
     ]
 
 

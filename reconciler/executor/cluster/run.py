@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from reconciler.errors import AlreadyExistsError, NotFoundError, PartialError
-from reconciler.executor.clean.payloads import make_own_metadata
 from reconciler.executor.cluster.execution import (
     ClusterExecution,
     RewrittenGroups,
     check_no_foreign_writes,
     require_rewriter,
 )
-from reconciler.executor.cluster.group_selection import GroupSelection, select_groups, take_groups
+from reconciler.executor.cluster.group_selection import GroupSelection, drop_groups, select_groups
 from reconciler.executor.cluster.hudi_execution import (
     check_layout,
     execute_clustering_by_hudi,
@@ -30,7 +27,7 @@ from reconciler.executor.cluster.work import (
     make_requested_plan,
 )
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.sync_decisions import decide_rewrite_sync
@@ -43,8 +40,7 @@ from reconciler.state.model import PLAN_DIGEST
 from reconciler.state.schema_versions import SCHEMA_FOLDER
 from reconciler.transaction.conflicts import find_conflicts
 from reconciler.transaction.footprints import collect_completed_writes, read_footprints
-from reconciler.transaction.recovery.cut_log_files import find_cut_logs
-from reconciler.transaction.recovery.lost_files import explain_lost_files
+from reconciler.transaction.recovery.damaged_files import find_damaged_files
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Ended, run_change
 
@@ -86,7 +82,7 @@ class _ClusterStep(ClusterExecution, Change[_Decision, ClusterWork, RewrittenGro
         check_no_foreign_writes(self.session, fresh)
         decision = _decide(self.session, self.step, fresh)
         if not len(decision.chosen.groups):
-            return Ended(_make_empty_outcome(decision.chosen.left, decision.chosen.gone))
+            return _report_unchanged(decision.chosen)
         return decision
 
     def request(
@@ -103,7 +99,7 @@ class _ClusterStep(ClusterExecution, Change[_Decision, ClusterWork, RewrittenGro
             return None
         chosen = drop_groups(chosen, find_conflicts(claims, found))
         if not len(chosen.groups):
-            return Ended(_make_empty_outcome(chosen.left, chosen.gone))
+            return _report_unchanged(chosen)
         return _write_request(session, replace(prepared, chosen=chosen), timeline)
 
 
@@ -132,8 +128,7 @@ def _decide(session: ApplySession, step: ClusterStep, fresh: FreshPlan) -> _Deci
         fresh.state,
         done=_find_earlier_clusterings(session, fresh),
         refusal=facts.merge_refusal,
-        cut=find_cut_logs(session.storage, properties, fresh.state, step.groups),
-        lost=explain_lost_files(session.storage, properties, fresh.state, step.groups),
+        damage=find_damaged_files(session.storage, properties, fresh.state, step.groups),
     )
     if len(chosen.groups):
         decide_rewrite_sync(
@@ -161,30 +156,13 @@ def _find_earlier_clusterings(session: ApplySession, fresh: FreshPlan) -> frozen
     return frozenset(one.instant for one in past if one.extra.get(PLAN_DIGEST) == session.digest)
 
 
-def drop_groups(chosen: GroupSelection, conflicts: dict[int, str]) -> GroupSelection:
-    """Drop the groups with conflicts, which are left with the reason; ``conflicts``: by number."""
-    groups = chosen.groups
-    partitions, sizes = groups.partition.to_pylist(), np.diff(groups.starts).tolist()
-    left = (
-        LeftGroup(partition=partitions[n], slices=sizes[n], because=conflicts[n])
-        for n in sorted(conflicts)
-    )
-    rows = np.array([n for n in range(len(groups)) if n not in conflicts], np.int64)
-    return replace(chosen, groups=take_groups(groups, rows), left=(*chosen.left, *left))
-
-
 def _write_request(
     session: ApplySession, decision: _Decision, timeline: Timeline
 ) -> ClusterWork | None:
     """Write the requested file; None when its name was taken meanwhile (``lock: none``)."""
     state, chosen = decision.fresh.state, decision.chosen
     extra = {
-        **make_own_metadata(
-            plan_digest=session.digest,
-            spec_digest=session.plan.spec_digest,
-            owner=session.owner,
-            origin=session.context.origin,
-        ),
+        **session.make_extra(),
         **make_layout_extra(decision.layout),
         **decision.passes,
         **make_circumstances_extra(session),
@@ -201,15 +179,12 @@ def _write_request(
         return None
     return ClusterWork(
         instant=instant,
-        groups=chosen.groups,
+        selection=chosen,
         layout=decision.layout,
         facts=decision.facts,
         state=state,
         extra=extra,
-        known=collect_completed_writes(state.timeline),
         attempt=session.owner.token,
-        left=chosen.left,
-        gone=chosen.gone,
     )
 
 
@@ -232,7 +207,5 @@ def _has_schema_changed(session: ApplySession, before: Timeline) -> bool:
     return any(time.isdigit() and time > newest for time in times)
 
 
-def _make_empty_outcome(left: tuple[LeftGroup, ...], gone: int) -> StepOutcome:
-    return StepOutcome(
-        kind="cluster", how="nothing", rewritten=ClusterOutcome(left=left, gone=gone)
-    )
+def _report_unchanged(chosen: GroupSelection) -> Ended[StepOutcome]:
+    return Ended(StepOutcome(kind="cluster", how="nothing", rewritten=chosen.unchanged))

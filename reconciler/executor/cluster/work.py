@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
-from reconciler.executor.result import LeftGroup
+from reconciler.executor.cluster.group_selection import GroupSelection
 from reconciler.file_slices.base_file.write_stat import build_created_stat
-from reconciler.hudi.files.table_files import make_present_keys
+from reconciler.hudi.files.table_files import find_sizes
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.plans import (
     SORT_COLUMNS,
@@ -25,7 +25,7 @@ from reconciler.hudi.timeline.plans import (
     compute_group_metrics,
 )
 from reconciler.hudi.timeline.write_commit import WriteCommit
-from reconciler.plans.groups import group_of_slices
+from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.model import Rewrites
 from reconciler.rewrite.facts import TableFacts
 from reconciler.rewrite.file_ids import make_output_id, make_seed
@@ -43,7 +43,7 @@ from reconciler.state.measured_queries import (
 )
 from reconciler.state.model import TableState
 from reconciler.transaction.conflicts import GroupClaim
-from reconciler.transaction.footprints import CompletedWrites
+from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 
 if TYPE_CHECKING:
     from reconciler.executor.session import ApplySession
@@ -59,39 +59,43 @@ _HUDIS_SMALL: Final = 104_857_600
 class ClusterWork:
     """A requested clustering and what of it runs.
 
-    ``extra``: of the request and of the completed file. ``known``: the completed writes that the
-    groups were chosen after. ``attempt``: a text that no other attempt has. ``measurement``: what
-    the declared queries read of the new files; None before those are there, and without queries.
+    ``selection``: its groups run. ``extra``: of the request and of the completed file. ``attempt``:
+    a text that no other attempt has. ``measurement``: what the declared queries read of the new
+    files; None before those are there, and without queries.
     """
 
     instant: str
-    groups: Rewrites
+    selection: GroupSelection
     layout: ClusteringLayout
     facts: TableFacts
     state: TableState
     extra: Mapping[str, str]
-    known: CompletedWrites
     attempt: str
-    left: tuple[LeftGroup, ...] = ()
-    gone: int = 0
     measurement: QueryMeasurement | None = None
+
+    @property
+    def groups(self) -> Rewrites:
+        return self.selection.groups
 
     @property
     def action(self) -> Action:
         return get_clustering_action(self.state.table_version)
 
+    @property
+    def known(self) -> CompletedWrites:
+        """The completed writes that the groups were chosen after."""
+        return collect_completed_writes(self.state.timeline)
+
     def make_extra(self, numbers_kept: Sequence[int]) -> dict[str, str]:
         """Return the extra metadata of the completed file when only some groups are published."""
         extra = {key: text for key, text in self.extra.items() if key != PREDICTED_KEY}
-        if (how := ClusteringContext.read(extra)) is not None:
-            dropped = np.ones(len(self.groups), np.bool_)
-            dropped[list(numbers_kept)] = False
-            more = int(np.diff(self.groups.starts)[dropped].sum())
-            waiting = how.remaining_slices + more + sum(one.slices for one in self.left)
-            extra[CIRCUMSTANCES_KEY] = replace(how, remaining_slices=waiting).text
-        measured = (
-            self.measurement.select_groups(numbers_kept) if self.measurement is not None else ()
-        )
+        if (context := ClusteringContext.read(extra)) is not None:
+            sizes = np.diff(self.groups.starts)
+            dropped = int(sizes.sum() - sizes[list(numbers_kept)].sum())
+            left = sum(one.slices for one in self.selection.left)
+            waiting = context.remaining_slices + dropped + left
+            extra[CIRCUMSTANCES_KEY] = replace(context, remaining_slices=waiting).text
+        measured = self.measurement.select_groups(numbers_kept) if self.measurement else ()
         return extra | ({QUERIES_KEY: encode_measurements(measured)} if measured else {})
 
 
@@ -118,14 +122,8 @@ def make_claims(groups: Rewrites, state: TableState, spec: TableSpec) -> list[Gr
     has_logs = to_numpy(pc.list_value_length(groups.logs)) > 0
     is_open = (sizes < small) | has_logs
     return [
-        GroupClaim(
-            partition=partition,
-            ids=frozenset(ids[start:end]),
-            is_open=bool(is_open[start:end].any()),
-        )
-        for partition, (start, end) in zip(
-            groups.partition.to_pylist(), pairwise(groups.starts.tolist()), strict=True
-        )
+        GroupClaim(partition=partition, ids=frozenset(ids[part]), is_open=bool(is_open[part].any()))
+        for partition, part in iterate_groups(groups)
     ]
 
 
@@ -138,36 +136,28 @@ def make_requested_plan(
 ) -> ClusteringPlan:
     """Return the plan that a clustering requests, and that any Hudi writer may execute."""
     target = (spec.files or FileSizes()).target
-    sizes = get_base_sizes(groups, state)
-    log_sizes = _get_log_sizes(groups, state)
-    slices = [
-        InputSlice(partition="", file_id=file_id, base_file=base, log_files=tuple(reversed(logs)))
-        for file_id, base, logs in zip(
-            groups.file_id.to_pylist(),
-            groups.base.to_pylist(),
-            groups.logs.to_pylist(),
-            strict=True,
-        )
-    ]
+    ids, bases, logs = (column.to_pylist() for column in (groups.file_id, groups.base, groups.logs))
+    base_sizes, log_sizes = get_base_sizes(groups, state).tolist(), _get_log_sizes(groups, state)
     planned = []
-    for partition, outputs, (start, end) in zip(
-        groups.partition.to_pylist(),
-        groups.outputs.tolist(),
-        pairwise(groups.starts.tolist()),
-        strict=True,
+    for outputs, (partition, part) in zip(
+        groups.outputs.tolist(), iterate_groups(groups), strict=True
     ):
-        bases = [
-            None if one.base_file is None else int(size)
-            for one, size in zip(slices[start:end], sizes[start:end], strict=True)
-        ]
-        logs = [size for found in log_sizes[start:end] for size in found]
-        planned.append(
-            ClusteringPlanGroup(
-                slices=tuple(_place_in(partition, one) for one in slices[start:end]),
-                output_count=outputs,
-                metrics=compute_group_metrics(bases, logs, target),
+        slices = tuple(
+            InputSlice(
+                partition=partition,
+                file_id=file_id,
+                base_file=base,
+                log_files=tuple(reversed(names)),
             )
+            for file_id, base, names in zip(ids[part], bases[part], logs[part], strict=True)
         )
+        sized = zip(bases[part], base_sizes[part], strict=True)
+        metrics = compute_group_metrics(
+            [None if base is None else size for base, size in sized],
+            list(chain.from_iterable(log_sizes[part])),
+            target,
+        )
+        planned.append(ClusteringPlanGroup(slices=slices, output_count=outputs, metrics=metrics))
     strategy = {SORT_COLUMNS: ",".join(layout.columns)} if layout.columns else {}
     return ClusteringPlan(groups=tuple(planned), strategy=strategy, extra=extra)
 
@@ -179,16 +169,15 @@ def make_completed_commit(
 
     ``results``: in the order of the groups.
     """
-    partitions = work.groups.partition.to_pylist()
-    ids, starts = work.groups.file_id.to_pylist(), work.groups.starts.tolist()
+    ids, groups = work.groups.file_id.to_pylist(), list(iterate_groups(work.groups))
     written: dict[str, list[Mapping[str, str | int]]] = {}
     replaced: dict[str, list[str]] = {}
     for number in numbers_kept:
-        partition = partitions[number]
+        partition, part = groups[number]
         stats = [build_created_stat(file, partition) for file in results[number].files]
         if stats:
             written.setdefault(partition, []).extend(stats)
-        replaced.setdefault(partition, []).extend(ids[starts[number] : starts[number + 1]])
+        replaced.setdefault(partition, []).extend(ids[part])
     return WriteCommit(
         operation="CLUSTER",
         stats_by_partition=written,
@@ -198,17 +187,16 @@ def make_completed_commit(
 
 
 def make_circumstances_extra(session: ApplySession) -> dict[str, str]:
-    """Return the extra metadata by which whoever completes a clustering can judge it.
+    """Return the extra metadata by which a run that completes a clustering can judge it.
 
     It records what was predicted for the declared queries, the target of file sizes, and how much
     waits for another run.
     """
     layout = session.plan.layout
     left = [one.slices for one in (layout.untouched if layout else ()) if one.rule == "budget"]
-    how = ClusteringContext(
-        target=(session.spec.files or FileSizes()).target, remaining_slices=sum(left)
-    )
-    extra = {CIRCUMSTANCES_KEY: how.text}
+    target = (session.spec.files or FileSizes()).target
+    context = ClusteringContext(target=target, remaining_slices=sum(left))
+    extra = {CIRCUMSTANCES_KEY: context.text}
     if queries := {query.name: query.where for query in session.spec.queries}:
         extra[PREDICTED_KEY] = encode_predictions(queries, session.plan.predictions)
     return extra
@@ -262,20 +250,7 @@ def _get_log_sizes(groups: Rewrites, state: TableState) -> list[list[int]]:
 def _get_sizes(
     groups: Rewrites, names: Any, group_of: NDArray[np.int64], state: TableState
 ) -> NDArray[np.int64]:
-    """Return the bytes of files by name and group; 0 for a null and for a file that is gone."""
+    """Return the bytes of files by name and group; 0 for a null and for a missing file."""
     partition = to_arrow(groups.partition.to_pylist()).take(to_arrow(group_of))
     keys = pc.binary_join_element_wise(partition, names, "/")
-    rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(state.files)).fill_null(-1))
-    if not len(state.files):
-        return np.zeros(len(rows), np.int64)
-    sizes: NDArray[np.int64] = np.where(rows >= 0, state.files.size[rows], 0)
-    return sizes
-
-
-def _place_in(partition: str, one: InputSlice) -> InputSlice:
-    return InputSlice(
-        partition=partition,
-        file_id=one.file_id,
-        base_file=one.base_file,
-        log_files=one.log_files,
-    )
+    return np.maximum(find_sizes(state.files, keys), 0)

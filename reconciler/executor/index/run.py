@@ -18,7 +18,7 @@ from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, Reco
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
 from reconciler.executor.index.column_stats import build_column_stats
-from reconciler.executor.result import IndexOutcome, StepOutcome
+from reconciler.executor.result import IndexOutcome, LeftColumn, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.files.table_files import FileKind, make_present_keys
 from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest, ThreadedIndexBuilder
@@ -118,7 +118,7 @@ class _IndexWork:
     state: TableState
     known: IndexState
     wanted: Mapping[str, Any]
-    left: tuple[Note, ...]
+    left: tuple[LeftColumn, ...]
     newest: FileKeys
     live: FileKeys
     read: FileKeys
@@ -147,18 +147,18 @@ def _prepare(session: ApplySession, step: IndexStep, state: TableState) -> _Inde
         state=state,
         known=known,
         wanted=wanted,
-        left=tuple(_describe_left_columns(step.columns, known)),
+        left=tuple(_find_left_columns(step.columns, known)),
         newest=newest,
         live=build_file_keys(state, _find_live_files(session, state, known)),
         read=_take_files(newest, find_missing(known.index, newest, wanted)),
     )
 
 
-def _describe_left_columns(columns: Sequence[str], known: IndexState) -> Iterator[Note]:
+def _find_left_columns(columns: Sequence[str], known: IndexState) -> Iterator[LeftColumn]:
     for column in columns:
         if column not in known.wanted:
             why = known.problems.get(column, f"the spec does not declare column {column}")
-            yield Note(column, why)
+            yield LeftColumn(column, why)
 
 
 def _find_live_files(

@@ -210,6 +210,14 @@ def make_present_keys(files: TableFiles) -> Any:
     )
 
 
+def find_sizes(files: TableFiles, keys: Any) -> NDArray[np.int64]:
+    """Return the bytes of files by ``partition/name``, -1 for a null and for a missing file."""
+    rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(files)).fill_null(-1))
+    sizes = files.size[rows] if len(files) else np.zeros(len(rows), np.int64)
+    found: NDArray[np.int64] = np.where(rows >= 0, sizes, -1)
+    return found
+
+
 def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
     """Return the rows whose names match, and the pattern's groups of each."""
     names = name if len(rows) == len(name) else name.take(to_arrow(rows))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-import pyarrow.compute as pc
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import to_arrow
+from reconciler.hudi.files.table_files import find_sizes
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.decode import empty_removed_files
@@ -64,13 +64,9 @@ def _slice_bytes(
     """Return per slice the bytes of its files."""
     slices = [one for group in plan.groups for one in group.slices]
     named = [[*([one.base_file] if one.base_file else []), *one.log_files] for one in slices]
-    files = state.files
     pairs = zip(slices, named, strict=True)
     keys = [f"{one.partition}/{name}" for one, names in pairs for name in names]
-    folders = to_arrow(files.partitions).take(to_arrow(files.partition))
-    present = pc.binary_join_element_wise(folders, files.name, "/")
-    rows = to_numpy(pc.index_in(to_arrow(keys), value_set=present).fill_null(-1)).astype(np.int64)
-    sizes = np.where(rows >= 0, files.size[rows], 0) if len(files) else np.zeros(len(rows))
+    sizes = np.maximum(find_sizes(state.files, to_arrow(keys)), 0)
     of = np.repeat(np.arange(len(slices)), [len(names) for names in named])
     return np.bincount(of, weights=sizes, minlength=len(slices)).astype(np.int64)
 

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from reconciler.executor.result import IndexOutcome, StepOutcome
-from reconciler.plans.model import Note
+from reconciler.executor.result import IndexOutcome, LeftColumn, StepOutcome
 from reconciler.render.result import result_json, result_text
 from reconciler.render.result_markdown import result_markdown
 from reconciler.render.terminal import Terminal
@@ -43,7 +42,7 @@ BUILT_SAID = (
     "index column_stats of the metadata table: built column_stats and partition_stats: "
     "1 column of 3 files read the footers of 3 files"
 )
-LEFT = Note("gone", "column gone cannot be indexed: the table has no such column")
+LEFT = LeftColumn("gone", "column gone cannot be indexed: the table has no such column")
 
 
 def outcome(how="completed", done=DONE, **more):

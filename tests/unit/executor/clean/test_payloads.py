@@ -17,6 +17,7 @@ from reconciler.executor.clean.payloads import (
 )
 from reconciler.executor.deletion import DeletionBatch
 from reconciler.executor.origin import Origin
+from reconciler.executor.session import ApplySession
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.owner import Owner
@@ -82,14 +83,14 @@ def test_no_boundary_is_an_empty_text():
 )
 def test_an_instant_says_who_had_it_made_and_from_which_specs(origin, keys):
     owner = Owner(who="u", host="h", pid=1, started="s", tool="t 1", token="x")
-    found = make_clean_extra(
-        SimpleNamespace(savepoints=(), is_partitioned=True),
-        plan_digest="sha256:1",
-        spec_digest="sha256:2",
+    session = SimpleNamespace(
+        digest="sha256:1",
+        plan=SimpleNamespace(spec_digest="sha256:2"),
         owner=owner,
-        origin=origin,
-        delete_partitions=(),
+        context=SimpleNamespace(origin=origin),
     )
+    found = ApplySession.make_extra(session)
+    found |= make_clean_extra(SimpleNamespace(savepoints=(), is_partitioned=True), ())
 
     assert found == keys | {
         "reconciler.plan.digest": "sha256:1",

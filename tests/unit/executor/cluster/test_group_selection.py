@@ -83,7 +83,7 @@ def test_what_another_has_in_hand_stays_and_what_is_ours_does_not():
     assert [f"pending clustering {stamp(9)} is going to rewrite its file group h"] == [
         left.because for left in select_groups(REVIEWED, held).left
     ]
-    assert () == select_groups(REVIEWED, held, ours=stamp(9)).left
+    assert () == select_groups(REVIEWED, held, own=stamp(9)).left
 
 
 def test_groups_that_were_replaced_are_done_already():

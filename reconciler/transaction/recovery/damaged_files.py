@@ -1,13 +1,16 @@
-"""Find files that completed writes made and that are gone, before a rewrite makes the loss final.
+"""Find files that were lost or cut off after their commit, before a rewrite makes the loss final.
 
 Without its newest base file a file group shows an older one, whose rows are out of date. Without a
 log file it shows rows as they were before a change. A reader with the metadata table fails on such
-a group. Once its slice is rewritten nobody can find the loss.
+a group. A reader skips a log block that is not whole, as Hudi does, because a writer that dies
+leaves such, so the rows of a committed log file that was cut off later are not read. Once a slice
+is rewritten, no program can find the loss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,12 +19,13 @@ import pyarrow.compute as pc
 from reconciler.arrays import to_arrow, to_numpy
 from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.files.names import BaseName, LogName
-from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.table_files import FileKind, find_sizes
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.commit import TEXT, CommitProjection
 from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.plans.groups import group_of_slices
+from reconciler.state.log_sizes import read_log_sizes
 from reconciler.storage.parallel import run_parallel
 
 if TYPE_CHECKING:
@@ -40,6 +44,28 @@ REMEDY: Final = "restore it from a copy, or roll that write back with Hudi"
 
 #: partition and file id
 FileGroup = tuple[str, str]
+#: partition and name
+FileName = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFiles:
+    """The reasons why slices cannot be rewritten, because files of completed writes are damaged.
+
+    ``cut``: log files that were cut off, by partition and name. ``lost``: file groups that have
+    lost a file, by partition and file id.
+    """
+
+    cut: Mapping[FileName, str] = field(default_factory=dict)
+    lost: Mapping[FileGroup, str] = field(default_factory=dict)
+
+
+def find_damaged_files(
+    storage: Storage, properties: TableProperties, state: TableState, groups: Rewrites
+) -> DamagedFiles:
+    """Return the damage of the slices of some groups; raises as the two functions that find it."""
+    cut = find_cut_logs(storage, properties, state, groups)
+    return DamagedFiles(cut, explain_lost_files(storage, properties, state, groups))
 
 
 def find_lost_files(
@@ -98,6 +124,26 @@ def explain_lost_files(
     }
 
 
+def find_cut_logs(
+    storage: Storage, properties: TableProperties, state: TableState, groups: Rewrites
+) -> dict[FileName, str]:
+    """Return a sentence for every such log file of the groups, by partition and name.
+
+    Reads the completed writes of the active timeline that may have written one of them. Log files
+    whose writes are archived are not checked. Raises FormatError, and NotFoundError where the
+    timeline has changed.
+    """
+    sizes = _get_log_sizes(groups, state)
+    if not sizes:
+        return {}
+    return {
+        key: f"its log file {key[1]} has {sizes[key]} bytes, and its writer says {least}: it is "
+        "damaged, restore it from a copy"
+        for key, least in read_log_sizes(storage, properties, state.timeline, sizes).items()
+        if sizes[key] < least
+    }
+
+
 def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[FileGroup, str]:
     """Return when the newest base file that is there was written, by file group; "" without one.
 
@@ -134,3 +180,17 @@ def _find_listed(state: TableState, asked: set[str]) -> set[str]:
     folders = [files.partitions[code] for code in files.partition[found].tolist()]
     kept = files.name.take(found).to_pylist()
     return {f"{folder}/{name}" for folder, name in zip(folders, kept, strict=True)}
+
+
+def _get_log_sizes(groups: Rewrites, state: TableState) -> dict[FileName, int]:
+    """Return the bytes of the log files that are there, by partition and name."""
+    counts = to_numpy(pc.list_value_length(groups.logs)).astype(np.int64)
+    names = groups.logs.flatten()
+    if not len(names):
+        return {}
+    folders = groups.partition.take(
+        to_arrow(np.repeat(group_of_slices(groups), counts))
+    ).to_pylist()
+    keys = list(zip(folders, names.to_pylist(), strict=True))
+    sizes = find_sizes(state.files, to_arrow([f"{folder}/{name}" for folder, name in keys]))
+    return {key: size for key, size in zip(keys, sizes.tolist(), strict=True) if size >= 0}
