@@ -50,7 +50,7 @@ class AdmittedTable:
 
     @property
     def may_work(self) -> bool:
-        """Whether an apply may find anything to do; without a declared lock it does nothing."""
+        """True if an apply may find anything to do; without a declared lock it does nothing."""
         has_lock = self.spec.concurrency is not None and self.spec.concurrency.lock is not None
         return self.plan.has_changes and has_lock
 
@@ -88,7 +88,7 @@ def admit_plan(
 ) -> AdmittedPlan:
     """Decide which tables of a plan may run.
 
-    ``specs``: today's, None where nobody has named any. A table whose path or effective spec has
+    ``specs``: today's, None if the user has named none. A table whose path or effective spec has
     changed since the review is refused, and one that today's policies forbid. ``now``: what waivers
     of policies count from, see ``get_waiver_time``. Raises StaleError when the plan does not have
     the expected digest, or is of other specs than these.
@@ -105,22 +105,28 @@ def admit_plan(
     spec_digests = {
         name: compute_spec_digest(spec.document) for name, spec in (today or {}).items()
     }
-    tables = tuple(_admit_table(table, today, spec_digests, now) for table in plan.tables)
-    return AdmittedPlan(plan=plan, digest=digest, tables=tables)
+
+    def admit(table: TablePlan) -> AdmittedTable | RefusedTable:
+        try:
+            return _check_table(table, today, spec_digests, now)
+        except ReconcilerError as error:
+            return RefusedTable(plan=table, error=error)
+
+    return AdmittedPlan(plan=plan, digest=digest, tables=tuple(map(admit, plan.tables)))
 
 
 def get_waiver_time(now: datetime | None, clock: Clock) -> datetime:
-    """Return what waivers of policies count from: no time of the past that somebody names."""
+    """Return what waivers of policies count from: now, or a later time that the user names."""
     actual = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     return actual if now is None else max(now, actual)
 
 
 def check_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> tuple[Note, ...]:
     """Return what policies only warn of; raises RefusedError for what they forbid."""
-    found = evaluate_policies(plan, spec, now)
-    if found.refusals:
-        raise RefusedError(found.refusals)
-    return found.warnings
+    verdict = evaluate_policies(plan, spec, now)
+    if verdict.refusals:
+        raise RefusedError(verdict.refusals)
+    return verdict.warnings
 
 
 def recount(plan: TablePlan) -> TablePlan:
@@ -131,18 +137,6 @@ def recount(plan: TablePlan) -> TablePlan:
         bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten_groups(plan.steps)),
     )
     return replace(plan, impact=impact)
-
-
-def _admit_table(
-    plan: TablePlan,
-    today: Mapping[str, TableSpec] | None,
-    spec_digests: Mapping[str, str],
-    now: datetime,
-) -> AdmittedTable | RefusedTable:
-    try:
-        return _check_table(plan, today, spec_digests, now)
-    except ReconcilerError as error:
-        return RefusedTable(plan=plan, error=error)
 
 
 def _check_table(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import Journal
@@ -66,23 +66,10 @@ def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
     """
     run = _ApplyRun(context, admitted.digest, on_crash, journal or Journal())
     started = context.clock.now_ms()
-    results = _apply_tables(run, admitted.tables, parallelism, on_table, on_stop)
-    return ApplyResult(
-        plan_digest=admitted.digest,
-        selection=admitted.plan.selection,
-        tables=results,
-        seconds=_seconds_since(started, context.clock),
-    )
+    tables = admitted.tables
 
-
-def _apply_tables(
-    run: _ApplyRun,
-    tables: Sequence[AdmittedTable | RefusedTable],
-    parallelism: int,
-    on_table: Callable[[TableResult], None] | None,
-    on_stop: Callable[[int], None] | None,
-) -> tuple[TableResult, ...]:
-    """Return the results in the plan's order."""
+    def apply_tables(numbers: Sequence[int]) -> dict[int, TableResult]:
+        return {number: run.apply_table(tables[number]) for number in numbers}
 
     def report(results: Mapping[int, TableResult]) -> None:
         for result in results.values():
@@ -90,23 +77,25 @@ def _apply_tables(
                 on_table(result)
 
     def stop(under_way: int) -> None:
-        run.context.stop.request()
+        context.stop.request()
         if on_stop is not None:
             on_stop(under_way)
 
-    found: dict[int, TableResult] = {}
-    for results in run_parallel(
-        lambda numbers: {number: run.apply_table(tables[number]) for number in numbers},
-        group_by_key(
-            range(len(tables)),
-            lambda n: n if parallelism == 1 else location_identity(tables[n].plan.path),
-        ),
-        parallelism=parallelism,
-        on_done=report,
-        on_stop=stop,
+    def choose_key(number: int) -> Hashable:
+        return number if parallelism == 1 else location_identity(tables[number].plan.path)
+
+    shares = group_by_key(range(len(tables)), choose_key)
+    results: dict[int, TableResult] = {}
+    for done in run_parallel(
+        apply_tables, shares, parallelism=parallelism, on_done=report, on_stop=stop
     ):
-        found |= results
-    return tuple(found[number] for number in range(len(tables)))
+        results |= done
+    return ApplyResult(
+        plan_digest=admitted.digest,
+        selection=admitted.plan.selection,
+        tables=tuple(results[number] for number in range(len(tables))),
+        seconds=_seconds_since(started, context.clock),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,41 +110,30 @@ class _ApplyRun:
         plan = table.plan
         self.context.stop.check()
         started = self.context.clock.now_ms()
-        done = _TableProgress()
+        done = _TableProgress(plan)
         try:
             result = self._apply(table, done)
-        except RefusedError as error:
-            result = _make_failed_result(plan, done, error, error.notes)
         except ReconcilerError as error:
-            result = _make_failed_result(plan, done, error)
+            refusals = error.notes if isinstance(error, RefusedError) else ()
+            said = None if refusals else str(error)
+            result = done.make_result(error=said, code=error.exit_code, refusals=refusals)
         except Exception as error:  # noqa: BLE001 (reported as this table's, the others go on)
             if self.on_crash is not None:
                 self.on_crash(plan, error)
-            result = TableResult(
-                name=plan.name,
-                path=plan.path,
-                outcomes=tuple(done.outcomes),
-                error=f"{type(error).__name__}: {error} (an error of this program, report it)",
-                code=1,
-            )
+            text = f"{type(error).__name__}: {error} (an error of this program, report it)"
+            result = done.make_result(error=text, code=1, warnings=())
         except BaseException:  # the process has to stop: what is done is recorded
             if done.has_begun:
-                stopped = TableResult(
-                    name=plan.name,
-                    path=plan.path,
-                    outcomes=tuple(done.outcomes),
-                    warnings=tuple(done.warnings),
-                    seconds=_seconds_since(started, self.context.clock),
-                )
+                seconds = _seconds_since(started, self.context.clock)
                 with suppress(ReconcilerError):
-                    self.journal.interrupted(plan, stopped)
+                    self.journal.interrupted(plan, done.make_result(seconds=seconds))
             raise
         return self._record(
             plan, replace(result, seconds=_seconds_since(started, self.context.clock))
         )
 
     def _record(self, plan: TablePlan, result: TableResult) -> TableResult:
-        """Record a result; where that fails the result is an error, or nobody would know of it."""
+        """Record a result; if that fails the result is an error, because no record shows it."""
         try:
             self.journal.finished(plan, result)
         except ReconcilerError as error:
@@ -168,7 +146,6 @@ class _ApplyRun:
         if isinstance(table, RefusedTable):
             raise table.error
         plan, spec, context = table.plan, table.spec, self.context
-        result = TableResult(name=plan.name, path=plan.path)
         done.warnings += table.warnings
         self.journal.started(plan)
         done.has_begun = True
@@ -176,7 +153,7 @@ class _ApplyRun:
         owner = context.process.make_owner(context.new_token())
         remove_finished_runs(storage, spec, context.run_context, owner)
         if not plan.steps and not _waits_for_clean(plan, spec):
-            return replace(result, unchanged=True, warnings=tuple(done.warnings))
+            return done.make_result(unchanged=True)
         with context.phase(plan.name, "observe"):
             session, fresh = open_apply_session(plan, spec, storage, self.digest, context)
             check_identity(plan, fresh.state)
@@ -187,16 +164,22 @@ class _ApplyRun:
         done.warnings[:] = check_policies(effective_plan(plan, fresh), table.guarded, now)
         with session.heartbeats.run():
             _run_steps(session, fresh, done)
-        return replace(result, outcomes=tuple(done.outcomes), warnings=tuple(done.warnings))
+        return done.make_result()
 
 
 @dataclass(slots=True)
 class _TableProgress:
     """What is done so far: it stays true when a later step fails."""
 
+    plan: TablePlan
     outcomes: list[StepOutcome] = field(default_factory=list)
     warnings: list[Note] = field(default_factory=list)
     has_begun: bool = False
+
+    def make_result(self, **more: Any) -> TableResult:
+        """Return the table's result; ``more``: other fields of it."""
+        known = {"outcomes": tuple(self.outcomes), "warnings": tuple(self.warnings), **more}
+        return TableResult(name=self.plan.name, path=self.plan.path, **known)
 
 
 def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) -> None:
@@ -246,23 +229,9 @@ def _remember_clustering(session: ApplySession, outcome: StepOutcome) -> StepOut
 
 
 def _waits_for_clean(plan: TablePlan, spec: TableSpec) -> bool:
-    """Whether there are no steps only because another writer's clean may be at work."""
-    named = any(note.rule == "pendingClean" for note in plan.warnings)
-    return named and spec.retention is not None
-
-
-def _make_failed_result(
-    plan: TablePlan, done: _TableProgress, error: ReconcilerError, notes: Sequence[Note] = ()
-) -> TableResult:
-    return TableResult(
-        name=plan.name,
-        path=plan.path,
-        outcomes=tuple(done.outcomes),
-        error=None if notes else str(error),
-        code=error.exit_code,
-        refusals=tuple(notes),
-        warnings=tuple(done.warnings),
-    )
+    """Return True if there are no steps only because another writer's clean may be at work."""
+    is_pending = any(note.rule == "pendingClean" for note in plan.warnings)
+    return is_pending and spec.retention is not None
 
 
 def _seconds_since(started_ms: int, clock: Clock) -> float:
