@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from reconciler.executor import session
 from reconciler.executor.clean import payloads
 from reconciler.hudi.timeline.instant import Action
 from reconciler.planners.recovery import resume_clean
@@ -160,7 +161,7 @@ def test_our_own_folders_are_in_the_extra_metadata():
 
 def test_the_extra_metadata_is_spelled_as_apply_spells_it():
 
-    assert (payloads.PLAN_DIGEST, payloads.DELETE_PARTITIONS) == (
+    assert (session.PLAN_DIGEST, payloads.DELETE_PARTITIONS) == (
         resume_clean.PLAN_DIGEST,
         resume_clean.DELETE_PARTITIONS,
     )
