@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Codes = NDArray[np.int32]
 
 
 def to_arrow(values: Sequence[str] | NDArray[Any]) -> Any:

@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Mask, to_arrow
 from reconciler.errors import BusyError, StaleError
 from reconciler.executor.freshness import (
     is_in,
@@ -103,7 +102,7 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
 
 
-def _match_files(step: Removal, *others: Removal) -> NDArray[np.bool_]:
+def _match_files(step: Removal, *others: Removal) -> Mask:
     """Return per file of a step whether it is in one of the others."""
     found = np.zeros(len(step.files), np.bool_)
     for other in others:
@@ -111,7 +110,7 @@ def _match_files(step: Removal, *others: Removal) -> NDArray[np.bool_]:
     return found
 
 
-def _match_present(step: Removal, fresh: FreshPlan) -> NDArray[np.bool_]:
+def _match_present(step: Removal, fresh: FreshPlan) -> Mask:
     return is_in(make_keys(step.files), make_present_keys(fresh.state.files))
 
 

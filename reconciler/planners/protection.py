@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
+from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
@@ -36,9 +36,9 @@ class Protection:
 
     savepoints: tuple[str, ...]
     pending: tuple[str, ...]
-    savepoint: NDArray[np.int32]
-    compaction: NDArray[np.int32]
-    clustering: NDArray[np.int32]
+    savepoint: Codes
+    compaction: Codes
+    clustering: Codes
     is_compacted: Mask
     by_readers: ReaderProtection
 
@@ -97,7 +97,7 @@ def find_protection(state: TableState, window: ReaderWindow | None = None) -> Pr
     )
 
 
-def _protect_by_savepoint(state: TableState, view: FileView) -> NDArray[np.int32]:
+def _protect_by_savepoint(state: TableState, view: FileView) -> Codes:
     """Return per slice the savepoint that protects it. One named file protects the whole slice.
 
     Names match in any partition, as in Hudi. The files of an incomplete savepoint are unknown: it
@@ -125,7 +125,7 @@ def _find_named_rows(files: TableFiles, names: Iterable[str]) -> Integers:
 
 def _protect_by_compaction(
     state: TableState, view: FileView, pending: list[str]
-) -> tuple[NDArray[np.int32], Mask]:
+) -> tuple[Codes, Mask]:
     """Return per slice the pending (log) compaction that reads it: those from its base on."""
     needed = np.full(len(view), _NONE, np.int32)
     count = len(view.files.group_partition)
@@ -144,9 +144,7 @@ def _protect_by_compaction(
     return needed, in_plan[view.group]
 
 
-def _protect_by_clustering(
-    state: TableState, view: FileView, pending: list[str]
-) -> NDArray[np.int32]:
+def _protect_by_clustering(state: TableState, view: FileView, pending: list[str]) -> Codes:
     """Return per slice the pending clustering whose plan names it."""
     read = np.full(len(view), _NONE, np.int32)
     if not state.clusterings or not len(view):

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, get_value_offsets, sort_unique, to_arrow, to_numpy
+from reconciler.arrays import Codes, Integers, get_value_offsets, sort_unique, to_arrow, to_numpy
 
 _MOST = np.iinfo(np.int32).max
 _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
 
 
-def build_dictionary(codes: NDArray[np.int32], values: Sequence[str]) -> Any:
+def build_dictionary(codes: Codes, values: Sequence[str]) -> Any:
     """Return a pyarrow dictionary<int32, string> array of codes into values.
 
     >>> build_dictionary(np.array([1, 0], np.int32), ["a", "b"]).to_pylist()
@@ -46,7 +46,7 @@ def nullable_indices(indices: Integers) -> Any:
     return pa.Array.from_buffers(pa.int64(), len(indices), [is_known, pa.py_buffer(indices)])
 
 
-def rank_values(column: Any) -> tuple[list[str], NDArray[np.int32]]:
+def rank_values(column: Any) -> tuple[list[str], Codes]:
     """Return the sorted distinct values of a dictionary array and the rank of every row.
 
     >>> rank_values(build_dictionary(np.array([1, 0, 1], np.int32), ["b", "a"]))[1].tolist()
@@ -149,7 +149,7 @@ def is_increasing(groups: NDArray[Any], column: Any) -> bool:
     return len(same) == 0 or bool(pc.min(pc.less(before, after)).as_py())
 
 
-def _string_array(ends: NDArray[np.int32], values: Any) -> Any:
+def _string_array(ends: Codes, values: Any) -> Any:
     return pa.StringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), values)
 
 

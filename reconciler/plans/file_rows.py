@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler import arrays, canonical_json
-from reconciler.arrays import Integers
+from reconciler.arrays import Codes, Integers
 from reconciler.plans import columns
 from reconciler.plans.model import (
     FILE_KINDS,
@@ -111,9 +111,7 @@ def _constant_text(template: str, names: Sequence[str], codes: NDArray[np.int8])
 _EMPTY = arrays.to_arrow([""])[0]
 
 
-def _join_chunks(
-    count: int, parts: Sequence[_TextPart]
-) -> Iterator[tuple[NDArray[np.int32], memoryview]]:
+def _join_chunks(count: int, parts: Sequence[_TextPart]) -> Iterator[tuple[Codes, memoryview]]:
     """Yield the text of all rows in chunks, with the offset of every row."""
     for start in range(0, count, _CHUNK_ROWS):
         rows = slice(start, min(start + _CHUNK_ROWS, count))
@@ -124,7 +122,7 @@ def _join_chunks(
 class _ChunkReader:
     """Cuts the text of rows out of chunks, from front to back."""
 
-    def __init__(self, chunks: Iterator[tuple[NDArray[np.int32], memoryview]]) -> None:
+    def __init__(self, chunks: Iterator[tuple[Codes, memoryview]]) -> None:
         self._chunks, self._first, self._bounds = chunks, 0, np.zeros(1, np.int32)
         self._text = memoryview(b"")
 

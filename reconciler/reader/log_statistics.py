@@ -19,9 +19,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
+from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.load import load_properties, load_timeline
@@ -91,7 +90,7 @@ class _LogFiles:
     """
 
     slice: Integers
-    partition: NDArray[np.int32]
+    partition: Codes
     folders: tuple[tuple[str, list[str]], ...]
 
     @classmethod

@@ -8,9 +8,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import Mask, to_arrow
+from reconciler.arrays import Codes, Mask, to_arrow
 from reconciler.errors import NotFoundError, StorageError, UnsupportedError
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
@@ -222,7 +221,7 @@ class _ScanOpening:
         return is_evolved_slice
 
 
-def _list_partitions(picked: SliceSelection) -> tuple[NDArray[np.int32], list[str]]:
+def _list_partitions(picked: SliceSelection) -> tuple[Codes, list[str]]:
     """Number the partitions that have slices; returns each slice's number, and their paths."""
     codes = picked.files.group_partition[picked.group]
     used = np.zeros(len(picked.files.partitions), np.bool_)

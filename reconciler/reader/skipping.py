@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
+from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types, index_row_groups
 from reconciler.index.may_match import find_used_columns, may_match
@@ -223,9 +223,7 @@ def _has_statistics(columns: list[ColumnStats], files: int) -> Mask:
     return has_any if columns else ~has_any
 
 
-def add_partition_columns(
-    index: FileIndex, scan: Scan, partition_rows: NDArray[np.int32]
-) -> FileIndex:
+def add_partition_columns(index: FileIndex, scan: Scan, partition_rows: Codes) -> FileIndex:
     """Add the columns that folder names hold; they are constant in a file.
 
     ``partition_rows``: per file the row of its partition in ``Scan.partitions``. Values that files

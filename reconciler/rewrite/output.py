@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from reconciler.arrays import Integers
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.base_file.local_file import (
     MAX_FACTOR,
@@ -163,7 +163,7 @@ class OutputWriter:
         self,
         index: int,
         batches: Iterator[pa.RecordBatch],
-        starts: NDArray[np.int64],
+        starts: Integers,
         form: BaseFileSettings,
         *,
         stops_when_too_big: bool,

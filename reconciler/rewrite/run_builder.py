@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Codes, to_arrow
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar, convert_calendar
 from reconciler.file_slices.merge.slice_reader import SliceSource
@@ -66,7 +65,7 @@ class _RunBuilder:
     tally: Tally = Tally()  # noqa: RUF009 (frozen)
     _rows: list[Any] = field(default_factory=list)
     _lanes: list[Lane] = field(default_factory=list)
-    _files: list[NDArray[np.int32]] = field(default_factory=list)
+    _files: list[Codes] = field(default_factory=list)
     _calendar: DateCalendar = "none"
     _span: tuple[float, float] | None = None
     #: rows of this part, as far as known before they are read
@@ -109,7 +108,7 @@ class _RunBuilder:
                 files.base, f"its footer declares {self.expected_rows} rows, but {rows} were read"
             )
 
-    def _keep_order(self, count: int) -> tuple[NDArray[np.int32], Lane]:
+    def _keep_order(self, count: int) -> tuple[Codes, Lane]:
         """Assign rows to files by their position in the group's bytes; the key is their origin."""
         part, outputs = self.part, self.part.group.outputs
         positions = self.tally.rows + np.arange(count)

@@ -12,9 +12,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.calendar import PROLEPTIC, UNSPECIFIED, Calendar
 from reconciler.layout.curves.lanes import Lane
@@ -39,10 +38,10 @@ class SortedRows(Protocol):
     def size(self) -> int:
         """Bytes in Arrow's memory."""
 
-    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> NDArray[np.int64]:
+    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> Integers:
         """Return where row groups begin among rows ``first`` to ``last`` of a file, and the end."""
 
-    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    def batches(self, ends: Integers) -> Iterator[pa.RecordBatch]:
         """Yield all rows in batches; no batch crosses one of the positions ``ends``."""
 
 
@@ -158,14 +157,14 @@ class SortedInMemory:
         self.rows = lanes.shape[1]
         self.size = 0 if rows is None else int(rows.nbytes)
 
-    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> NDArray[np.int64]:
+    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> Integers:
         rows = last - first
         count = count_row_groups(rows, self.size * rows // max(self.rows, 1), form)
         if self._layout is None:
             return _split_evenly(rows, count)
         return row_group_starts(self._layout, self._lanes[:, first:last], count)
 
-    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    def batches(self, ends: Integers) -> Iterator[pa.RecordBatch]:
         start = 0
         for end in ends.tolist():
             if end > start and self._taken is not None:
@@ -180,13 +179,13 @@ class SortedOnDisk:
         self._stretches = stretches
         self.rows, self.size = rows, size
 
-    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> NDArray[np.int64]:
+    def row_group_starts(self, first: int, last: int, form: BaseFileSettings) -> Integers:
         rows = last - first
         return _split_evenly(
             rows, count_row_groups(rows, self.size * rows // max(self.rows, 1), form)
         )
 
-    def batches(self, ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    def batches(self, ends: Integers) -> Iterator[pa.RecordBatch]:
         position = 0
         for rows in self._merge():
             start = 0
@@ -262,6 +261,6 @@ def _count_up_to(lanes: Lane, end_key: tuple[int, ...]) -> int:
     return high
 
 
-def _split_evenly(rows: int, count: int) -> NDArray[np.int64]:
-    offsets: NDArray[np.int64] = np.arange(count + 1) * rows // count
+def _split_evenly(rows: int, count: int) -> Integers:
+    offsets: Integers = np.arange(count + 1) * rows // count
     return offsets

@@ -10,9 +10,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Mask, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.timeline.instant import SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
@@ -214,7 +213,7 @@ def _sync_state(spec: TableSpec, plan: TablePlan) -> tuple[SyncState, tuple[str,
     return "in sync", ()
 
 
-def _size_classes(state: TableState, is_read: NDArray[np.bool_]) -> tuple[SizeClass, ...]:
+def _size_classes(state: TableState, is_read: Mask) -> tuple[SizeClass, ...]:
     size = state.files.size[is_read & (state.files.kind == FileKind.BASE)]
     row = np.searchsorted(np.array(SIZE_CLASSES), size, side="right")
     count = np.bincount(row, minlength=len(SIZE_CLASSES) + 1)
@@ -239,9 +238,7 @@ def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[Pend
     )
 
 
-def _savepoint_status(
-    savepoint: Savepoint, state: TableState, is_read: NDArray[np.bool_]
-) -> SavepointStatus:
+def _savepoint_status(savepoint: Savepoint, state: TableState, is_read: Mask) -> SavepointStatus:
     named = pc.is_in(state.files.name, value_set=to_arrow(sorted(savepoint.files)))
     is_named = to_numpy(named)
     is_pinned = is_named & ~is_read

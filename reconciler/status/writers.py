@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Codes, Integers, Mask
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.timeline.instant import parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
@@ -76,16 +76,16 @@ class _NewestFiles:
     ``operation``: int64 per file, index into ``operations``.
     """
 
-    size: NDArray[np.int64]
-    partition: NDArray[np.int32]
-    operation: NDArray[np.int64]
+    size: Integers
+    partition: Codes
+    operation: Integers
     operations: tuple[str, ...]
 
-    def is_made_by(self, operations: frozenset[str]) -> NDArray[np.bool_]:
+    def is_made_by(self, operations: frozenset[str]) -> Mask:
         is_one = np.array([name in operations for name in self.operations], np.bool_)
         return is_one[self.operation]
 
-    def operation_names(self, selected: NDArray[np.bool_]) -> str:
+    def operation_names(self, selected: Mask) -> str:
         """The operations that wrote the files, as text."""
         codes = np.flatnonzero(np.bincount(self.operation[selected], minlength=1))
         return " and ".join(self.operations[code] for code in codes.tolist())
@@ -132,9 +132,7 @@ def _file_notes(sizes: FileSizes, state: TableState, writes: Sequence[PastWrite]
             yield Note("writersFiles", text)
 
 
-def _find_crowded(
-    newest: _NewestFiles, selected: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], str]:
+def _find_crowded(newest: _NewestFiles, selected: Mask) -> tuple[Mask, str]:
     """The files that are many in their partition, and the number of these partitions."""
     counts = np.bincount(newest.partition[selected], minlength=1)
     is_many = selected & (counts[np.minimum(newest.partition, len(counts) - 1)] >= _MIN_SMALL_FILES)
@@ -210,7 +208,7 @@ def _index_note(missed: Sequence[str]) -> Note:
     )
 
 
-def _count_files(selected: NDArray[np.bool_]) -> str:
+def _count_files(selected: Mask) -> str:
     count = int(selected.sum())
     return f"{count} of the newest base files" if count > 1 else "one of the newest base files"
 

@@ -13,7 +13,6 @@ import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import Any, Final, Literal
 
 from reconciler.errors import (
@@ -33,6 +32,7 @@ from reconciler.storage.paths import (
     walk_folders,
 )
 from reconciler.storage.redaction import redact_secrets
+from reconciler.storage.remote_entries import build_entries, build_entry
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -87,7 +87,7 @@ class RemoteStorage:
         full = self._resolve(folder)
         with self._translate_errors(folder):
             children = self._list_children(full)
-        entries = _build_entries(children, full)
+        entries = build_entries(children, full)
         if not children and not folder:
             raise NotFoundError(self.location, "does not exist")
         return sorted((e for e in entries if not is_hidden(e.name)), key=lambda entry: entry.name)
@@ -137,7 +137,7 @@ class RemoteStorage:
         try:
             with self._translate_errors(path):
                 self._fs.invalidate_cache()
-                return _build_entry(self._fs.info(full) | {"name": path})
+                return build_entry(self._fs.info(full) | {"name": path})
         except NotFoundError:
             return None
 
@@ -282,7 +282,7 @@ class RemoteStorage:
         full = self._resolve(folder)
         with self._translate_errors(folder):
             children = self._list_children(full)
-        return _build_entries(children, full)
+        return build_entries(children, full)
 
     def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
         """Send one DeleteObjects request; return the problem of each path that was not deleted.
@@ -387,30 +387,3 @@ def _is_taken(error: OSError) -> bool:
     response = getattr(error.__cause__, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return isinstance(error, FileExistsError) or code in _TAKEN_CODES
-
-
-def _build_entries(infos: list[dict[str, Any]], folder: str) -> list[StorageEntry]:
-    """Return the entries of a folder's children; some stores list the folder itself too."""
-    return [_build_entry(info) for info in infos if info["name"].rstrip("/") != folder]
-
-
-def _build_entry(info: Mapping[str, Any]) -> StorageEntry:
-    is_folder = info["type"] == "directory"
-    name = str(info["name"]).rstrip("/").rpartition("/")[2]
-    return StorageEntry(
-        name, 0 if is_folder else int(info.get("size") or 0), read_modified_ms(info), is_folder
-    )
-
-
-def read_modified_ms(info: Mapping[str, Any]) -> int:
-    """Return milliseconds since 1970; each client has its own field for it."""
-    for key in ("LastModified", "last_modified", "mtime", "updated", "created"):
-        value = info.get(key)
-        if isinstance(value, str):
-            with contextlib.suppress(ValueError):
-                value = datetime.fromisoformat(value)
-        if isinstance(value, datetime):
-            return int(value.timestamp() * 1000)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return int(value * 1000)
-    return 0

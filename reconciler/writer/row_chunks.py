@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
+from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.base_file.meta_columns import PARTITION, RECORD_KEY
 from reconciler.file_slices.merge.record_keys import find_deletions
@@ -53,7 +53,7 @@ class RowChunk:
         """Hashes of the keys."""
         return hash_record_keys(self.rows.column(RECORD_KEY))
 
-    def encode_paths(self, rows: Integers) -> tuple[NDArray[np.int32], list[str]]:
+    def encode_paths(self, rows: Integers) -> tuple[Codes, list[str]]:
         """Return the partition paths of some rows as codes, and what the codes stand for."""
         column = self.rows.column(PARTITION).take(to_arrow(rows)).dictionary_encode()
         return to_numpy(column.indices), column.dictionary.to_pylist()

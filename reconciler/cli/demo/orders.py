@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reconciler.arrays import Floats, Integers
+
 DAYS: Final = ("2026-11-02", "2026-11-03", "2026-11-04")
 SCHEMA: Final = pa.schema(
     [
@@ -85,7 +87,7 @@ def _new_orders(first: int, count: int) -> pa.Table:
     return pa.concat_tables([_day_orders(at, numbers) for at in range(len(DAYS))])
 
 
-def _day_orders(at: int, numbers: NDArray[np.int64]) -> pa.Table:
+def _day_orders(at: int, numbers: Integers) -> pa.Table:
     ids = (at + 1) * 1_000_000 + numbers
     midnight = int(datetime.fromisoformat(DAYS[at]).replace(tzinfo=UTC).timestamp())
     seconds = midnight + _uniform_numbers(ids, 1) * _DAY
@@ -118,18 +120,18 @@ def _ship_orders(orders: pa.Table) -> pa.Table:
     )
 
 
-def _payment_references(ids: NDArray[np.int64]) -> pa.Array:
+def _payment_references(ids: Integers) -> pa.Array:
     """Return references that cannot be compressed, like those of a bank."""
     halves = zip(_mix_bits(ids, 4).tolist(), _mix_bits(ids, 5).tolist(), strict=True)
     return pa.array([f"{one:016x}{other:016x}" for one, other in halves])
 
 
-def _uniform_numbers(ids: NDArray[np.int64], salt: int) -> NDArray[np.float64]:
+def _uniform_numbers(ids: Integers, salt: int) -> Floats:
     """Return a pseudorandom number from 0 to 1 for each id, the same at every run."""
     return (_mix_bits(ids, salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _mix_bits(ids: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
+def _mix_bits(ids: Integers, salt: int) -> NDArray[np.uint64]:
     """Return 64 pseudorandom bits for each id and each ``salt`` below 8 (SplitMix64)."""
     mixed = (ids.astype(np.uint64) * np.uint64(8) + np.uint64(salt)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from reconciler.arrays import to_numpy
+from reconciler.arrays import Integers, Mask, to_numpy
 from reconciler.executor.cluster.rewrite_job import make_groups
 from reconciler.reader.model import PATH
 from reconciler.reader.reached_files import find_reached_files, make_keys
@@ -20,8 +20,6 @@ from reconciler.state.measured_queries import QueryMeasurement, parse_prediction
 from reconciler.transaction.paths import resolve_path
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.executor.cluster.work import ClusterWork
     from reconciler.executor.session import ApplySession
     from reconciler.rewrite.model import RewrittenGroup
@@ -108,10 +106,10 @@ class _MeasuredSlices:
 
     partition: Sequence[str]
     base: Sequence[str | None]
-    size: NDArray[np.int64]
-    group: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    is_examined: NDArray[np.bool_]
+    size: Integers
+    group: Integers
+    bytes: Integers
+    is_examined: Mask
 
     @classmethod
     def from_table(cls, work: ClusterWork) -> Self:
@@ -162,7 +160,7 @@ def _make_slice_key(base: str | None, logs: Sequence[str]) -> str:
 
 def _find_reads(
     session: ApplySession, work: ClusterWork, slices: _MeasuredSlices, wheres: Sequence[str]
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return queries by slices, True where nothing is known."""
     examined = np.flatnonzero(slices.is_examined)
     found = np.ones((len(wheres), len(slices.base)), np.bool_)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reconciler.arrays import Integers
 from reconciler.executor.session import ApplySession
 from reconciler.index.build import BuiltIndex, IndexRequest, ThreadedIndexBuilder
 from reconciler.index.file_keys import find_rows, join_indexes, take_files
@@ -15,8 +16,6 @@ from reconciler.state.index_state_reader import build_file_keys
 from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.index.model import FileIndex
 
 __all__ = ["FooterStatistics", "list_built_columns"]
@@ -60,7 +59,7 @@ class FooterStatistics:
             rows = self._find_places(files)
         return take_files(self._index, np.sort(rows))
 
-    def _find_places(self, files: FileKeys) -> NDArray[np.int64]:
+    def _find_places(self, files: FileKeys) -> Integers:
         if self._index is None:
             return np.full(len(files), -1, np.int64)
         return find_rows(self._index, files.partition, files.name, files.size)

@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Codes, to_arrow, to_numpy
 from reconciler.errors import UnsupportedError
 
 _NUMBERS: Final = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
@@ -106,7 +105,7 @@ def _build_offsets(column: Any) -> Any:
     return _mask_offsets(ends, column)
 
 
-def _mask_offsets(offsets: NDArray[np.int32], column: Any) -> Any:
+def _mask_offsets(offsets: Codes, column: Any) -> Any:
     if not column.null_count:
         return to_arrow(offsets)
     is_null = np.append(to_numpy(column.is_null()), False)

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import get_value_offsets
+from reconciler.arrays import Integers, Mask, get_value_offsets
 from reconciler.hudi.codecs.avro_binary import decoding, require
 
 BloomCode = Literal["SIMPLE", "DYNAMIC_V0"]
@@ -140,7 +140,7 @@ class BloomFilter:
             parts.insert(0, head + _ROWS.pack(shape.entries, self.last_row_count, len(self.rows)))
         return base64.b64encode(b"".join(parts)).decode()
 
-    def contains(self, keys: Any) -> NDArray[np.bool_]:
+    def contains(self, keys: Any) -> Mask:
         """Return for each key of a string array without nulls whether the filter may hold it."""
         result = np.zeros(len(keys), np.bool_)
         for start in range(0, len(keys), _BATCH_KEYS):
@@ -238,7 +238,7 @@ class BloomBuilder:
             flags[: len(self._flags)] = self._flags
             self._flags = flags
 
-    def _assign_rows(self, count: int) -> NDArray[np.int64]:
+    def _assign_rows(self, count: int) -> Integers:
         """Return the row of each of the next ``count`` keys.
 
         Rows are filled in order, then reused in turn. The first two keys that find all rows full
@@ -261,7 +261,7 @@ class _HashedKeys:
     the multiplier applied after the tail, 1 where there is no tail.
     """
 
-    order: NDArray[np.int64]
+    order: Integers
     lengths: Words
     words: Sequence[Words]
     tails: Words
@@ -319,7 +319,7 @@ class _HashedKeys:
                 seed *= factor
 
 
-def _read_words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> Words:
+def _read_words(data: NDArray[np.uint8], at: Integers) -> Words:
     """Return four bytes from each offset as a little-endian number."""
     whole = np.ndarray((max(len(data) - 3, 0),), "<u4", data, strides=(1,))
     return whole[at].astype(np.uint32, copy=False)
@@ -332,9 +332,7 @@ def _mix(words: Words) -> Words:
     return words
 
 
-def _fold_tails(
-    data: NDArray[np.uint8], ends: NDArray[np.int64], tail_lengths: NDArray[np.int64]
-) -> Words:
+def _fold_tails(data: NDArray[np.uint8], ends: Integers, tail_lengths: Integers) -> Words:
     """Fold the last one to three bytes of each key, signed as Java's bytes are."""
     signed = data.view(np.int8)
     out = np.zeros(len(ends), np.int32)

@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import get_value_offsets
+from reconciler.arrays import Codes, Integers, Mask, get_value_offsets
 
 _WRAP: Final = 0xFFFF_FFFF
 _ASCII: Final = 0x7F
 
 
-def compute_java_hashes(texts: Any) -> NDArray[np.int32]:
+def compute_java_hashes(texts: Any) -> Codes:
     """Return the hash of each text of a string array without nulls.
 
     >>> import pyarrow as pa
@@ -44,7 +44,7 @@ def compute_java_hashes(texts: Any) -> NDArray[np.int32]:
     return result.view(np.int32)
 
 
-def _has_non_ascii(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _has_non_ascii(data: NDArray[np.uint8], ends: Integers) -> Mask:
     positions = np.flatnonzero(data > _ASCII)
     return np.diff(np.searchsorted(positions, ends)) > 0
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import sort_unique, to_arrow, to_numpy
+from reconciler.arrays import Codes, Integers, Mask, sort_unique, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import WRITES, Action
@@ -50,16 +49,16 @@ class FileView:
 
     files: TableFiles
     times: tuple[str, ...]
-    group: NDArray[np.int32]
-    key: NDArray[np.int32]
-    is_visible: NDArray[np.bool_]
-    is_phantom: NDArray[np.bool_]
-    newer: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    file_counts: NDArray[np.int64]
-    row_slice: NDArray[np.int32]
-    row_slice_1x: NDArray[np.int32] | None
-    replaced: NDArray[np.int32]
+    group: Codes
+    key: Codes
+    is_visible: Mask
+    is_phantom: Mask
+    newer: Codes
+    rank: Codes
+    file_counts: Integers
+    row_slice: Codes
+    row_slice_1x: Codes | None
+    replaced: Codes
 
     def __len__(self) -> int:
         return len(self.key)
@@ -74,23 +73,23 @@ class FileView:
         return bisect_left(self.times, time)
 
     @property
-    def is_live(self) -> NDArray[np.bool_]:
+    def is_live(self) -> Mask:
         """Per slice: its group is not replaced."""
-        live: NDArray[np.bool_] = (self.replaced == self.never_code)[self.group]
+        live: Mask = (self.replaced == self.never_code)[self.group]
         return live
 
     @property
-    def is_current(self) -> NDArray[np.bool_]:
+    def is_current(self) -> Mask:
         """Per slice: readers see it now, as the newest of a live group or before a phantom."""
         is_newest = self.is_visible & (self.rank == 0)
         waits = np.zeros(len(self.replaced), np.bool_)
         waits[self.group[is_newest & self.is_phantom]] = True
         is_previous = self.is_visible & (self.rank == 1) & waits[self.group]
-        current: NDArray[np.bool_] = (is_newest | is_previous) & self.is_live
+        current: Mask = (is_newest | is_previous) & self.is_live
         return current
 
     @property
-    def is_newest(self) -> NDArray[np.bool_]:
+    def is_newest(self) -> Mask:
         """Per slice: the newest visible one of its group, or the newest visible one with files."""
         has_files = self.is_visible & (self.file_counts > 0)
         is_last_with_files = np.zeros(len(self), np.bool_)
@@ -98,7 +97,7 @@ class FileView:
         is_last_with_files[rows[np.append(np.diff(self.group[rows]) != 0, True)[: len(rows)]]] = (
             True
         )
-        newest: NDArray[np.bool_] = is_last_with_files | (self.is_visible & (self.rank == 0))
+        newest: Mask = is_last_with_files | (self.is_visible & (self.rank == 0))
         return newest
 
 
@@ -157,13 +156,13 @@ def build_view(
 
 def _assign_slices(
     files: TableFiles,
-    named: NDArray[np.int64],
-    completed: NDArray[np.int32],
-    phantoms: NDArray[np.int64],
+    named: Integers,
+    completed: Codes,
+    phantoms: Integers,
     width: int,
     *,
     by_name: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Return the slice of each row by the table's rule and by Hudi 1.x's rule for version 6."""
     is_base = files.kind == FileKind.BASE
     if is_base.all():
@@ -176,7 +175,7 @@ def _assign_slices(
 
 def _encode_pairs(
     files: TableFiles, pairs: Mapping[tuple[str, str], str], time_codes: Mapping[str, int]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Codes, Codes]:
     """Return group and time codes of a mapping by (partition, file id), of groups with files."""
     groups = find_group_codes(files, pairs)
     has_files = np.flatnonzero(groups >= 0)
@@ -185,7 +184,7 @@ def _encode_pairs(
     ]
 
 
-def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> NDArray[np.int32]:
+def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> Codes:
     """Return the group of each (partition, file id), -1 where the table has no file of it."""
     wanted = list(pairs)
     if not wanted:
@@ -224,7 +223,7 @@ def _completion_codes(
     timeline: Timeline,
     completions: Mapping[str, str],
     time_codes: Mapping[str, int],
-) -> NDArray[np.int32]:
+) -> Codes:
     """Return per instant of ``files`` the code of its completion, -1 while it is pending.
 
     An instant older than the active timeline without a completion time ended when it began.
@@ -238,8 +237,8 @@ def _completion_codes(
 
 
 def assign_by_completion(
-    starts: NDArray[np.int64], named: NDArray[np.int64], completed: NDArray[np.int32], width: int
-) -> NDArray[np.int64]:
+    starts: Integers, named: Integers, completed: Codes, width: int
+) -> Integers:
     """Return the slice of each log file: the newest that began before the log completed.
 
     ``starts``: the existing slices, sorted. ``named``: the slice in each log's name. ``completed``:
@@ -265,7 +264,7 @@ def assign_by_completion(
     return slices
 
 
-def _find_visible(timeline: Timeline, time_codes: Mapping[str, int]) -> NDArray[np.bool_]:
+def _find_visible(timeline: Timeline, time_codes: Mapping[str, int]) -> Mask:
     """Return per time whether a slice of that key is visible (Hudi's isFileSliceCommitted)."""
     visible_times = sorted(
         i.requested
@@ -279,15 +278,13 @@ def _find_visible(timeline: Timeline, time_codes: Mapping[str, int]) -> NDArray[
     return visible
 
 
-def _find_newer(
-    group: NDArray[np.int32], key: NDArray[np.int32], is_visible: NDArray[np.bool_], never: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _find_newer(group: Codes, key: Codes, is_visible: Mask, never: int) -> tuple[Codes, Codes]:
     """Return per slice the key of the next newer visible slice, and how many are newer."""
     count = len(group)
     newer = np.full(count, never, np.int32)
     up_to = np.cumsum(is_visible, dtype=np.int64)
     last = np.searchsorted(group, group, side="right") - 1
-    rank: NDArray[np.int32] = (up_to[last] - up_to).astype(np.int32)
+    rank: Codes = (up_to[last] - up_to).astype(np.int32)
     rows = np.flatnonzero(is_visible)
     next_visible = np.searchsorted(rows, np.arange(count), side="right")
     has_newer = rank > 0
@@ -297,12 +294,12 @@ def _find_newer(
 
 def _replaced_codes(
     files: TableFiles, replaced: Mapping[tuple[str, str], str], time_codes: Mapping[str, int]
-) -> NDArray[np.int32]:
+) -> Codes:
     codes = np.full(len(files.group_partition), len(time_codes), np.int32)
     groups, times = _encode_pairs(files, replaced, time_codes)
     codes[groups] = times
     return codes
 
 
-def _codes(values: Iterable[int], count: int) -> NDArray[np.int32]:
+def _codes(values: Iterable[int], count: int) -> Codes:
     return np.fromiter(values, np.int32, count)

@@ -15,9 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
 
 #: Hudi's seed 0xdabadaba, a negative int that Java widens to a long
@@ -64,7 +63,7 @@ def split_by_file_group(keys: Sequence[str], groups: int) -> list[list[str]]:
     return by_group
 
 
-def find_record_groups(keys: Any, groups: int) -> NDArray[np.int64]:
+def find_record_groups(keys: Any, groups: int) -> Integers:
     """Return the file group of each key of a string array without nulls.
 
     >>> import pyarrow as pa

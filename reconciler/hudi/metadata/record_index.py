@@ -16,9 +16,8 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decode_record, decoding, parse_schema
 from reconciler.hudi.codecs.hfile_reader import HFile
@@ -62,8 +61,8 @@ class KeyLocations:
     ``location_code``: for each of them, an index into ``locations``, which are distinct.
     """
 
-    key_index: NDArray[np.int64]
-    location_code: NDArray[np.int64]
+    key_index: Integers
+    location_code: Integers
     locations: tuple[FileGroupLocation, ...]
 
 
@@ -81,7 +80,7 @@ class RecordIndex:
     data_timeline: Timeline
     slices: tuple[MetadataSlice, ...]
 
-    def find_groups(self, keys: Any) -> NDArray[np.int64]:
+    def find_groups(self, keys: Any) -> Integers:
         """Return the file group of each key of a string array without nulls."""
         return find_record_groups(keys, len(self.slices))
 
@@ -143,9 +142,9 @@ class _KeyLookup:
     """
 
     keys: Any
-    order: NDArray[np.int64]
-    is_open: NDArray[np.bool_]
-    location_code: NDArray[np.int64]
+    order: Integers
+    is_open: Mask
+    location_code: Integers
     locations: dict[FileGroupLocation, int] = field(default_factory=dict)
 
     @classmethod

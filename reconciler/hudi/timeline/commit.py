@@ -15,8 +15,8 @@ from functools import cache
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reconciler.arrays import Codes, Integers, Mask
 from reconciler.errors import FormatError
 from reconciler.hudi.codecs.avro_binary import decoding, parse_schema, require
 from reconciler.hudi.codecs.avro_container import (
@@ -196,12 +196,12 @@ class WriteStats:
 
     operation: str | None
     extra: Mapping[str, str]
-    rows: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    is_base: NDArray[np.bool_]
+    rows: Integers
+    bytes: Integers
+    is_base: Mask
     partitions: tuple[str, ...]
-    partition: NDArray[np.int32]
-    inserts: NDArray[np.int64]
+    partition: Codes
+    inserts: Integers
 
     def count_new_rows(self) -> dict[str, int]:
         """Return the number of new rows per partition, without partitions that have none."""
@@ -271,7 +271,7 @@ def _check_text(value: str) -> str:
     return value
 
 
-def _read_counts(stats: list[Mapping[str, Any]], key: str) -> NDArray[np.int64]:
+def _read_counts(stats: list[Mapping[str, Any]], key: str) -> Integers:
     values = [stat.get(key) or 0 for stat in stats]
     whole = all(type(value) is int and 0 <= value <= _MAX_COUNT for value in values)
     require(whole, f"a {key} is not a count")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask
+from reconciler.arrays import Codes, Integers, Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +55,7 @@ class BucketAssignment:
     """
 
     partitions: tuple[str, ...]
-    partition: NDArray[np.int32]
+    partition: Codes
     group: Integers
     inserts: Integers
     updates: Integers

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import Mask
+from reconciler.arrays import Codes, Mask
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.instant import COMMITS, Action
 from reconciler.planners.clean.boundary import Boundary, cap_boundary, find_last_clean
@@ -131,7 +130,7 @@ def _find_first_expiry(view: FileView, is_removed: Mask, looks: Mapping[str, str
     )
 
 
-def _expiry_times(view: FileView) -> NDArray[np.int32]:
+def _expiry_times(view: FileView) -> Codes:
     """Return per slice the time when it was superseded or its group was replaced."""
     return np.where(view.is_live, view.newer, view.replaced[view.group])
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, to_arrow
+from reconciler.arrays import Codes, Integers, Mask, to_arrow
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, find_group_codes
@@ -35,14 +34,14 @@ class CandidateSlices:
     """
 
     view: FileView
-    group: NDArray[np.int32]
-    partition: NDArray[np.int32]
+    group: Codes
+    partition: Codes
     base_row: Integers
     base: Integers
     logs: Integers
     log_row: Integers
     log_slice: Integers
-    holder: NDArray[np.int32]
+    holder: Codes
     holders: tuple[tuple[str, str], ...]
 
     def __len__(self) -> int:
@@ -140,9 +139,7 @@ def _is_committed(state: TableState, view: FileView) -> Mask:
     return np.array([i in done or i < start for i in instants], np.bool_)
 
 
-def _find_holders(
-    state: TableState, view: FileView
-) -> tuple[NDArray[np.int32], tuple[tuple[str, str], ...]]:
+def _find_holders(state: TableState, view: FileView) -> tuple[Codes, tuple[tuple[str, str], ...]]:
     """Return per file group who uses it: a compaction, else a clustering, else a write."""
     rules = {Action.COMPACTION: "pendingCompaction", Action.LOGCOMPACTION: "pendingLogCompaction"}
     claims = [
@@ -167,7 +164,7 @@ def _find_holders(
 
 def _groups_of_pending_writes(
     state: TableState, view: FileView
-) -> list[tuple[tuple[str, str], NDArray[np.int32]]]:
+) -> list[tuple[tuple[str, str], Codes]]:
     """Return the file groups with files of each pending write."""
     files = view.files
     pending = {i.requested for i in state.timeline.writes if not i.is_completed}

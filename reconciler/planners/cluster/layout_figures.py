@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import Floats, Integers, sort_unique
+from reconciler.arrays import Codes, Floats, Integers, sort_unique
 from reconciler.layout.sizing.record_size import RecordSize
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.overlap import (
@@ -209,7 +208,7 @@ def predict_layout(
 class _EqualFiles:
     """Files given as ``count`` files of the same ``size`` in a ``partition``."""
 
-    partition: NDArray[np.int32]
+    partition: Codes
     size: Integers
     count: Integers
 
@@ -246,9 +245,7 @@ def _sum_by_key(which: Integers, values: Integers, count: int) -> Integers:
     return sums
 
 
-def _sum_by_partition(
-    partition: NDArray[np.int32], values: Integers, codes: NDArray[np.int32]
-) -> Integers:
+def _sum_by_partition(partition: Codes, values: Integers, codes: Codes) -> Integers:
     return _sum_by_key(np.searchsorted(codes, partition), values, len(codes))
 
 
@@ -265,7 +262,7 @@ def _measure_overlap(found: CandidateSlices, ranges: ColumnRanges, overlap: Floa
 def _predict_overlap(
     decision: ClusteringDecision,
     ranges: ColumnRanges,
-    codes: NDArray[np.int32],
+    codes: Codes,
     overlap: Floats,
 ) -> None:
     """Overwrite the overlap of rewritten partitions with the predicted one."""

@@ -16,7 +16,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import Floats, Integers, Mask, sort_unique
+from reconciler.arrays import Codes, Floats, Integers, Mask, sort_unique
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.column_ranges import ColumnRanges
 
@@ -141,9 +141,7 @@ def iterate_boxes(
                 yield partitions, slices, boxes
 
 
-def z_order_keys(
-    ranges: ColumnRanges, files: Integers, partition: NDArray[np.int32]
-) -> NDArray[np.uint64]:
+def z_order_keys(ranges: ColumnRanges, files: Integers, partition: Codes) -> NDArray[np.uint64]:
     """Return a z-order key per file, so that near files of a partition have near keys.
 
     ``files``: their rows, partition by partition; ``partition``: of each file. Files without

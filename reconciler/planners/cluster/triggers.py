@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.arrays import Floats, Integers, Mask
+from reconciler.arrays import Codes, Floats, Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.overlap import (
     count_measurable_files,
@@ -38,7 +37,7 @@ class Triggers:
     when: ClusteringTrigger
     limit: int
 
-    def is_selected(self, partition: NDArray[np.int32]) -> Mask:
+    def is_selected(self, partition: Codes) -> Mask:
         """Return per slice whether it is a reason why its partition exceeds a threshold.
 
         ``partition``: of each slice.
