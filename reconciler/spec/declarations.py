@@ -45,11 +45,7 @@ class Declaration:
     def name_position(self) -> SourcePosition:
         """The position of the name."""
         metadata = self.node.get("metadata")
-        return (
-            metadata.key_position("name")
-            if isinstance(metadata, MappingNode)
-            else self.node.position
-        )
+        return (metadata if isinstance(metadata, MappingNode) else self.node).key_position("name")
 
 
 def read_declarations(file: Path, files: SpecFiles) -> Iterator[Declaration]:

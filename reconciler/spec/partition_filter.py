@@ -12,46 +12,36 @@ from reconciler.spec.model import PartitionFilter
 _WILDCARDS: Final = {"*": "[^/]*", "?": "[^/]"}
 
 
-def find_excluded_partitions(
-    partitions: Sequence[str], partition_filter: PartitionFilter
-) -> dict[str, str]:
+def find_excluded_partitions(partitions: Sequence[str], wanted: PartitionFilter) -> dict[str, str]:
     """Return the partitions that the filter excludes, each with the reason.
 
     Globs (``*`` and ``?`` stop at a slash) and ``/regular expressions/`` match whole paths. Bounds
     compare as strings. Of the rest, sorted descending, ``skipLatest`` are skipped and ``latest``
     taken. Source of the bounds and of the latest: Hudi's ClusteringPlanPartitionFilter (1.2.0).
     """
-    reasons = {
-        path: reason
-        for path in partitions
-        if (reason := _explain_exclusion(path, partition_filter))
-    }
+    reasons = {path: why for path in partitions if (why := _explain_exclusion(path, wanted))}
     rest = sorted((path for path in partitions if path not in reasons), reverse=True)
-    skipped = partition_filter.skip_latest or 0
-    latest = len(rest) if partition_filter.latest is None else partition_filter.latest
-    reasons |= dict.fromkeys(
-        rest[:skipped],
-        f"its partition is among the {skipped} latest (clustering.partitions.skipLatest)",
+    skipped = wanted.skip_latest or 0
+    latest = len(rest) if wanted.latest is None else wanted.latest
+    skip = f"its partition is among the {skipped} latest (clustering.partitions.skipLatest)"
+    leave = f"its partition is not among the {latest} latest (clustering.partitions.latest)"
+    return (
+        reasons
+        | dict.fromkeys(rest[:skipped], skip)
+        | dict.fromkeys(rest[skipped + latest :], leave)
     )
-    reasons |= dict.fromkeys(
-        rest[skipped + latest :],
-        f"its partition is not among the {latest} latest (clustering.partitions.latest)",
-    )
-    return reasons
 
 
-def _explain_exclusion(path: str, partition_filter: PartitionFilter) -> str | None:
-    if partition_filter.include and not any(
-        _matches(text, path) for text in partition_filter.include
-    ):
+def _explain_exclusion(path: str, wanted: PartitionFilter) -> str | None:
+    if wanted.include and not any(_matches(text, path) for text in wanted.include):
         return "its partition is not in clustering.partitions.include"
-    for text in partition_filter.exclude:
+    for text in wanted.exclude:
         if _matches(text, path):
             return f"clustering.partitions.exclude has its partition, by {text}"
-    if partition_filter.from_ is not None and path < partition_filter.from_:
-        return f"its partition comes before clustering.partitions.from, {partition_filter.from_}"
-    if partition_filter.to is not None and path > partition_filter.to:
-        return f"its partition comes after clustering.partitions.to, {partition_filter.to}"
+    if wanted.from_ is not None and path < wanted.from_:
+        return f"its partition comes before clustering.partitions.from, {wanted.from_}"
+    if wanted.to is not None and path > wanted.to:
+        return f"its partition comes after clustering.partitions.to, {wanted.to}"
     return None
 
 

@@ -10,11 +10,11 @@ import zoneinfo
 from collections.abc import Iterable
 from typing import Final
 
-_SHORTEST: Final = 5
+_MIN_LENGTH: Final = 5
 """Shorter words are too similar to others for one letter to count as a typo."""
 _LONG: Final = 8
-_LONGEST: Final = 100
-_SHORTEST_PLURAL: Final = 3
+_MAX_LENGTH: Final = 100
+_MIN_PLURAL: Final = 3
 """Shorter words have no plural: ``mins`` are minutes, ``ms`` are not."""
 
 _NUMBER_AND_WORD: Final = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]+|%)\s*")
@@ -49,19 +49,14 @@ def find_certain_word(text: str, known: Iterable[str]) -> str | None:
     'commits'
     >>> find_certain_word("reconciler/v2", ["reconciler/v1"])
     """
-    words, plain = list(known), _normalize_word(text[:_LONGEST])
+    words, plain = list(known), _normalize_word(text[:_MAX_LENGTH])
     same = [word for word in words if _normalize_word(word) == plain]
-    if same or len(text) > _LONGEST:
+    if same or len(text) > _MAX_LENGTH:
         return same[0] if len(same) == 1 else None
-    near = [
-        (word, _count_slips(plain, _normalize_word(word)))
-        for word in words
-        if _has_same_digits(word, text)
-    ]
-    within = [
-        word for word, slips in near if len(word) >= _SHORTEST and slips <= _allowed_slips(word)
-    ]
-    rivals = [word for word, slips in near if slips <= _allowed_slips(word) + 1]
+    alike = [word for word in words if re.findall("[0-9]", word) == re.findall("[0-9]", text)]
+    excess = {word: _count_slips(plain, word) - _allowed_slips(word) for word in alike}
+    within = [word for word in alike if len(word) >= _MIN_LENGTH and excess[word] <= 0]
+    rivals = [word for word in alike if excess[word] <= 1]
     return within[0] if len(within) == 1 and rivals == within else None
 
 
@@ -144,9 +139,8 @@ def _split_unit(text: str, words: dict[str, str]) -> tuple[str, str] | None:
     if found is None:
         return None
     number, word = found[1], found[2].lower()
-    unit = words.get(word) or (
-        words.get(word.removesuffix("s")) if len(word) > _SHORTEST_PLURAL else None
-    )
+    singular = word.removesuffix("s") if len(word) > _MIN_PLURAL else word
+    unit = words.get(word) or words.get(singular)
     return (number, unit) if unit else None
 
 
@@ -155,16 +149,13 @@ def _normalize_word(word: str) -> str:
     return re.sub(r"[-_\s]", "", word).lower()
 
 
-def _has_same_digits(one: str, other: str) -> bool:
-    return re.findall("[0-9]", one) == re.findall("[0-9]", other)
-
-
 def _allowed_slips(word: str) -> int:
     return 2 if len(word) >= _LONG else 1
 
 
-def _count_slips(one: str, other: str) -> int:
+def _count_slips(one: str, word: str) -> int:
     """Return the number of extra, missing, wrong or swapped letters (optimal alignment)."""
+    other = _normalize_word(word)
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

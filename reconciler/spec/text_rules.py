@@ -57,11 +57,8 @@ def find_filter_problem(text: str) -> str | None:
     "'/dt=(/' is not a regular expression: missing ), unterminated subpattern at position 3"
     """
     if not text.startswith("/"):
-        return (
-            f"{quote_value(text)} ends with '/', but partition paths do not; remove it"
-            if text[-1] == "/"
-            else None
-        )
+        problem = f"{quote_value(text)} ends with '/', but partition paths do not; remove it"
+        return problem if text.endswith("/") else None
     if len(text) < len("/x/") or not text.endswith("/"):
         return (
             f"{quote_value(text)} starts with '/', but partition paths do not; "

@@ -137,12 +137,10 @@ class _FixFinder:
     def _visit_values(self, node: Node, item: Schema, path: str) -> Node:
         if not isinstance(node, MappingNode):
             return node
-        inner = {
-            key: MappingEntry(
-                entry.position, self.visit_node(entry.node, item, join_path(path, key))
-            )
-            for key, entry in node.entries.items()
-        }
+        inner = {}
+        for key, entry in node.entries.items():
+            value = self.visit_node(entry.node, item, join_path(path, key))
+            inner[key] = MappingEntry(entry.position, value)
         return MappingNode(node.position, inner)
 
     def _visit_items(self, node: Node, item: Schema, path: str) -> Node:
@@ -176,10 +174,8 @@ class _FixFinder:
         inner = trial.visit_node(entry.node, schema, join_path(path, name))
         if start is None or not is_valid(inner, schema):
             return key, entry
-        self.found += [
-            TypoFix(entry.position, join_path(path, key), key, name, start),
-            *trial.found,
-        ]
+        fix = TypoFix(entry.position, join_path(path, key), key, name, start)
+        self.found += [fix, *trial.found]
         return name, MappingEntry(entry.position, inner)
 
     def _find_key_start(self, position: SourcePosition, key: str) -> int | None:
@@ -240,11 +236,9 @@ class _UnknownKeys:
     def _agrees_with_policy(self, count: str) -> bool:
         """Return whether the policy of a retention, if there is one, is that of the count."""
         meant = [self._node.get(key) for key, names in self._meant.items() if "policy" in names]
-        texts = [policy.text if isinstance(policy, ScalarNode) else "" for policy in meant]
-        return all(
-            spelling.find_certain_word(text, POLICY_BY_COUNT.values()) == POLICY_BY_COUNT[count]
-            for text in texts
-        )
+        texts = {policy.text if isinstance(policy, ScalarNode) else "" for policy in meant}
+        policies = {spelling.find_certain_word(text, POLICY_BY_COUNT.values()) for text in texts}
+        return policies <= {POLICY_BY_COUNT[count]}
 
 
 _CORRECTIONS: Final[Mapping[str, Callable[[str], str | None]]] = {

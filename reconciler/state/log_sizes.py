@@ -56,13 +56,7 @@ def read_log_sizes(
                         found[key] = max(found.get(key, 0), size)
         return found
 
-    writes = [
-        entry
-        for entry in timeline.entries
-        if entry.instant.is_completed
-        and entry.instant.action in COMMITS
-        and entry.instant.requested >= first
-    ]
+    writes = timeline.completed_files(COMMITS, first)
     most: dict[LogFile, int] = {}
     for found in run_parallel(sizes, writes, parallelism=at_once):
         for key, size in found.items():

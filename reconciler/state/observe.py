@@ -208,12 +208,9 @@ class _Observation:
         if properties.table_version < _BY_COMPLETION:
             return {}
         found: dict[str, str] = {}
-        for entry in timeline.entries:
-            instant = entry.instant
-            if instant.is_completed and instant.action in COMMITS:
-                found[instant.requested] = instant.completed or _format_instant(
-                    entry.modified_ms, zone
-                )
+        for entry in timeline.completed_files(COMMITS):
+            completed = entry.instant.completed or _format_instant(entry.modified_ms, zone)
+            found[entry.instant.requested] = completed
         # not np.unique: it imports numpy.ma
         codes = np.flatnonzero(np.bincount(files.instant[files.kind != FileKind.BASE]))
         of_logs = {files.instants[code] for code in codes.tolist()}
@@ -246,8 +243,7 @@ def _find_v6_completions(
         return {}
     return {
         entry.instant.requested: _format_instant(entry.modified_ms, zone)
-        for entry in timeline.entries
-        if entry.instant.is_completed and entry.instant.action in COMMITS
+        for entry in timeline.completed_files(COMMITS)
     }
 
 

@@ -80,12 +80,11 @@ def _list_writes(
 ) -> Iterator[tuple[str | None, dict[str, str], str]]:
     """Yield operation, extra metadata and path of writes, newest first."""
     active = []
-    for entry in state.timeline.entries:
-        instant = entry.instant
-        ended = state.completions.get(instant.requested)
-        is_write = instant.is_completed and instant.action in COMMITS
-        if is_write and (sees is None or sees(instant.requested, ended)):
-            active.append((ended or instant.requested, entry))
+    for entry in state.timeline.completed_files(COMMITS):
+        requested = entry.instant.requested
+        ended = state.completions.get(requested)
+        if sees is None or sees(requested, ended):
+            active.append((ended or requested, entry))
     for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
         data, path = read_instant_file(storage, properties, entry)
         found = CommitMetadata.parse(data, path)

@@ -108,14 +108,14 @@ class TimelineReader:
 
     def read_replaced(self) -> Mapping[tuple[str, str], str]:
         found: dict[tuple[str, str], str] = {}
-        for entry in self._list_completed({Action.REPLACECOMMIT}):
+        for entry in self.timeline.completed_files({Action.REPLACECOMMIT}):
             commit = CommitMetadata.parse(*self._read(entry), replaces=True)
             for partition, ids in commit.replaced.items():
                 found |= {(partition, file_id): entry.instant.requested for file_id in ids}
         return found
 
     def read_completed_cleans(self) -> tuple[CompletedClean, ...]:
-        return tuple(map(self._read_completed_clean, self._list_completed({Action.CLEAN})))
+        return tuple(map(self._read_completed_clean, self.timeline.completed_files({Action.CLEAN})))
 
     def _read_completed_clean(self, entry: TimelineFile) -> CompletedClean:
         data, path = self._read(entry)
@@ -186,8 +186,7 @@ class TimelineReader:
         """Return the partitions of completed writes at or after ``since``."""
         return {
             entry.instant.requested: self._read_partitions(entry)
-            for entry in self._list_completed(COMMITS)
-            if entry.instant.requested >= since
+            for entry in self.timeline.completed_files(COMMITS, since)
         }
 
     def _read_partitions(self, entry: TimelineFile) -> frozenset[str]:
@@ -202,9 +201,6 @@ class TimelineReader:
     def _list_entries(self, actions: Iterable[Action]) -> list[TimelineFile]:
         wanted = frozenset(actions)
         return [entry for entry in self.timeline.entries if entry.instant.action in wanted]
-
-    def _list_completed(self, actions: Iterable[Action]) -> list[TimelineFile]:
-        return [entry for entry in self._list_entries(actions) if entry.instant.is_completed]
 
     def _read_requested(self, instant: Instant) -> tuple[bytes, str]:
         wanted = Instant(instant.requested, instant.action, State.REQUESTED)

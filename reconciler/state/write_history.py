@@ -126,22 +126,14 @@ class _HistoryReader:
 
     def read_newest(self, newest: int) -> dict[TimelineFile, WriteStats]:
         """Return the statistics of the newest writes, oldest first."""
-        done = self._completed_commits()
+        done = self.timeline.completed_files(COMMITS)
         return {entry: self._read_stats(entry) for entry in done[max(len(done) - newest, 0) :]}
 
-    def _completed_commits(self) -> list[TimelineFile]:
-        return [
-            entry
-            for entry in self.timeline.entries
-            if entry.instant.is_completed and entry.instant.action in COMMITS
-        ]
-
     def _past_clusterings(self, read: dict[TimelineFile, WriteStats]) -> Iterable[PastClustering]:
-        for entry in self._completed_commits():
-            if entry.instant.action is Action.REPLACECOMMIT:
-                stats = read[entry] if entry in read else self._read_stats(entry)
-                if (stats.operation or "").upper() == _CLUSTER:
-                    yield self._past_clustering(entry, stats.extra)
+        for entry in self.timeline.completed_files({Action.REPLACECOMMIT}):
+            stats = read[entry] if entry in read else self._read_stats(entry)
+            if (stats.operation or "").upper() == _CLUSTER:
+                yield self._past_clustering(entry, stats.extra)
 
     def _past_clustering(self, entry: TimelineFile, extra: Mapping[str, str]) -> PastClustering:
         """Return a completed clustering; if Hudi executed it for us, from its plan."""

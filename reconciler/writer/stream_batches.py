@@ -84,9 +84,8 @@ def find_last_batch(storage: Storage, stream: str) -> int | None:
 def _read_extras(
     storage: Storage, properties: TableProperties
 ) -> Iterator[tuple[Mapping[str, str], str]]:
-    for entry in reversed(load_timeline(storage, properties).entries):
-        if entry.instant.is_completed and entry.instant.action in COMMITS:
-            data, path = read_instant_file(storage, properties, entry)
-            yield CommitMetadata.parse(data, path).extra, path
+    for entry in reversed(load_timeline(storage, properties).completed_files(COMMITS)):
+        data, path = read_instant_file(storage, properties, entry)
+        yield CommitMetadata.parse(data, path).extra, path
     for _operation, extra, path in read_archived_commits(storage, properties):
         yield extra, path

@@ -68,6 +68,16 @@ class Timeline:
     def instants(self) -> tuple[Instant, ...]:
         return tuple(entry.instant for entry in self.entries)
 
+    def completed_files(self, actions: Collection[Action], since: str = "") -> list[TimelineFile]:
+        """Return the files of completed instants of these actions from ``since`` on."""
+        return [
+            file
+            for file in self.entries
+            if (instant := file.instant).is_completed
+            and instant.action in actions
+            and instant.requested >= since
+        ]
+
     def completed(self, actions: Collection[Action]) -> tuple[Instant, ...]:
         """Return the completed instants of the given actions, oldest first."""
         return tuple(i for i in self.instants if i.is_completed and i.action in actions)

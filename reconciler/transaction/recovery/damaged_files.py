@@ -95,13 +95,7 @@ def find_lost_files(
             if (group := _match_file_group(folder, name, slices))
         ]
 
-    writes = [
-        entry
-        for entry in state.timeline.entries
-        if entry.instant.is_completed
-        and entry.instant.action in COMMITS
-        and entry.instant.requested >= first
-    ]
+    writes = state.timeline.completed_files(COMMITS, first)
     asked = [one for found in run_parallel(missing, writes, parallelism=_AT_ONCE) for one in found]
     there = _find_listed(state, {f"{folder}/{name}" for (folder, _), name in asked})
     return {group: name for group, name in asked if f"{group[0]}/{name}" not in there}
