@@ -20,8 +20,7 @@ from reconciler.index.column_chunks import STATISTICS_KEYS
 from reconciler.index.file_keys import join_indexes
 from reconciler.index.footer_tails import FooterTails, SlimFooterTails, damaged_file_error
 from reconciler.index.footers import index_footers
-from reconciler.index.merge import FileKeys
-from reconciler.index.model import FileIndex
+from reconciler.index.model import FileIndex, FileKeys
 from reconciler.index.slim_footers import FooterSlimmer, SlimFooter
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage, StorageRef

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,34 +11,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
-from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex
+from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex, FileKeys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def sort_index(
-    *,
-    partition: Any,
-    name: Any,
-    size: Integers,
-    rows: Integers,
-    columns: Mapping[str, ColumnStats],
-) -> FileIndex:
-    """Return an index of files given in any order; ``partition`` is a dictionary array.
+def sort_index(index: FileIndex) -> FileIndex:
+    """Sort the rows of an index given in any order.
 
     If a key occurs twice, the last one counts.
     """
-    partition = sort_partitions(partition)
-    codes = to_numpy(partition.indices)
-    order = _sort_keys(codes, name, size)
+    index = replace(index, partition=sort_partitions(index.partition))
+    codes, size = to_numpy(index.partition.indices), index.size
+    order = _sort_keys(codes, index.name, size)
     if len(order) > 1:
         is_last = np.ones(len(order), np.bool_)
         before, after = order[:-1], order[1:]
         is_last[:-1] = (codes[before] != codes[after]) | (size[before] != size[after])
-        is_last[:-1] |= _names_differ(name, before, after)
+        is_last[:-1] |= _names_differ(index.name, before, after)
         order = order[is_last]
-    index = FileIndex(partition=partition, name=name, size=size, rows=rows, columns=columns)
     if len(order) == len(size) and (order == np.arange(len(order))).all():
         return index
     return take_files(index, order)
@@ -49,7 +42,7 @@ def join_indexes(parts: Sequence[FileIndex]) -> FileIndex:
     If a file is in several parts, the last one counts.
     """
     paths = pa.chunked_array([part.partition for part in parts], PARTITION).unify_dictionaries()
-    return sort_index(
+    joined = FileIndex(
         partition=pa.concat_arrays(paths.chunks),
         name=pa.concat_arrays([part.name for part in parts]),
         size=np.concatenate([part.size for part in parts]),
@@ -59,45 +52,43 @@ def join_indexes(parts: Sequence[FileIndex]) -> FileIndex:
             for column in parts[0].columns
         },
     )
+    return sort_index(joined)
 
 
 def take_files(index: FileIndex, rows: Integers) -> FileIndex:
     """Return some files of an index; ``rows`` must ascend, or the result is not sorted."""
-    at = to_arrow(rows)
+    keys = index.take(rows)
     return FileIndex(
-        partition=index.partition.take(at),
-        name=index.name.take(at),
-        size=index.size[rows],
+        partition=keys.partition,
+        name=keys.name,
+        size=keys.size,
         rows=index.rows[rows],
         columns={column: stats.take(rows) for column, stats in index.columns.items()},
     )
 
 
-def find_rows(index: FileIndex, partition: Any, name: Any, size: Integers) -> NDArray[Any]:
-    """Return the row of each given file in an index, -1 if it is missing (int64).
+def find_rows(index: FileIndex, files: FileKeys) -> Integers:
+    """Return the row of each given file in an index, -1 if it is missing.
 
-    ``partition``: a dictionary array of paths. ``name``: a string array. Fast if the files are
-    exactly those of the index in its order.
+    Fast if the files are exactly those of the index in its order.
     """
+    name, size = files.name, files.size
     if len(size) == len(index) and (size == index.size).all() and name.equals(index.name):
-        wanted, kept = sort_partitions(partition), index.partition
+        wanted, kept = sort_partitions(files.partition), index.partition
         if wanted.dictionary.equals(kept.dictionary) and wanted.indices.equals(kept.indices):
             return np.arange(len(size))
-    at_row: Integers = _find_first(index.name, name)
+    at_row = _find_first(index.name, name)
     is_same = at_row >= 0
     at = at_row[is_same]
     is_same[is_same] = index.size[at] == size[is_same]
-    paths = _find_first(index.partition.dictionary, partition.dictionary)
-    codes = paths[to_numpy(partition.indices)[is_same]]
+    paths = _find_first(index.partition.dictionary, files.partition.dictionary)
+    codes = paths[to_numpy(files.partition.indices)[is_same]]
     is_same[is_same] = codes == to_numpy(index.partition.indices)[at_row[is_same]]
     other = np.flatnonzero((at_row >= 0) & ~is_same)  # found by name, but in another partition
     if len(other):
-        names = name.take(to_arrow(other))
-        rows = np.flatnonzero(to_numpy(pc.is_in(index.name, value_set=names)))
-        theirs = take_files(index, rows)
-        keys = _key_texts(theirs.partition, theirs.name, theirs.size)
-        wanted = _key_texts(partition.take(to_arrow(other)), names, size[other])
-        again = _find_first(keys, wanted)
+        keys = files.take(other)
+        rows = np.flatnonzero(to_numpy(pc.is_in(index.name, value_set=keys.name)))
+        again = _find_first(_key_texts(index.take(rows)), _key_texts(keys))
         at_row[other] = np.where(again >= 0, rows[again], UNKNOWN)
     return at_row
 
@@ -112,11 +103,11 @@ def fill_unknown(counts: Any) -> Integers:
     return np.where(to_numpy(counts.is_valid()), to_numpy(counts), UNKNOWN).astype(np.int64)
 
 
-def _key_texts(partition: Any, name: Any, size: Integers) -> Any:
+def _key_texts(files: FileKeys) -> Any:
     """Return one unique text per key; names contain no slash, and sizes are digits."""
-    digits = to_arrow(np.ascontiguousarray(size)).cast(pa.string())
-    paths = partition.dictionary.take(partition.indices)
-    return pc.binary_join_element_wise(digits, name, paths, "/")
+    digits = to_arrow(np.ascontiguousarray(files.size)).cast(pa.string())
+    paths = files.partition.dictionary.take(files.partition.indices)
+    return pc.binary_join_element_wise(digits, files.name, paths, "/")
 
 
 def sort_partitions(partition: Any) -> Any:
@@ -152,7 +143,7 @@ def is_in_order(index: FileIndex) -> bool:
     return bool((is_same_name & (size[alike] < size[alike + 1])).all())
 
 
-def _sort_keys(codes: NDArray[np.int32], name: Any, size: Integers) -> Integers:
+def _sort_keys(codes: NDArray[Any], name: Any, size: Integers) -> Integers:
     """Return the rows sorted by (partition, name, size); equal rows keep their order."""
     rows = {
         "partition": to_arrow(codes),

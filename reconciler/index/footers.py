@@ -8,16 +8,14 @@ than reading all statistics.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.arrays import to_arrow
 from reconciler.errors import UnsupportedError
-from reconciler.index import slim_footers
 from reconciler.index.column_chunks import STATISTICS_KEYS, ColumnChunks, FooterFile
 from reconciler.index.file_forms import SchemaForms
 from reconciler.index.file_keys import sort_index
@@ -29,7 +27,7 @@ from reconciler.index.model import (
     indexed_type,
     list_indexable_fields,
 )
-from reconciler.index.slim_footers import FooterSlimmer, SlimFooter, merge_footers
+from reconciler.index.slim_footers import FooterForm, FooterSlimmer, SlimFooter, merge_footers
 from reconciler.index.thrift_compact import MalformedError
 
 #: bytes of row groups that wait to be read together
@@ -54,7 +52,7 @@ def index_footers(
     (from the partition path, from another name). Raises UnsupportedError for a column that the
     schema lacks or whose type has no bounds.
     """
-    reading = _FooterReader.create(find_index_types(columns, schema), supplied)
+    reading = _FooterReader(find_index_types(columns, schema), supplied)
     partitions: list[str] = []
     names: list[str] = []
     sizes: list[int] = []
@@ -63,14 +61,15 @@ def index_footers(
         names.append(name)
         sizes.append(size)
         reading.add_file(name, footer)
-    stats = reading.statistics()
-    return sort_index(
+    stats = reading.statistics()  # reads what still waits, which may make rows unknown
+    index = FileIndex(
         partition=to_arrow(partitions).dictionary_encode(),
         name=to_arrow(names),
         size=np.array(sizes, np.int64),
         rows=np.array(reading.rows, np.int64),
         columns=stats,
     )
+    return sort_index(index)
 
 
 def index_row_groups(
@@ -81,7 +80,7 @@ def index_row_groups(
     ``name``: the file's; the elements are named by their numbers. An unreadable footer gives no
     elements. Arguments and errors are those of ``index_footers``.
     """
-    reading = _FooterReader.create(find_index_types(columns, schema), supplied)
+    reading = _FooterReader(find_index_types(columns, schema), supplied)
     reading.add_row_groups(name, footer)
     groups = range(len(reading.rows))
     return FileIndex(
@@ -134,23 +133,17 @@ def _find_type(column: str, schema: Any) -> Any:
     return kind
 
 
-@dataclass(slots=True)
 class _FooterReader:
     """Reads one footer after another; ``rows``: number per file, -1 for an unreadable footer."""
 
-    wanted: Mapping[str, Any]
-    forms: SchemaForms
-    rows: list[int] = field(default_factory=list)
-    _slimmer: FooterSlimmer = field(default_factory=lambda: FooterSlimmer(STATISTICS_KEYS))
-    _by_form: dict[slim_footers.FooterForm, list[tuple[FooterFile, SlimFooter]]] = field(
-        default_factory=dict
-    )
-    _waiting_bytes: int = 0
-    _chunks: dict[str, ColumnChunks] = field(default_factory=dict)
-
-    @classmethod
-    def create(cls, wanted: Mapping[str, Any], supplied: Collection[str]) -> Self:
-        return cls(wanted, SchemaForms(wanted=tuple(wanted), supplied=frozenset(supplied)))
+    def __init__(self, wanted: Mapping[str, Any], supplied: Collection[str]) -> None:
+        self.wanted = wanted
+        self.rows: list[int] = []
+        self.forms = SchemaForms(wanted=tuple(wanted), supplied=frozenset(supplied))
+        self._slimmer = FooterSlimmer(STATISTICS_KEYS)
+        self._by_form: dict[FooterForm, list[tuple[FooterFile, SlimFooter]]] = {}
+        self._waiting_bytes = 0
+        self._chunks = {column: ColumnChunks() for column in wanted}
 
     def add_file(self, name: str, footer: Any) -> None:
         """Add the next file."""
@@ -228,9 +221,7 @@ class _FooterReader:
         ):
             return False
         for column, place in zip(self.wanted, form.places, strict=True):
-            self._chunks.setdefault(column, ColumnChunks()).add_files(
-                column, place, files, groups, rows
-            )
+            self._chunks[column].add_files(column, place, files, groups, rows)
         return True
 
     def statistics(self) -> dict[str, ColumnStats]:
@@ -238,9 +229,7 @@ class _FooterReader:
         self._read_waiting()
         kinds = tuple(self.forms.kinds)
         return {
-            column: self._chunks.get(column, ColumnChunks()).file_statistics(
-                kind, kinds, len(self.rows)
-            )
+            column: self._chunks[column].file_statistics(kind, kinds, len(self.rows))
             for column, kind in self.wanted.items()
         }
 

@@ -7,30 +7,18 @@ for files and columns that no version knows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import Integers, to_arrow
+from reconciler.arrays import Integers
 from reconciler.index.file_keys import find_rows, sort_index
-from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex
+from reconciler.index.model import UNKNOWN, ColumnStats, FileIndex, FileKeys
 from reconciler.index.parquet_kinds import INT64, ParquetKind, convert_bounds
 
 _FLOAT: Final = ParquetKind(physical="FLOAT", logical="NONE")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FileKeys:
-    """The keys of files in any order; arrays as in FileIndex, with an element a file."""
-
-    partition: Any
-    name: Any
-    size: Integers
-
-    def __len__(self) -> int:
-        return len(self.size)
 
 
 def find_missing(index: FileIndex | None, files: FileKeys, wanted: Mapping[str, Any]) -> Integers:
@@ -42,7 +30,7 @@ def find_missing(index: FileIndex | None, files: FileKeys, wanted: Mapping[str, 
     """
     if index is None:
         return np.arange(len(files))
-    row = find_rows(index, files.partition, files.name, files.size)
+    row = find_rows(index, files)
     is_known = (row >= 0) & (index.rows[row] >= 0) if len(index) else np.zeros(len(row), np.bool_)
     for column, kind in wanted.items():
         stats = index.columns.get(column)
@@ -57,25 +45,26 @@ def merge_versions(
 ) -> FileIndex:
     """Return the next version: the new statistics of each file, else those of the last version.
 
-    ``live``: every base file that a reader can read, including time travel. Other files are left
-    out, and so are live files in neither version. Columns that are not wanted are dropped; columns
-    of another type are widened, or become unknown if that is impossible.
+    ``live``: every base file that a reader can read, including time travel. Other files are
+    skipped, and so are live files in neither version. Columns that are not wanted are dropped;
+    columns of another type are widened, or become unknown if that is impossible.
     """
     parts = [new] if last is None else [last, new]
-    rows = [find_rows(part, live.partition, live.name, live.size) for part in parts]
+    rows = [find_rows(part, live) for part in parts]
     kept = np.flatnonzero(np.max(rows, axis=0) >= 0) if len(live) else np.zeros(0, np.int64)
     rows = [row[kept] for row in rows]
-    at = to_arrow(kept)
-    return sort_index(
-        partition=live.partition.take(at),
-        name=live.name.take(at),
-        size=live.size[kept],
+    keys = live.take(kept)
+    merged = FileIndex(
+        partition=keys.partition,
+        name=keys.name,
+        size=keys.size,
         rows=_choose_rows(parts, rows),
         columns={
             column: _choose_statistics(_part_statistics(parts, column, kind), rows, kind)
             for column, kind in wanted.items()
         },
     )
+    return sort_index(merged)
 
 
 def _choose_rows(parts: Sequence[FileIndex], rows: Sequence[Integers]) -> Integers:

@@ -142,20 +142,36 @@ class ColumnStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FileIndex:
-    """Statistics of base files, one row per file.
+class FileKeys:
+    """The keys (partition, name, size) of base files in any order.
 
-    The key of a file is (partition, name, size); rows are sorted by it and each key occurs once.
-    ``partition``: pyarrow dictionary array of paths ("" for unpartitioned tables), with int32 codes
-    and a sorted dictionary. ``name``: pyarrow string array. ``size``: int64, bytes.
-    ``rows``: int64, -1 if unknown. ``columns``: statistics by column name, with dots into structs.
+    ``partition``: pyarrow dictionary array of paths ("" for unpartitioned tables), with int32
+    codes. ``name``: pyarrow string array. ``size``: int64, bytes.
     """
 
     partition: Any
     name: Any
     size: Integers
-    rows: Integers
-    columns: Mapping[str, ColumnStats]
 
     def __len__(self) -> int:
         return len(self.size)
+
+    def take(self, rows: Integers) -> FileKeys:
+        """Return the keys of some files, in the order of ``rows``."""
+        at = to_arrow(rows)
+        return FileKeys(
+            partition=self.partition.take(at), name=self.name.take(at), size=self.size[rows]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileIndex(FileKeys):
+    """Statistics of base files, one row per file.
+
+    Rows are sorted by the key of the file, each key occurs once, and the dictionary of partitions
+    is sorted. ``rows``: int64, -1 if unknown. ``columns``: statistics by column name, with dots
+    into structs.
+    """
+
+    rows: Integers
+    columns: Mapping[str, ColumnStats]

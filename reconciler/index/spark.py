@@ -20,7 +20,7 @@ from reconciler.index.build import (
     split_batch,
 )
 from reconciler.index.codec import Provenance, decode_index, encode_index
-from reconciler.index.merge import FileKeys
+from reconciler.index.model import FileKeys
 from reconciler.spark.jobs import report_progress, run_job_group, ship_package
 from reconciler.storage.api import StorageRef
 from reconciler.storage.open import open_storage

@@ -17,8 +17,7 @@ from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.index.build import IndexRequest, files_to_batch, read_share
 from reconciler.index.file_keys import find_rows, join_indexes, take_files
 from reconciler.index.footers import find_index_types
-from reconciler.index.merge import FileKeys
-from reconciler.index.model import PARTITION, FileIndex
+from reconciler.index.model import PARTITION, FileIndex, FileKeys
 from reconciler.index.predicate_columns import find_query_columns
 from reconciler.planners.prediction.file_reads import find_reads
 from reconciler.reader.model import PATH, Scan
@@ -45,7 +44,7 @@ def find_reached_files(
         return np.ones((len(wheres), len(files)), np.bool_)
     index = read_statistics(storage, scan, files, wheres, known)
     found = find_reads(wheres, index, index.size, schema=scan.table_schema, zone=zone)
-    reached: Mask = found.kept[:, find_rows(index, files.partition, files.name, files.size)]
+    reached: Mask = found.kept[:, find_rows(index, files)]
     return reached
 
 
@@ -66,7 +65,7 @@ def read_statistics(
     known_rows = np.full(len(files), -1, np.int64)
     known = _select_columns(known, find_index_types(columns, scan.table_schema))
     if known is not None:
-        known_rows = find_rows(known, files.partition, files.name, files.size)
+        known_rows = find_rows(known, files)
     request = IndexRequest(columns=columns, schema=scan.table_schema)
     unread = files_to_batch(files).take(to_arrow(np.flatnonzero(known_rows < 0)))
     read = read_share(storage, request, unread, progress=lambda _: None).index

@@ -23,7 +23,7 @@ from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types, index_row_groups
 from reconciler.index.may_match import find_used_columns, may_match
-from reconciler.index.model import ColumnStats, FileIndex, indexed_type
+from reconciler.index.model import ColumnStats, FileIndex, FileKeys, indexed_type
 from reconciler.index.predicate_columns import find_predicate_columns
 from reconciler.index.predicates.parse import parse
 from reconciler.index.temporal import SessionZone
@@ -189,7 +189,7 @@ def _find_in_index(scan: Scan, index: FileIndex, rows: Integers) -> Integers:
     partition = pa.DictionaryArray.from_arrays(partition_rows, paths)
     names = _last_path_parts(slices.column("base").combine_chunks())
     sizes = to_numpy(slices.column("base_size").combine_chunks())
-    return find_rows(index, partition, names, sizes)
+    return find_rows(index, FileKeys(partition=partition, name=names, size=sizes))
 
 
 def _last_path_parts(paths: Any) -> Any:

@@ -18,8 +18,8 @@ from reconciler.errors import FormatError, UnsupportedError, did_you_mean
 from reconciler.index.codec import NewerFormatError, Provenance, decode_index
 from reconciler.index.file_keys import find_rows
 from reconciler.index.footers import find_index_types
-from reconciler.index.merge import FileKeys, find_missing
-from reconciler.index.model import FileIndex
+from reconciler.index.merge import find_missing
+from reconciler.index.model import FileIndex, FileKeys
 from reconciler.index.version_store import list_versions
 from reconciler.index.versions import IndexVersion, IndexVersions
 from reconciler.state.current_files import find_newest_bases
@@ -70,7 +70,7 @@ def read_index_state(
     row = np.full(len(lacking), -1, np.int64)
     is_unread = np.zeros(len(lacking), np.bool_)
     if index is not None and len(index):
-        row = find_rows(index, keys.partition, keys.name, keys.size)[lacking]
+        row = find_rows(index, keys)[lacking]
         # a new column needs every footer, also those that could not be read before
         if all(column in index.columns for column in wanted):
             is_unread = (row >= 0) & (index.rows[row] < 0)

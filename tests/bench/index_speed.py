@@ -158,8 +158,7 @@ def query_once(table: str, where: str) -> None:
     index = found[1]
     kept = may_match(parse(where), index, schema=schema, zone="UTC")
     some = np.arange(0, len(index), 10)
-    at = pa.array(some)
-    row = find_rows(index, index.partition.take(at), index.name.take(at), index.size[some])
+    row = find_rows(index, index.take(some))
     cost = {
         "cpu": time.process_time() - cpu,
         "wall": time.perf_counter() - wall,

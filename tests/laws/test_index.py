@@ -17,7 +17,8 @@ from reconciler.arrays import to_arrow
 from reconciler.index.codec import Provenance, decode_index, encode_index
 from reconciler.index.file_keys import join_indexes
 from reconciler.index.footers import find_index_types, index_footers
-from reconciler.index.merge import FileKeys, find_missing, merge_versions
+from reconciler.index.merge import find_missing, merge_versions
+from reconciler.index.model import FileKeys
 from reconciler.index.version_store import (
     TidyResult,
     list_versions,

@@ -10,7 +10,7 @@ import pytest
 import reconciler
 from reconciler.index.build import IndexRequest, ThreadedIndexBuilder
 from reconciler.index.codec import Provenance, encode_index
-from reconciler.index.merge import FileKeys
+from reconciler.index.model import FileKeys
 from reconciler.index.spark import SparkIndexBuilder
 from reconciler.spec.load import load_specs
 from reconciler.state.index_state_reader import build_file_keys

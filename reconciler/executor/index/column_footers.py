@@ -10,7 +10,7 @@ from reconciler.arrays import Integers
 from reconciler.executor.session import ApplySession
 from reconciler.index.build import BuiltIndex, IndexRequest, ThreadedIndexBuilder
 from reconciler.index.file_keys import find_rows, join_indexes, take_files
-from reconciler.index.merge import FileKeys
+from reconciler.index.model import FileKeys
 from reconciler.planners.index.column_stats import list_indexed_columns
 from reconciler.state.index_state_reader import build_file_keys
 from reconciler.state.model import TableState
@@ -62,7 +62,7 @@ class FooterStatistics:
     def _find_places(self, files: FileKeys) -> Integers:
         if self._index is None:
             return np.full(len(files), -1, np.int64)
-        return find_rows(self._index, files.partition, files.name, files.size)
+        return find_rows(self._index, files)
 
     def _read(self, state: TableState, files: FileKeys) -> BuiltIndex:
         known = state.index_state

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from reconciler.arrays import to_arrow
 from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, ReconcilerError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
@@ -24,7 +23,8 @@ from reconciler.hudi.files.table_files import FileKind, make_present_keys
 from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest, ThreadedIndexBuilder
 from reconciler.index.codec import Provenance, encode_index
 from reconciler.index.file_keys import find_rows
-from reconciler.index.merge import FileKeys, find_missing, merge_versions
+from reconciler.index.merge import find_missing, merge_versions
+from reconciler.index.model import FileKeys
 from reconciler.index.version_store import list_versions, publish_version, remove_superseded
 from reconciler.index.versions import IndexVersion, IndexVersions, VersionName
 from reconciler.plans.model import INDEX_TARGETS, CleanStep, IndexStep, Note
@@ -150,7 +150,7 @@ def _prepare(session: ApplySession, step: IndexStep, state: TableState) -> _Inde
         left=tuple(_find_left_columns(step.columns, known)),
         newest=newest,
         live=build_file_keys(state, _find_live_files(session, state, known)),
-        read=_take_files(newest, find_missing(known.index, newest, wanted)),
+        read=newest.take(find_missing(known.index, newest, wanted)),
     )
 
 
@@ -172,13 +172,6 @@ def _find_live_files(
         stays &= ~is_in(make_present_keys(files), make_keys(step.files))
     stays[known.files] = True
     return np.flatnonzero(stays)
-
-
-def _take_files(files: FileKeys, rows: NDArray[np.int64]) -> FileKeys:
-    at = to_arrow(rows)
-    return FileKeys(
-        partition=files.partition.take(at), name=files.name.take(at), size=files.size[rows]
-    )
 
 
 def _execute(session: ApplySession, work: _IndexWork) -> StepOutcome | None:
@@ -218,7 +211,7 @@ def _get_builder(session: ApplySession) -> IndexBuilder:
 def _has_nothing_new(work: _IndexWork, built: BuiltIndex) -> bool:
     """Whether only footers were read that cannot be read, as the last version knows."""
     assert work.last is not None
-    rows = find_rows(work.last, work.read.partition, work.read.name, work.read.size)
+    rows = find_rows(work.last, work.read)
     return built.unread_count == len(work.read) and bool((rows >= 0).all())
 
 
@@ -262,7 +255,7 @@ def _count_kept(work: _IndexWork, index: FileIndex) -> int:
     """Return how many files of the last version are in the new one."""
     if work.last is None:
         return 0
-    return int((find_rows(work.last, index.partition, index.name, index.size) >= 0).sum())
+    return int((find_rows(work.last, index) >= 0).sum())
 
 
 def find_covered_instant(state: TableState) -> str:

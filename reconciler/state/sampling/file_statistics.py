@@ -97,7 +97,7 @@ class FileStatisticsReader:
         if any(own.columns[name].type != stats.type for name, stats in known.items()):
             return np.zeros(len(self.files), np.bool_)
         keys = build_file_keys(self.state, self.files)
-        at = find_rows(own, keys.partition, keys.name, keys.size)
+        at = find_rows(own, keys)
         is_in = at >= 0
         if is_in.any():
             here = np.flatnonzero(is_in)
@@ -112,7 +112,7 @@ class FileStatisticsReader:
         keys = build_file_keys(self.state, self.files[missing])
         asked = IndexRequest(columns=self.columns, schema=self.schema, supplied=self.supplied)
         built = read_share(self.storage, asked, files_to_batch(keys), progress=lambda _done: None)
-        at = find_rows(built.index, keys.partition, keys.name, keys.size)
+        at = find_rows(built.index, keys)
         _fill_stats(known, {name: built.index.columns[name].take(at) for name in known}, missing)
         rows[missing] = built.index.rows[at]
         self._sources.append("footers")

@@ -22,7 +22,7 @@ from reconciler.index.build import (
     files_to_batch,
     split_batch,
 )
-from reconciler.index.merge import FileKeys
+from reconciler.index.model import FileKeys
 from reconciler.storage.api import StorageRef
 from tests.unit.index.footer_samples import index_facts
 

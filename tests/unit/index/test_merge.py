@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.arrays import to_arrow
 from reconciler.index.footers import index_footers
-from reconciler.index.merge import FileKeys, find_missing, merge_versions
+from reconciler.index.merge import find_missing, merge_versions
+from reconciler.index.model import FileKeys
 from tests.unit.index.footer_samples import index_facts, make_index, read_facts, write_footer
 
 LONG = {"x": pa.int64()}

@@ -11,7 +11,7 @@ from reconciler.arrays import to_arrow
 from reconciler.index.codec import Provenance
 from reconciler.index.file_keys import find_rows, sort_index
 from reconciler.index.merge import find_missing
-from reconciler.index.model import ColumnStats
+from reconciler.index.model import ColumnStats, FileIndex
 from reconciler.index.versions import read_versions
 from reconciler.state.current_files import find_newest_bases
 from reconciler.state.index_state import IndexState
@@ -28,13 +28,14 @@ def stats(kind, files, *, known=True):
 def index_of_names(names, columns, unread=()):
     """An index of files of partition ``a`` with 10 bytes each; ``unread`` have no footer."""
     count = len(names)
-    return sort_index(
+    index = FileIndex(
         partition=to_arrow(["a"] * count).dictionary_encode(),
         name=to_arrow(names),
         size=np.full(count, 10, np.int64),
         rows=np.array([-1 if name in unread else 5 for name in names], np.int64),
         columns={name: stats(kind, count) for name, kind in columns.items()},
     )
+    return sort_index(index)
 
 
 def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **more):
@@ -42,11 +43,7 @@ def known(state, *, wanted=("a", "b"), index=None, damaged=(), problems=(), **mo
     types = {column: TYPES[column] for column in wanted}
     files = find_newest_bases(state.view)
     keys = build_file_keys(state, files)
-    row = (
-        np.full(len(files), -1)
-        if index is None
-        else find_rows(index, keys.partition, keys.name, keys.size)
-    )
+    row = np.full(len(files), -1) if index is None else find_rows(index, keys)
     lacking = find_missing(index, keys, types) if types else np.zeros(0, np.int64)
     unread = row[lacking] >= 0
     if index is not None:
