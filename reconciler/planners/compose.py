@@ -40,7 +40,6 @@ from reconciler.plans.model import (
 from reconciler.plans.refusals import (
     find_timeline_zone,
     format_instant,
-    refuse_apply,
     refuse_by_spec,
     refuse_by_state,
     refuse_incomplete_spec,
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from reconciler.planners.index.planner import IndexDecision
     from reconciler.planners.prediction.forecast import Forecast
     from reconciler.plans.file_sizes import FileSizeReport
-
-__all__ = ["plan_table", "refuse_apply"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

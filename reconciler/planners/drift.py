@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler import units
+from reconciler.canonical_json import to_document
 from reconciler.plans.model import Finding
 from reconciler.spec.model import Clustering, FileSizes, Policy, Retention, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
@@ -103,33 +105,19 @@ def _find_layout_drift(
 def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Finding]:
     """Yield the difference in row order from the newest clustering, or that there is none."""
     declared, past = misfit.layout, misfit.past
+    name, actual = "columns", None
     if past is None:
         because = "the table has not been clustered yet"
-        yield Finding(
-            field="clustering.columns",
-            desired=list(declared.columns),
-            actual=None,
-            because=because,
-        )
     elif past.layout is None:
-        yield Finding(
-            field="clustering.columns",
-            desired=list(declared.columns),
-            actual=None,
-            because=f"clustering {past.instant} did not record how it ordered rows",
-        )
+        because = f"clustering {past.instant} did not record how it ordered rows"
     else:
         because = f"clustering {past.instant} ordered rows this way"
-        for name in ("columns", "curve", "mapping"):
-            desired, actual = getattr(declared, name), getattr(past.layout, name)
-            if desired != actual:
-                yield Finding(
-                    field=f"clustering.{name}",
-                    desired=list(desired) if name == "columns" else desired,
-                    actual=list(actual) if name == "columns" else actual,
-                    because=because,
-                )
-                return
+        fields = [field.name for field in dataclasses.fields(declared)]
+        name = next((n for n in fields if getattr(declared, n) != getattr(past.layout, n)), "")
+        actual = to_document(getattr(past.layout, name)) if name else None
+    if name:
+        desired = to_document(getattr(declared, name))
+        yield Finding(f"clustering.{name}", desired, actual, because)
 
 
 def _describe_excess(retention: Retention, state: TableState, excess: ExcessSlices) -> Finding:

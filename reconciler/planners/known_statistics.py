@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -43,13 +43,8 @@ def collect_statistics(files: FileSizes, state: TableState) -> KnownStatistics:
 
     Without ``state.clustering_facts`` past writes are unknown and overlap is not measured.
     """
-    facts = state.clustering_facts or ClusteringFacts(
-        written=(),
-        clusterings=(),
-        footers=None,
-        bounds=None,
-        rows=np.zeros(len(state.files), np.int64),
-    )
+    unread = replace(_NO_FACTS, rows=np.zeros(len(state.files), np.int64))
+    facts = state.clustering_facts or unread
     return KnownStatistics(
         sizes=estimate_record_size(facts.written, facts.footers, fallback=files.record_size),
         past=facts.clusterings,

@@ -97,27 +97,24 @@ def _check_retention(policy: GuardPolicy, retention: Retention) -> Iterator[Note
 def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     impact = plan.impact
     fewer = "remove less at a time with retention.maxCommitsPerRun, or keep more"
-    most = policy.max_files_removed
-    if most is not None and impact.files_removed > most:
-        yield Note(
-            "maxFilesRemoved",
-            f"lets a plan remove {most} file{'s' * (most != 1)}, but this one removes "
-            f"{impact.files_removed}; {fewer}",
-        )
-    most = policy.max_bytes_removed
-    if most is not None and impact.bytes_removed > most:
-        yield Note(
-            "maxBytesRemoved",
-            f"lets a plan remove {units.format_size(most)}, but this one removes "
-            f"{_format_rounded_up(impact.bytes_removed)}; {fewer}",
-        )
-    most = policy.max_rewrite
-    if most is not None and impact.bytes_rewritten > most:
-        yield Note(
+    for rule, most, amount, verb, remedy in (
+        ("maxFilesRemoved", policy.max_files_removed, impact.files_removed, "remove", fewer),
+        ("maxBytesRemoved", policy.max_bytes_removed, impact.bytes_removed, "remove", fewer),
+        (
             "maxRewrite",
-            f"lets a plan rewrite {units.format_size(most)}, but this one rewrites "
-            f"{_format_rounded_up(impact.bytes_rewritten)}; lower clustering.budget.rewrite",
-        )
+            policy.max_rewrite,
+            impact.bytes_rewritten,
+            "rewrite",
+            "lower clustering.budget.rewrite",
+        ),
+    ):
+        if most is None or amount <= most:
+            continue
+        limit, actual = f"{most} file{'s' * (most != 1)}", str(amount)
+        if rule != "maxFilesRemoved":
+            limit, actual = units.format_size(most), _format_rounded_up(amount)
+        because = f"lets a plan {verb} {limit}, but this one {verb}s {actual}; {remedy}"
+        yield Note(rule, because)
 
 
 def _format_rounded_up(size: int) -> str:

@@ -146,7 +146,10 @@ def _is_in_partitions(view: FileView, scanned: tuple[str, ...]) -> Mask:
 def find_partitions_to_scan(
     retention: Retention, state: TableState, earliest: str | None
 ) -> tuple[str, ...]:
-    """Return the sorted partitions that may hold files that expired before ``earliest``."""
+    """Return the sorted partitions that may hold files that expired before ``earliest``.
+
+    Source: Hudi's CleanPlanner.getPartitionPathsToClean (1.2.0).
+    """
     if retention.policy is not Policy.FILE_VERSIONS:
         if earliest is None:
             return ()

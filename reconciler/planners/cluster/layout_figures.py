@@ -70,19 +70,10 @@ class PartitionFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayoutForecast:
-    """Figures of a table before and after a clustering, with the same partitions in both.
-
-    ``groups``, ``rewritten``: int64 per partition, groups and bytes of base and log files read.
-    """
+    """Figures of a table before and after a clustering, with the same partitions in both."""
 
     before: PartitionFigures
     after: PartitionFigures
-    groups: Integers
-    rewritten: Integers
-
-    @property
-    def bytes_rewritten(self) -> int:
-        return int(self.rewritten.sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -196,12 +187,7 @@ def predict_layout(
         count=np.concatenate([np.ones(len(stays), np.int64), groups.outputs]),
     )
     after = _build_figures(before.partition, new, files, before.rows, overlap)
-    return LayoutForecast(
-        before=before,
-        after=after,
-        groups=_sum_by_partition(of_group, np.ones(count, np.int64), codes),
-        rewritten=_sum_by_partition(of_group, groups.bytes, codes),
-    )
+    return LayoutForecast(before=before, after=after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

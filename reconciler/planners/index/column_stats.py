@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from reconciler.state.index_state import IndexState
     from reconciler.state.model import TableState
 
-__all__ = [
-    "MAX_COLUMNS",
-    "ColumnStatsNeed",
-    "assess_column_stats",
-    "find_busy_instant",
-    "is_indexed_when_named",
-    "list_indexed_columns",
-]
-
 _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
 _BOOTSTRAP: Final = "hoodie.bootstrap.base.path"
 #: columns that writers always index from version 8 on (META_COLS_TO_ALWAYS_INDEX)

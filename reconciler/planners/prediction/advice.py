@@ -10,6 +10,7 @@ from reconciler import units
 from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import measure_reads
+from reconciler.planners.prediction.forecast import describe_sample
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
     LayoutTrial,
@@ -145,9 +146,7 @@ def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
         trials=trials,
         best=best,
         because=_explain_choice(advice.current, trials, best, advice.declared),
-        sampled=Sampled(
-            row_groups=sample.groups, total_row_groups=sample.total_groups, rows=len(sample.rows)
-        ),
+        sampled=describe_sample(sample),
         notes=(*advice.notes, *_warn_of_logs(table)),
     )
 

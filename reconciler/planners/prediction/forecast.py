@@ -122,7 +122,7 @@ def _forecast_clustering(
         predicted_if_all=predicted_if_all,
         memory=find_past_result(context, first.layout),
     )
-    is_rewritten = bool(predicted.by_group)
+    is_rewritten, sample = bool(predicted.by_group), context.forecast_input.sample
     unchanged = build_predictions(context.current, None)
     changed = build_predictions(context.current, predicted) if is_rewritten else unchanged
     return Forecast(
@@ -132,13 +132,12 @@ def _forecast_clustering(
         findings=tuple(report.find_drift()),
         warnings=(*warnings, *report.warn_of_unreached()),
         sample_warnings=tuple(_warn_of_sample(predicted)),
-        sampled=_describe_sample(context.forecast_input.sample) if is_rewritten else None,
+        sampled=describe_sample(sample) if is_rewritten and sample is not None else None,
     )
 
 
-def _describe_sample(sample: RowSample | None) -> Sampled | None:
-    if sample is None:
-        return None
+def describe_sample(sample: RowSample) -> Sampled:
+    """Return the sample as plans record it."""
     return Sampled(
         row_groups=sample.groups, total_row_groups=sample.total_groups, rows=len(sample.rows)
     )

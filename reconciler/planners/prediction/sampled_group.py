@@ -102,12 +102,8 @@ class SampledGroup:
         at = np.minimum(at, max(len(sample.files) - 1, 0))
         known = group.is_whole and len(sample.files) > 0
         known = known and bool((sample.files[at] == group.members).all())
-        times = np.concatenate(
-            [
-                sample.fit_counts[start : start + count]
-                for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
-            ]
-        )
+        rows = np.concatenate([np.arange(a, a + n) for a, n in zip(starts, counts, strict=True)])
+        times = sample.fit_counts[rows]
         member = np.repeat(np.arange(len(counts)), counts)
         return cls(
             rows=pa.concat_tables(parts).combine_chunks() if parts else sample.rows.slice(0, 0),

@@ -160,9 +160,9 @@ def revalidate_clean(
     """
     view = state.view
     protection = find_protection(state, window)
-    planned = _find_planned_rows(state, clean)
-    if already_removed is not None:
-        planned &= ~already_removed
+    if already_removed is None:
+        already_removed = np.zeros(len(state.files), np.bool_)
+    planned = _find_planned_rows(state, clean) & ~already_removed
     reasons = _assign_reasons(view, protection)
     stays = reasons.codes >= 0
     decisive = view.row_slice
@@ -176,12 +176,7 @@ def revalidate_clean(
             **name_columns(state.files, kept),
             because=reasons.build_column(decisive[kept].astype(np.int64)),
         ),
-        delete_partitions=_find_partitions(
-            state,
-            clean,
-            view,
-            is_removed if already_removed is None else is_removed | already_removed,
-        ),
+        delete_partitions=_find_partitions(state, clean, is_removed | already_removed),
         rows=is_removed,
     )
 
@@ -220,15 +215,13 @@ def _removed_files(view: FileView, clean: PendingClean, rows: Integers) -> Remov
     return build_removed_files(view, rows, column)
 
 
-def _find_partitions(
-    state: TableState, clean: PendingClean, view: FileView, is_removed: Mask
-) -> tuple[str, ...]:
+def _find_partitions(state: TableState, clean: PendingClean, is_removed: Mask) -> tuple[str, ...]:
     """Return the planned folders that still exist and whose files are all removed."""
     planned = set(clean.delete_partitions) | _partitions_in_metadata(clean)
     if not planned or not state.is_partitioned:
         return ()
-    stays = set(np.unique(view.files.partition[~is_removed]).tolist())
-    full = {path for code, path in enumerate(view.files.partitions) if code in stays}
+    stays = set(np.unique(state.files.partition[~is_removed]).tolist())
+    full = {path for code, path in enumerate(state.files.partitions) if code in stays}
     there = state.metafile_partitions.union(state.partitions)
     return tuple(sorted((planned & there) - full - state.stray_partitions - {""}))
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.planners.compose import plan_table, refuse_apply
+from reconciler.planners.compose import plan_table
 from reconciler.plans.model import KEEP_RULES, CleanStep, Note, ResumeStep
+from reconciler.plans.refusals import refuse_apply
 from reconciler.spec.model import (
     Concurrency,
     FileSizes,

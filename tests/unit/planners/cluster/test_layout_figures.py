@@ -73,8 +73,6 @@ class TestFiles:
         assert ["a", "b"] == found.before.partition.to_pylist()
         assert ([4, 1], [2, 1]) == (found.before.files.tolist(), found.after.files.tolist())
         assert ([3, 0], [0, 0]) == (found.before.small.tolist(), found.after.small.tolist())
-        assert ([1, 0], [90, 0]) == (found.groups.tolist(), found.rewritten.tolist())
-        assert 90 == found.bytes_rewritten
         assert [5, 20, 80, 100, 200] == found.before.sizes.upper_bounds.tolist()
         assert [0, 0, 3, 2, 0, 0] == found.before.sizes.files.tolist()
         assert [0, 0, 90, 185, 0, 0] == found.before.sizes.bytes.tolist()
@@ -103,7 +101,6 @@ class TestFiles:
 
         assert found.before.files.tolist() == found.after.files.tolist()
         assert found.before.sizes.bytes.tolist() == found.after.sizes.bytes.tolist()
-        assert 0 == found.bytes_rewritten
         assert [] == sum_by_partition(decided(sized({"a": [95]})).groups).bytes.tolist()
 
     def test_an_empty_table_has_no_figures(self):

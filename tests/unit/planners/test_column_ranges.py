@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.planners.value_scales import scale_values
+from reconciler.planners.column_ranges import scale_values
 
 INF = float("inf")
 #: what numpy warns of is on everybody's terminal, and is an error here
