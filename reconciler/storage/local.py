@@ -99,14 +99,10 @@ class LocalStorage:
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         full = self._resolve(path)
-        with _translate_errors(full):
-            handle = _open_file(full, os.O_RDONLY)
-            try:
-                if start < 0:
-                    start = max(0, os.fstat(handle).st_size + start)
-                return _read_at(handle, start, length)
-            finally:
-                os.close(handle)
+        with _translate_errors(full), open(full, "rb", buffering=0, opener=_open_file) as file:
+            if start < 0:
+                start = max(0, os.fstat(file.fileno()).st_size + start)
+            return _read_at(file.fileno(), start, length)
 
     def stat(self, path: str) -> StorageEntry | None:
         full = self._resolve(path)
@@ -309,14 +305,12 @@ def _is_orphan(name: str, names: set[str]) -> bool:
 
 
 def _sync_folder(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # some mounts cannot sync a folder
-            raise
-    finally:
-        os.close(handle)
+    with _open_folder(folder) as handle:
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some mounts cannot sync a folder
+                raise
 
 
 @contextlib.contextmanager

@@ -110,24 +110,24 @@ class BloomFilter:
             data = base64.b64decode(text, validate=True)
             bits, hashes, at = _read_head(data, 0)
             if code == "SIMPLE":
-                row, end = _read_row(data, 0, bits)
-                require(end == len(data), f"{len(data) - end} extra bytes at the end")
-                return cls(shape=BloomShape(code="SIMPLE", bits=bits, hashes=hashes), rows=(row,))
-            entries, last, count = _ROWS.unpack_from(data, at)
-            require(entries > 0 and last >= 0 and count > 0, "a key count is negative or zero")
-            at += _ROWS.size
+                shape = BloomShape(code="SIMPLE", bits=bits, hashes=hashes)
+                last, count, at = 0, 1, 0
+            else:
+                entries, last, count = _ROWS.unpack_from(data, at)
+                require(entries > 0 and last >= 0 and count > 0, "a key count is negative or zero")
+                shape = BloomShape(
+                    code="DYNAMIC_V0",
+                    bits=bits,
+                    hashes=hashes,
+                    entries=entries,
+                    max_entries=max_entries,
+                )
+                at += _ROWS.size
             rows = []
             for _ in range(count):
                 row, at = _read_row(data, at, bits)
                 rows.append(row)
             require(at == len(data), f"{len(data) - at} extra bytes at the end")
-            shape = BloomShape(
-                code="DYNAMIC_V0",
-                bits=bits,
-                hashes=hashes,
-                entries=entries,
-                max_entries=max_entries,
-            )
             return cls(shape=shape, rows=tuple(rows), last_row_count=last)
 
     @property

@@ -67,12 +67,9 @@ def plan_clean_sync(
         return MetadataSync(cleanup=(), writes=())
     if not changes:
         return MetadataSync(cleanup=earlier.paths, writes=())
-    in_base = {
-        key: dict.fromkeys(listing.find_in_base(key, names)) for key, names in changes.items()
-    }
     log = encode_listing_block(instant, listing.schema, changes)
-    if any(in_base.values()):
-        second = {key: names for key, names in in_base.items() if names}
+    in_base = ((key, listing.find_in_base(key, names)) for key, names in changes.items())
+    if second := {key: dict.fromkeys(names) for key, names in in_base if names}:
         log += encode_listing_block(instant, listing.schema, second)
     (newest,) = table.list_slices(FILES)
     folders = {key: [*names] for key, names in changes.items() if key != ALL_PARTITIONS}

@@ -83,13 +83,11 @@ def build_first_writes(
         path = partition_key(file.partition)
         cells[COLUMN_STATS].add(records.encode_column_stats(path, file.name, file.ranges, wrappers))
         earlier = partition_ranges.get(path)
-        partition_ranges[path] = [
-            *(
-                file.ranges
-                if earlier is None
-                else (old.merge(new) for old, new in zip(earlier, file.ranges, strict=True))
-            )
-        ]
+        partition_ranges[path] = (
+            [*file.ranges]
+            if earlier is None
+            else [old.merge(new) for old, new in zip(earlier, file.ranges, strict=True)]
+        )
     if PARTITION_STATS in cells:
         for path, ranges in partition_ranges.items():
             cells[PARTITION_STATS].add(records.encode_partition_stats(path, ranges, wrappers))

@@ -238,30 +238,16 @@ class RecordEncoder:
         ``partition`` is "." where the table has none. Raises UnsupportedError for a column without
         a wrapper: without its range, a reader that skips by this column would lose the file's rows.
         """
-        columns = [column_range.column for column_range in ranges]
-        keys = build_stats_keys(columns, partition, [name])
-        return [
-            (
-                key.encode(),
-                self._encode_stats(_COLUMN_STATS, name, column_range, wrappers, is_tight=False),
-            )
-            for key, column_range in zip(keys, ranges, strict=True)
-        ]
+        keys = build_stats_keys([part.column for part in ranges], partition, [name])
+        return self._encode_ranges(_COLUMN_STATS, name, keys, ranges, wrappers)
 
     def encode_partition_stats(
         self, partition: str, ranges: Sequence[ColumnRange], wrappers: Mapping[str, BoundWrapper]
     ) -> list[Cell]:
         """Return a cell for each range of a partition, marked as tight."""
         tail = hash_name(partition)
-        return [
-            (
-                (hash_name(column_range.column) + tail).encode(),
-                self._encode_stats(
-                    _PARTITION_STATS, partition, column_range, wrappers, is_tight=True
-                ),
-            )
-            for column_range in ranges
-        ]
+        keys = [hash_name(part.column) + tail for part in ranges]
+        return self._encode_ranges(_PARTITION_STATS, partition, keys, ranges, wrappers)
 
     def encode_bloom_filter(
         self, partition: str, name: str, instant: str, code: str, text: str
@@ -303,14 +289,21 @@ class RecordEncoder:
         }
         return self._encode_record(_RECORD_INDEX, "recordIndexMetadata", values)
 
-    def _encode_stats(
+    def _encode_ranges(
         self,
         kind: int,
         name: str,
-        column_range: ColumnRange,
+        keys: Iterable[str],
+        ranges: Iterable[ColumnRange],
         wrappers: Mapping[str, BoundWrapper],
-        *,
-        is_tight: bool,
+    ) -> list[Cell]:
+        return [
+            (key.encode(), self._encode_stats(kind, name, column_range, wrappers))
+            for key, column_range in zip(keys, ranges, strict=True)
+        ]
+
+    def _encode_stats(
+        self, kind: int, name: str, column_range: ColumnRange, wrappers: Mapping[str, BoundWrapper]
     ) -> bytes:
         where = f"{name}, column {column_range.column}"
         wrapper = wrappers.get(column_range.column)
@@ -330,7 +323,7 @@ class RecordEncoder:
             "totalSize": column_range.size,
             "totalUncompressedSize": column_range.plain_size,
             "isDeleted": False,
-            "isTightBound": is_tight,
+            "isTightBound": kind == _PARTITION_STATS,
             "valueType": wrapper.value_type,
         }
         return self._encode_record(kind, "ColumnStatsMetadata", values)
