@@ -39,12 +39,15 @@ class EnvironmentFile:
     file: Path
     environment: Environment | None
 
+    @property
+    def listed(self) -> Mapping[str, Any]:
+        """The tables that the environment lists: their fields by name."""
+        found: Mapping[str, Any] = {}
+        return found if self.environment is None else self.environment.data.get("tables", found)
+
     def find_name(self, location: str) -> str | None:
         """Return the name under which the environment lists a location, if it does."""
-        if self.environment is None:
-            return None
-        listed = self.environment.data.get("tables", {})
-        return next((name for name in listed if self.is_listed(name, location)), None)
+        return next((name for name in self.listed if self.is_listed(name, location)), None)
 
     def is_listed(self, name: str, location: str) -> bool:
         """Return whether the environment gives this location to the table with this name."""
@@ -55,33 +58,23 @@ class EnvironmentFile:
         """Return the time zone that the environment gives to a table without one of its own."""
         if self.environment is None:
             return None
-        listed = self.environment.data.get("tables", {}).get(name)
+        listed = self.listed.get(name)
         own: str | None = listed.get("timezone") if isinstance(listed, Mapping) else None
-        common: str | None = self.environment.data.get("timezone")
-        return own or common
-
-    @property
-    def listed_names(self) -> frozenset[str]:
-        return frozenset(
-            () if self.environment is None else self.environment.data.get("tables", {})
-        )
+        return own or self.environment.data.get("timezone")
 
     def add_tables(self, tables: Mapping[str, str]) -> Sequence[str]:
         """Add tables (path by name); return the lines to add by hand if that is not possible."""
         if not tables:
             return ()
         if self.environment is None:
-            self._write(_new_environment_text(self.name, tables))
-            return ()
-        more = add_tables_to_text(self.file.read_bytes().decode(), tables)
-        if more is None:
+            text: str | None = _new_environment_text(self.name, tables)
+        else:
+            text = add_tables_to_text(self.file.read_bytes().decode(), tables)
+        if text is None:
             return _table_lines(tables, "    ")
-        self._write(more)
-        return ()
-
-    def _write(self, text: str) -> None:
         target = self.file.resolve()
         LocalStorage(str(target.parent)).replace(target.name, text.encode())
+        return ()
 
 
 def open_environment_file(name: str, specs: Path) -> EnvironmentFile:
@@ -94,10 +87,8 @@ def open_environment_file(name: str, specs: Path) -> EnvironmentFile:
         file = Path(name)
     else:
         folder = find_parent_folder(specs, FOLDER) or specs.parent / FOLDER
-        file = next(
-            (file for ending in YAML_ENDINGS if (file := folder / f"{name}{ending}").exists()),
-            folder / f"{name}.yaml",
-        )
+        files = [folder / f"{name}{ending}" for ending in YAML_ENDINGS]
+        file = next((file for file in files if file.exists()), files[0])
     if not file.exists():
         if not re.fullmatch(load_definition("name")["pattern"], file.stem):
             raise UsageError(f"--env {name}: {file.stem!r} is not a valid name of an environment")

@@ -62,11 +62,8 @@ def observe_retention(
 
     ``zone`` is that of the timeline's instants; without it hours are those of a wall clock.
     """
-    telling = [
-        clean
-        for clean in sorted(state.cleans, key=lambda found: found.instant, reverse=True)
-        if not clean.is_blank and clean.policy
-    ]
+    telling = [clean for clean in state.cleans if not clean.is_blank and clean.policy]
+    telling.sort(key=lambda clean: clean.instant, reverse=True)
     if not telling:
         return None
     newest = telling[0].policy or ""
@@ -172,16 +169,12 @@ def _observe_commits(
 ) -> tuple[str, tuple[RetentionCandidate, ...]]:
     windows = _find_windows(state, cleans)
     if not windows:
-        return (
-            f"; the commits that {_name_clean(cleans)} kept are archived and cannot be counted.",
-            (),
-        )
+        what = f"the commits that {_name_clean(cleans)} kept"
+        return f"; {what} are archived and cannot be counted.", ()
     counts = [len(window.commits) for window in windows]
     free = [len(window.commits) for window in windows if not window.is_held_back] or counts
-    widest = RetentionCandidate(
-        keep=max(counts),
-        because="The widest is declared." if len(set(counts)) > 1 else "",
-    )
+    because = "The widest is declared." if len(set(counts)) > 1 else ""
+    widest = RetentionCandidate(keep=max(counts), because=because)
     told = RetentionCandidate(keep=max(free), because=_explain_held_back(free, counts))
     candidates = (told, widest) if told.keep != widest.keep else (widest,)
     return f"{_count_readable(windows, cleans)} kept {_list_counts(counts, 'commit')}.", candidates
@@ -236,10 +229,7 @@ def _observe_hours(
     most = min((bracket[1] for bracket in brackets if bracket[1]), default=None)
     some = _count_readable(windows, cleans)
     if most is None:
-        return (
-            f"{some} kept at least {_format_hours(least)} hours; the number is unknown.",
-            (),
-        )
+        return f"{some} kept at least {_format_hours(least)} hours; the number is unknown.", ()
     if least >= most:
         spread = f"between {_format_hours(most)} and {_format_hours(least)}"
         return f"{some} differ in the hours: {spread}.", ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -77,11 +77,8 @@ def load_declared_tables(
 def _load_specs(folder: Path, environment: EnvironmentFile | None) -> Sequence[TableSpec]:
     if not any(path.suffix in YAML_ENDINGS for path in folder.rglob("*")):
         return ()
-    known = (
-        None
-        if environment is None or environment.environment is None
-        else str(environment.file.absolute())
-    )
+    has_environment = environment is not None and environment.environment is not None
+    known = str(environment.file.absolute()) if environment and has_environment else None
     loaded = read_specs([folder], environment=known, may_be_empty=True, may_lack_paths=True)
     loaded.problems.raise_errors()
     return loaded.tables
@@ -112,18 +109,13 @@ class Adoption:
         """Adopt the tables and return the results; ``on_result`` gets each one when it is done."""
         known = {at: file for at in tables if (file := declared.files.get(location_identity(at)))}
         fresh = [at for at in tables if at not in known]
-        homeless = repeat(declared.unplaced)
-        looked = dict(
-            zip(fresh, self.workers.map(self._identify_table, fresh, homeless), strict=True)
-        )
+        results = self.workers.map(self._identify_table, fresh, repeat(declared.unplaced))
+        looked = dict(zip(fresh, results, strict=True))
         found = [each for each in looked.values() if isinstance(each, UnnamedTable)]
         done = [
-            *(
-                AdoptionResult(location=at, status="declared", file=file)
-                for at, file in known.items()
-            ),
-            *(each for each in looked.values() if isinstance(each, AdoptionResult)),
+            AdoptionResult(location=at, status="declared", file=file) for at, file in known.items()
         ]
+        done += (each for each in looked.values() if isinstance(each, AdoptionResult))
         for outcome in done:
             on_result(outcome)
         names = self._choose_names(found, declared)
@@ -165,8 +157,8 @@ class Adoption:
             if (name := self._find_listed_name(each.location)) and name not in declared.names
         }
         free = [each for each in found if each.location not in fixed]
-        listed = frozenset() if self.environment is None else self.environment.listed_names
-        return {**choose_names(free, declared.names | listed), **fixed}
+        listed = () if self.environment is None else self.environment.listed
+        return {**choose_names(free, declared.names.union(listed)), **fixed}
 
     def _find_listed_name(self, location: str) -> str | None:
         return None if self.environment is None else self.environment.find_name(location)
@@ -238,24 +230,25 @@ def find_overridden_retentions(
 def summarize(results: Sequence[AdoptionResult], folder: Path) -> str:
     """Return one line about all results."""
     written = [each.adopted for each in results if each.adopted is not None]
-    parts = [
-        (sum(each.retention is not None for each in written), "with retention"),
-        (sum(each.is_open for each in written), "with one for you to decide"),
-        (
-            sum(each.retention is None and not each.is_open for each in written),
-            "without (no clean to derive it from)",
-        ),
-        (sum(each.refused is not None for each in written), "whose plan is refused"),
-    ]
-    how = ", ".join(f"{words.format_number(count)} {what}" for count, what in parts if count)
+    parts = {
+        "with retention": [table.retention is not None for table in written],
+        "with one for you to decide": [table.is_open for table in written],
+        "without (no clean to derive it from)": [
+            table.retention is None and not table.is_open for table in written
+        ],
+        "whose plan is refused": [table.refused is not None for table in written],
+    }
+    rest = {
+        "already declared": [result.status == "declared" for result in results],
+        "for you to decide on": [result.status == "undecided" for result in results],
+        "failed": [result.status == "failed" for result in results],
+    }
+    details = ", ".join(_count_parts(parts))
     total = words.format_count(len(results), "table")
     count = words.format_number(len(written))
-    line = f"wrote {count} of {total} to {folder}/{': ' if how else ''}{how}"
-    rest = [
-        (sum(each.status == "declared" for each in results), "already declared"),
-        (sum(each.status == "undecided" for each in results), "for you to decide on"),
-        (sum(each.status == "failed" for each in results), "failed"),
-    ]
-    return "; ".join(
-        [line, *(f"{words.format_number(count)} {what}" for count, what in rest if count)]
-    )
+    line = f"wrote {count} of {total} to {folder}/{': ' if details else ''}{details}"
+    return "; ".join([line, *_count_parts(rest)])
+
+
+def _count_parts(parts: Mapping[str, Sequence[bool]]) -> Iterator[str]:
+    return (f"{words.format_number(sum(are))} {what}" for what, are in parts.items() if any(are))
