@@ -35,9 +35,9 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import TableSpec
-from reconciler.state.model import CompletedClean, PendingWrite, TableState
-from reconciler.state.pending_writes import ProcessCheck, find_pending_instants, read_pending_writes
+from reconciler.state.model import CompletedClean, TableState
 from reconciler.state.timeline_reader import (
+    ProcessCheck,
     TimelineReader,
     is_being_written,
     list_clustering_slices,
@@ -118,7 +118,7 @@ class _Observation:
         clusterings = reader.read_pending_clusterings() if self.with_history else ()
         pending: tuple[Instant, ...] = ()
         if self.check_process is not None:
-            pending = find_pending_instants(timeline, {one.instant for one in clusterings})
+            pending = reader.find_pending_writes({one.instant for one in clusterings})
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
@@ -153,27 +153,15 @@ class _Observation:
             cleans=cleans,
             pending_cleans=reader.read_pending_cleans() if self.with_history else (),
             pending_clusterings=clusterings,
-            pending_writes=self._read_pending_writes(reader, pending, listed),
+            pending_writes=()
+            if self.check_process is None
+            else reader.read_pending_writes(pending, self.check_process, listed.unlisted_files),
             touched_partitions=self._read_touched(reader, cleans),
             completions=self._find_completions(properties, timeline, listed.files, zone),
             v6_completions=_find_v6_completions(properties, timeline, zone),
             observed_ms=self.observed_ms,
         )
         return state if self.spec is None else self._add_spec_facts(self.spec, properties, state)
-
-    def _read_pending_writes(
-        self, reader: TimelineReader, pending: tuple[Instant, ...], listed: TableListing
-    ) -> tuple[PendingWrite, ...]:
-        """Read the pending writes of ours if they were requested."""
-        if self.check_process is None:
-            return ()
-        return read_pending_writes(
-            self.storage,
-            pending,
-            self.check_process,
-            listed.unlisted_files,
-            reader.read_rolled_back,
-        )
 
     def _add_spec_facts(
         self, spec: TableSpec, properties: TableProperties, state: TableState

@@ -6,17 +6,19 @@ need them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.errors import FormatError
+from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
+from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import (
     ClusteringPlan,
     RequestedReplace,
@@ -30,9 +32,13 @@ from reconciler.state.model import (
     PendingClustering,
     PendingClusteringSlice,
     PendingCompactionGroup,
+    PendingWrite,
     Savepoint,
 )
-from reconciler.storage.api import Storage
+from reconciler.storage.api import Storage, StorageEntry
+
+#: returns whether an owner's process runs; None if that is unknown
+ProcessCheck = Callable[[Owner], bool | None]
 
 #: 1.2's incremental scan skips what these operations only inserted (CleanPlanner)
 _INSERTING: Final = frozenset(
@@ -96,7 +102,7 @@ class TimelineReader:
                 )
         return tuple(found)
 
-    def read_rolled_back(self) -> frozenset[str]:
+    def _read_rolled_back(self) -> frozenset[str]:
         """Return the instants that pending rollbacks undo; a rollback without a plan is ignored."""
         found = set()
         for instant in self.timeline.pending({Action.ROLLBACK}):
@@ -197,6 +203,53 @@ class TimelineReader:
         if is_plain and (commit.operation or "").upper() in _INSERTING:
             return frozenset(path for path, updated in commit.has_updates.items() if updated)
         return frozenset(commit.has_updates) | frozenset(commit.replaced)
+
+    def find_pending_writes(self, clusterings: Collection[str]) -> tuple[Instant, ...]:
+        """Return pending instants that may be writes of reconciler, without ``clusterings``."""
+        pending = self.timeline.pending({Action.COMMIT, Action.REPLACECOMMIT})
+        return tuple(instant for instant in pending if instant.requested not in clusterings)
+
+    def read_pending_writes(
+        self,
+        pending: Iterable[Instant],
+        check_process: ProcessCheck,
+        unlisted: Sequence[tuple[str, str, int]],
+    ) -> tuple[PendingWrite, ...]:
+        """Return the pending instants that are writes of reconciler by their heartbeats.
+
+        ``unlisted``: folder, name and size of files outside of partitions. Nothing is read from the
+        store if no write is pending. Heartbeats of other tools are empty, so they are only listed.
+        """
+        instants = tuple(pending)
+        entries = self._list_heartbeats() if instants else {}
+        found = []
+        for instant in instants:
+            entry = entries.get(instant.requested)
+            if entry is None or not entry.size:
+                continue
+            owner = Owner.parse(self.storage.read(heartbeat_path(instant.requested)))
+            if owner is not None:
+                mark = f"_{instant.requested}."
+                write = PendingWrite(
+                    instant=instant.requested,
+                    action=instant.action,
+                    state=instant.state.value,
+                    owner=owner,
+                    beat_ms=entry.modified_ms,
+                    is_running=check_process(owner),
+                    unlisted=tuple(file for file in unlisted if mark in file[1]),
+                )
+                found.append(write)
+        undone = self._read_rolled_back() if found else frozenset()
+        return tuple(replace(write, is_rolled_back=write.instant in undone) for write in found)
+
+    def _list_heartbeats(self) -> dict[str, StorageEntry]:
+        """Return the heartbeat files by instant."""
+        try:
+            entries = self.storage.list(HEARTBEAT_FOLDER)
+        except NotFoundError:
+            return {}
+        return {entry.name: entry for entry in entries if not entry.is_folder}
 
     def _list_entries(self, actions: Iterable[Action]) -> list[TimelineFile]:
         wanted = frozenset(actions)

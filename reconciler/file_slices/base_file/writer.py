@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from reconciler.errors import FormatError
 from reconciler.file_slices.base_file.column_conversion import convert_column
-from reconciler.file_slices.base_file.column_ranges import NanTracker, RangeCollector
-from reconciler.file_slices.base_file.key_range import KeyRange
+from reconciler.file_slices.base_file.column_ranges import KeyRange, NanTracker, RangeCollector
 from reconciler.file_slices.base_file.meta_columns import (
     COMMIT_TIME,
     FILE_NAME,

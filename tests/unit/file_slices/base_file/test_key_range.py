@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from reconciler.file_slices.base_file.key_range import KeyRange
+from reconciler.file_slices.base_file.column_ranges import KeyRange
 
 
 @pytest.mark.parametrize(
