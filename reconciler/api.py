@@ -157,8 +157,8 @@ def status(
             made = replace(_unreadable_plan(spec), error=_report_crash(spec, error, on_crash))
             return made, table_status(spec, None, made)
 
-    found = _run_for_each(specs, work, parallelism, _take_first(on_table))
-    return tuple(table for _, table in found)
+    pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
+    return tuple(table for _, table in pairs)
 
 
 def advise(
@@ -187,8 +187,8 @@ def advise(
             problem = _report_problem(spec, error, on_crash)
         return spec, Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
 
-    found = _run_for_each(specs, work, parallelism, _take_first(on_table))
-    return tuple(advice for _, advice in found)
+    pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
+    return tuple(advice for _, advice in pairs)
 
 
 def advise_table(

@@ -121,8 +121,8 @@ def _search_tables(
 
 def _report_search(folders: int, tables: int) -> None:
     if folders % _MANY == 0:
-        found = words.format_count(tables, "table")
-        log_message(f"searching: {words.format_number(folders)} folders searched, {found} found")
+        count = words.format_count(tables, "table")
+        log_message(f"searching: {words.format_number(folders)} folders searched, {count} found")
 
 
 def _find_output_folder(search: TableSearch, options: InitOptions) -> Path | None:

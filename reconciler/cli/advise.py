@@ -122,16 +122,15 @@ def _render_advice(
     advices: Sequence[Advice],
     format: Format,  # noqa: A002 (the option's name)
     selection: Selection | None,
-) -> bytes:
+) -> str | bytes:
     from reconciler.render import advice  # noqa: PLC0415
 
     match format:
         case Format.TEXT:
-            text = advice.advice_text(advices, find_terminal(), selection=selection)
-            return text.encode(errors="backslashreplace")
+            return advice.advice_text(advices, find_terminal(), selection=selection)
         case Format.JSON:
             return advice.advice_json(advices, selection=selection)
         case Format.MARKDOWN:
-            return advice.advice_markdown(advices, selection=selection).encode()
+            return advice.advice_markdown(advices, selection=selection)
         case _:
             assert_never(format)

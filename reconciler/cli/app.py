@@ -66,7 +66,7 @@ class _GlobalOptions:
 
 def build_program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     """Return the program with these commands. Modules of other commands are not imported: slow."""
-    found = typer.Typer(
+    program = typer.Typer(
         name="reconciler",
         epilog=_EXIT_CODES,
         add_completion=True,
@@ -74,10 +74,12 @@ def build_program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    found.callback()(_options)
+    program.callback()(_options)
     for name in commands:
-        found.command()(getattr(import_module(f"reconciler.cli.{_MODULES.get(name, name)}"), name))
-    return found
+        program.command()(
+            getattr(import_module(f"reconciler.cli.{_MODULES.get(name, name)}"), name)
+        )
+    return program
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)

@@ -77,8 +77,8 @@ def find_actor(given: str | None, environ: Mapping[str, str], user: str) -> str:
     """Return the user who runs the apply: as given, else as CI says, else this process's user."""
     if given is not None and (not given.strip() or not given.isprintable()):
         raise UsageError("--actor: the name is empty or has line breaks")
-    found = next((environ[name] for name in _ACTORS if environ.get(name)), user)
-    return _to_one_line(given or found)
+    known = next((environ[name] for name in _ACTORS if environ.get(name)), user)
+    return _to_one_line(given or known)
 
 
 def find_spec_commit(
@@ -89,9 +89,9 @@ def find_spec_commit(
         if not _COMMIT.fullmatch(given):
             raise UsageError(f"--spec-commit {given}: expected 7 to 64 hexadecimal digits")
         return given
-    found = _find_git_commit(paths[0], paths) if paths else None
-    if found is not None:
-        return found
+    commit = _find_git_commit(paths[0], paths) if paths else None
+    if commit is not None:
+        return commit
     of_ci = next((environ[name] for name in _COMMITS if environ.get(name)), "")
     return of_ci if _COMMIT.fullmatch(of_ci) else None
 
@@ -114,7 +114,7 @@ def _run_git(folder: Path, *arguments: str) -> str | None:
 
     command = ["git", "-C", str(folder), "--no-optional-locks", "-c", "core.fsmonitor=false"]
     try:
-        done = subprocess.run(  # noqa: S603 (arguments are ours, paths after --)
+        done = subprocess.run(  # noqa: S603 (fixed arguments, paths after --)
             [*command, *arguments],
             capture_output=True,
             check=False,

@@ -151,8 +151,8 @@ def _find_base_tree(ref: str, top: Path) -> str:
 
 def _find_object_id(top: Path, name: str) -> str:
     """Return the id of the object that a name means, "" if there is none."""
-    found = _run_git(top, "rev-parse", "--verify", "--quiet", name).stdout.decode().strip()
-    return found if _OBJECT_ID.fullmatch(found) else ""
+    object_id = _run_git(top, "rev-parse", "--verify", "--quiet", name).stdout.decode().strip()
+    return object_id if _OBJECT_ID.fullmatch(object_id) else ""
 
 
 def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

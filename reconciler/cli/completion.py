@@ -30,16 +30,15 @@ def environment_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _complete_from(incomplete: str, find: Callable[[], Iterator[str]]) -> list[str]:
-    found: list[str] = []
+    matches: list[str] = []
     with suppress(Exception):  # a shell cannot show an error here
-        found = sorted({each for each in find() if each.startswith(incomplete)})
-    return found
+        matches = sorted({each for each in find() if each.startswith(incomplete)})
+    return matches
 
 
 def _find_spec_paths(ctx: typer.Context) -> list[Path]:
     """Return the arguments so far, specs or not, or the usual folder without any."""
-    given = [Path(word) for word in ctx.params.get("specs") or ctx.args]
-    return given or [_SPECS]
+    return [Path(word) for word in ctx.params.get("specs") or ctx.args] or [_SPECS]
 
 
 def _read_metadata(paths: list[Path], field: str) -> Iterator[str]:

@@ -47,5 +47,5 @@ def run_command() -> int:
             sys.stderr.write("interrupted\n")
             sys.stderr.flush()
         return _EXIT_INTERRUPTED
-    except SystemExit as end:  # the reader of the output has gone
+    except SystemExit as end:  # the reader of the output has ended
         return end.code if isinstance(end.code, int) else int(end.code is not None)

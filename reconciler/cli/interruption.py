@@ -26,7 +26,7 @@ def reset() -> None:
 
 
 def set_advice(what: str) -> None:
-    """Set what people should do if the command is interrupted from here on."""
+    """Set what the user should do if the command is interrupted from here on."""
     _STATE.advice = what
 
 

@@ -1,4 +1,4 @@
-"""``reconciler lint --fix``: correct typos in spec files where that leaves fewer errors."""
+"""``reconciler lint --fix``: correct typos in spec files if that leaves fewer errors."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class _EditedFiles(DiskFiles):
         self._edits = edits
 
     def read_bytes(self, file: Path) -> bytes:
-        found = self._edits.get(self.real_path(file))
-        return super().read_bytes(file) if found is None else found
+        edited = self._edits.get(self.real_path(file))
+        return super().read_bytes(file) if edited is None else edited
 
 
 def find_repairs(paths: Sequence[Path]) -> tuple[Repair, ...]:
@@ -44,21 +44,19 @@ def find_repairs(paths: Sequence[Path]) -> tuple[Repair, ...]:
     If that does not hold for all of them together, each is tried with those accepted before it. The
     spelling of a kind is always corrected: errors that appear then were there all the time.
     """
-    found = {each.file: each for each in _propose_repairs(paths)}
-    if not found:
+    repairs = {repair.file: repair for repair in _propose_repairs(paths)}
+    if not repairs:
         return ()
-    kept = {
-        each.file: kinds for each in found.values() if (kinds := _keep_kind_fixes(each)) is not None
-    }
+    kept = {file: kinds for file, one in repairs.items() if (kinds := _keep_kind_fixes(one))}
     last = _count_errors(paths, kept.values())
-    more = [each for each in found.values() if each != kept.get(each.file)]
-    if more and not _is_better(last, _count_errors(paths, found.values()), more):
-        for each in more:
-            tried = _count_errors(paths, (kept | {each.file: each}).values())
-            if _is_better(last, tried, (each,)):
-                kept, last = kept | {each.file: each}, tried
-        return tuple(kept[file] for file in found if file in kept)
-    return tuple(found.values())
+    more = [repair for repair in repairs.values() if repair != kept.get(repair.file)]
+    if more and not _is_better(last, _count_errors(paths, repairs.values()), more):
+        for repair in more:
+            tried = _count_errors(paths, (kept | {repair.file: repair}).values())
+            if _is_better(last, tried, (repair,)):
+                kept, last = kept | {repair.file: repair}, tried
+        return tuple(kept[file] for file in repairs if file in kept)
+    return tuple(repairs.values())
 
 
 def write_repairs(paths: Sequence[Path]) -> None:

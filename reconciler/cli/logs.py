@@ -65,11 +65,11 @@ def _redirect_libraries() -> Callable[[], None]:
     warnings.showwarning = lambda message, *_, **__: log_message(
         f"{message}", level="warning", event="log"
     )
-    sys.unraisablehook = lambda found: log_message(
-        f"{found.err_msg or 'ignored'}: {found.exc_value!r}", level="warning", event="log"
+    sys.unraisablehook = lambda error: log_message(
+        f"{error.err_msg or 'ignored'}: {error.exc_value!r}", level="warning", event="log"
     )
-    threading.excepthook = lambda found: log_message(
-        f"a thread ended: {found.exc_value!r}", level="error", event="log"
+    threading.excepthook = lambda error: log_message(
+        f"a thread ended: {error.exc_value!r}", level="error", event="log"
     )
 
     def undo() -> None:
@@ -115,14 +115,14 @@ def _pass_through() -> Iterator[int]:
 def _read_as_records() -> Iterator[int]:
     """Make standard error of programs started in the block a pipe, and each line of it a record.
 
-    Our own messages go where they went. The thread that reads lives as long as the program does.
+    Messages of this process go where they went. The thread that reads lives as long as the program.
     """
     kept = os.dup(_STDERR)
     before = sys.stderr
     reading, writing = os.pipe()
-    ours = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="backslashreplace")
-    _READERS.append(threading.Thread(target=_copy_lines, args=(reading, ours), daemon=True))
-    sys.stderr = ours
+    messages = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="backslashreplace")
+    _READERS.append(threading.Thread(target=_copy_lines, args=(reading, messages), daemon=True))
+    sys.stderr = messages
     os.dup2(writing, _STDERR)
     _READERS[-1].start()
     try:
@@ -130,14 +130,14 @@ def _read_as_records() -> Iterator[int]:
     finally:
         os.dup2(kept, _STDERR)
         sys.stderr = before
-        ours.flush()  # not closed: the thread may still write to it
+        messages.flush()  # not closed: the thread may still write to it
         os.close(kept)
         os.close(writing)
 
 
-def _copy_lines(reading: int, ours: TextIO) -> None:
-    """Write each line as a record to ``ours``, our own standard error, and close it at the end."""
-    with suppress(OSError, ValueError), ours, os.fdopen(reading, "rb") as lines:
+def _copy_lines(reading: int, messages: TextIO) -> None:
+    """Write each line as a record to this process's standard error, and close that at the end."""
+    with suppress(OSError, ValueError), messages, os.fdopen(reading, "rb") as lines:
         for data in lines:
             line = data.decode(errors="replace").rstrip()
             if line:

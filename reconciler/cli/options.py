@@ -62,6 +62,11 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
+class ShortFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
 class StatusFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
@@ -73,6 +78,7 @@ Specs = Annotated[
     typer.Argument(metavar="SPEC_OR_DIR", help="Spec files, or folders of spec files."),
 ]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Format of standard output.")]
+ShortOutput = Annotated[ShortFormat, typer.Option("--format", help="Format of standard output.")]
 StatusOutput = Annotated[StatusFormat, typer.Option("--format", help="Format of standard output.")]
 Full = Annotated[bool, typer.Option("--full", help="Show every file, with its file id.")]
 Now = Annotated[

@@ -1,4 +1,4 @@
-"""Execution of ``reconciler apply``: a Spark session where one is needed, and progress."""
+"""Execution of ``reconciler apply``: a Spark session if one is needed, and progress."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class _InterruptibleWorkers:
 
     def cancel_all(self) -> None:
         """Cancel the running jobs of every table."""
-        with suppress(Exception):  # the Spark session may be gone
+        with suppress(Exception):  # the Spark session may have ended
             self.cancel()
 
 
@@ -260,8 +260,7 @@ class TerminalProgress:
             yield lambda done: report(done, "")
 
     def report_wait(self, table: str, what: str) -> None:
-        message = words.escape_text(f"{table}: waiting for {what}")
-        log_message(message, event="wait", table=table)
+        log_message(words.escape_text(f"{table}: waiting for {what}"), event="wait", table=table)
 
 
 def render_result(

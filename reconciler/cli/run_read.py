@@ -1,4 +1,4 @@
-"""Reading a table for ``reconciler read``, with a Spark session where one is needed."""
+"""Reading a table for ``reconciler read``, with a Spark session if one is needed."""
 
 from __future__ import annotations
 
@@ -65,8 +65,7 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
         pruned = spark.prune_scan(session, scan, where, work.index)
         for damaged in find_short_logs(work.storage, pruned.kept):
             log_message(f"warning: {damaged}", level="warning")
-        frame = spark.make_pruned_frame(session, pruned, ref, where)
-        _print_frame(frame, scan, options)
+        _print_frame(spark.make_pruned_frame(session, pruned, ref, where), scan, options)
 
 
 @contextmanager

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from reconciler import api, runtime
 from reconciler.cli import interruption
-from reconciler.cli.options import SparkSettings
+from reconciler.cli.options import ShortFormat, SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import log_message, print_result
-from reconciler.cli.write import WriteFormat, WriteOptions
+from reconciler.cli.write import WriteOptions
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.hudi.load import PROPERTIES, load_properties
@@ -44,7 +44,7 @@ def write_files(
         result = api.write(None, spec, options.operation, partitions=options.partitions)
     for note in result.warnings:
         log_message(f"warning: {note.because}", level="warning")
-    render = write_json if options.format is WriteFormat.JSON else write_text
+    render = write_json if options.format is ShortFormat.JSON else write_text
     print_result(render(spec.name, options.operation, result))
 
 

@@ -110,14 +110,14 @@ def _select_changed(
             there, files, environment=environment, may_be_empty=True, may_lack_paths=True
         )
 
-    found = find_changes(ref, paths, loaded, read)
-    if found.unknown is not None:
+    changes = find_changes(ref, paths, loaded, read)
+    if changes.unknown is not None:
         log_message(f"changes since {ref} are unknown, so every table counts as changed: "
-            f"the specs of that commit do not load: {found.unknown}")  # fmt: skip
-    if removed := _select_by_name(found.removed, selectors):
+            f"the specs of that commit do not load: {changes.unknown}")  # fmt: skip
+    if removed := _select_by_name(changes.removed, selectors):
         log_message(f"since {ref}, {words.describe_removed_specs([spec.name for spec in removed])}")
     return (
-        tuple(spec for spec in chosen if spec.name in found.changed),
+        tuple(spec for spec in chosen if spec.name in changes.changed),
         tuple(spec.name for spec in removed),
     )
 

@@ -118,10 +118,10 @@ def _find_java_problem(java: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return f"{java} does not run"
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    if found is None:
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    if version is None:
         return f"{java} does not report its version"
-    return None if int(found[1]) in _JAVAS else f"{java} is Java {found[1]}"
+    return None if int(version[1]) in _JAVAS else f"{java} is Java {version[1]}"
 
 
 def _start_session(

@@ -92,23 +92,22 @@ def _build_renderer(
     from reconciler import runtime  # noqa: PLC0415
     from reconciler.render import prometheus, status  # noqa: PLC0415
 
-    def rendered(format: StatusFormat) -> bytes:  # noqa: A002 (the option's name)
+    def render(format: StatusFormat) -> bytes:  # noqa: A002 (the option's name)
         match format:
             case StatusFormat.TEXT:
                 text = status.status_text(tables, find_terminal(), selection=chosen.selection)
-                return text.encode(errors="backslashreplace")
-            case StatusFormat.JSON:
-                return status.status_json(
-                    tables,
-                    observed_at=now.isoformat(),
-                    tool=runtime.tool_name(),
-                    selection=chosen.selection,
-                )
             case StatusFormat.PROMETHEUS:
-                return prometheus.status_prometheus(
-                    tables, observed_at=now, environment=find_environment_name(env)
-                ).encode()
+                environment = find_environment_name(env)
+                text = prometheus.status_prometheus(
+                    tables, observed_at=now, environment=environment
+                )
+            case StatusFormat.JSON:
+                at, tool = now.isoformat(), runtime.tool_name()
+                return status.status_json(
+                    tables, observed_at=at, tool=tool, selection=chosen.selection
+                )
             case _:
                 assert_never(format)
+        return text.encode(errors="backslashreplace")
 
-    return rendered
+    return render

@@ -24,7 +24,7 @@ Level = Literal["debug", "info", "warning", "error"]
 
 _LEVELS: Final[tuple[Level, ...]] = ("debug", "info", "warning", "error")
 _ALWAYS: Final = ("question", "traceback")
-"""Events that are written whatever the level: somebody asked for them or must answer."""
+"""Events that are written at any level: the user asked for them or must answer."""
 
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from reconciler.cli.environment import find_spark_options
-from reconciler.cli.options import Env, Selectors, SparkOptions, command
+from reconciler.cli.options import Env, Selectors, ShortFormat, ShortOutput, SparkOptions, command
 from reconciler.cli.spark import parse_spark_settings
 from reconciler.errors import UsageError
 from reconciler.writer.sources.formats import SourceFormat
-
-
-class WriteFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +69,7 @@ class WriteOptions:
         str | None,
         typer.Option("--name", metavar="NAME", help="Name of the table, if there are several."),
     ] = None
-    format: Annotated[
-        WriteFormat,
-        typer.Option("--format", help="Format of standard output."),
-    ] = WriteFormat.TEXT
+    format: ShortOutput = ShortFormat.TEXT
     env: Env = None
     spark: SparkOptions
 

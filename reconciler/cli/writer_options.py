@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.options import Env, Selectors, Specs, command
+from reconciler.cli.options import Env, Selectors, ShortFormat, ShortOutput, Specs, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import UnsupportedError
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine
@@ -16,11 +15,6 @@ from reconciler.render import words
 
 if TYPE_CHECKING:
     from reconciler.hudi_engine.model import WriterOptions
-
-
-class OptionsFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +32,7 @@ class OptionsOptions:
             help="Hudi release of the writers (default: all; renamed options have both names).",
         ),
     ] = None
-    format: Annotated[
-        OptionsFormat, typer.Option("--format", help="Format of standard output.")
-    ] = OptionsFormat.TEXT
+    format: ShortOutput = ShortFormat.TEXT
     selectors: Selectors
     env: Env = None
 
@@ -58,7 +50,7 @@ def options(given: OptionsOptions) -> int:
 
     engine, chosen = given.engine, select_specs(given.specs, given.selectors, given.env)
     tables = [make_writer_options(spec, engine, given.hudi) for spec in chosen.tables]
-    if given.format is OptionsFormat.JSON:
+    if given.format is ShortFormat.JSON:
         from reconciler import runtime  # noqa: PLC0415
 
         tool = runtime.tool_name()

@@ -34,8 +34,7 @@ def advice_text(
     lines: list[str] = []
     for table in tables:
         lines += [*_table_lines(table, terminal), ""]
-    label = f"{terminal.strong('Advice:')} "
-    lines += terminal.wrap(label, summarize_advice(tables, selection), 2)
+    lines += terminal.wrap(f"{terminal.strong('Advice:')} ", summarize_advice(tables, selection), 2)
     return "\n".join(lines) + "\n"
 
 
@@ -88,7 +87,7 @@ def spec_lines(advice: Advice) -> list[str]:
 
 
 def _needs_mapping(advice: Advice) -> bool:
-    """Whether the proposal must name the mapping, because the spec has another one now."""
+    """Return whether the proposal must name the mapping, because the spec has another one now."""
     best, declared = advice.best, advice.declared
     now = declared.mapping if declared is not None else "rank"
     return best is not None and best.candidate.mapping != now
@@ -125,8 +124,7 @@ def _table_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
         groups = f"{words.format_number(sampled.row_groups)} of {sampled.total_row_groups}"
         tried = words.format_count(len(table.trials), "layout")
         rows = words.format_count(sampled.rows, "row")
-        sentence = f"{tried}, on {rows} sampled from {groups} row groups"
-        yield from terminal.item("tried", sentence)
+        yield from terminal.item("tried", f"{tried}, on {rows} sampled from {groups} row groups")
     yield from _share_lines(table, terminal)
     proposal = spec_lines(table)
     label = "proposed" if table.best is not None and proposal else "layout"

@@ -34,8 +34,7 @@ def step_lines(step: ClusterStep, terminal: Terminal, *, full: bool) -> Iterator
 
 def layout_lines(layout: LayoutChange, terminal: Terminal) -> Iterator[str]:
     """The layout of the table before and after, and what stays unchanged."""
-    files = _format_files(layout.before, layout.after)
-    yield from terminal.item(terminal.good("= layout"), files)
+    yield from terminal.item(terminal.good("= layout"), _format_files(layout.before, layout.after))
     yield from _size_lines(layout, terminal)
     if layout.before.overlap is not None:
         after = layout.after.overlap

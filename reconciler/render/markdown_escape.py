@@ -46,15 +46,15 @@ def escape_markdown(text: str) -> str:
     """
     text = words.escape_text(text).replace(_JOINER_PLACEHOLDER, "").strip()
     shown, end = [], 0
-    for found in _LITERAL.finditer(text):
-        shown += [_escape_sentence(text[end : found.start()]), code_span(found[0])]
-        end = found.end()
+    for literal in _LITERAL.finditer(text):
+        shown += [_escape_sentence(text[end : literal.start()]), code_span(literal[0])]
+        end = literal.end()
     return "".join([*shown, _escape_sentence(text[end:])])
 
 
 def _escape_sentence(text: str) -> str:
     return _escape_characters(
-        _REFERENCE_START.sub(lambda found: found[0] + _JOINER_PLACEHOLDER, text)
+        _REFERENCE_START.sub(lambda start: start[0] + _JOINER_PLACEHOLDER, text)
     ).replace(_JOINER_PLACEHOLDER, _WORD_JOINER)
 
 
@@ -71,8 +71,8 @@ def _escape_characters(text: str) -> str:
     return _SPECIAL_CHARACTER.sub(_character_reference, text)
 
 
-def _character_reference(found: re.Match[str]) -> str:
-    character = found[0]
+def _character_reference(match: re.Match[str]) -> str:
+    character = match[0]
     return f"&#{ord(character)};" + (_WORD_JOINER if character in "@#" else "")
 
 

@@ -47,18 +47,22 @@ class Page:
         return True
 
     def add_blocks(
-        self, blocks: Iterable[str], count: int, share: float, left_out: Callable[[int], str]
+        self,
+        blocks: Iterable[str],
+        count: int,
+        share: float,
+        describe_omitted: Callable[[int], str],
     ) -> None:
         """Add blocks in order up to a share of the room, then the text for the omitted ones.
 
         ``count``: number of blocks. Omitted blocks are not rendered.
         """
         budget = int(self.room_left * share)
-        longest = utf16_length(left_out(count))
+        longest = utf16_length(describe_omitted(count))
         for number, block in enumerate(blocks):
             is_last = number + 1 == count
             needed = utf16_length(block) + (0 if is_last else longest)
             if needed > budget or not self.add_block(block):
-                self.add_block(left_out(count - number))
+                self.add_block(describe_omitted(count - number))
                 return
             budget -= utf16_length(block)

@@ -85,7 +85,7 @@ def plan_markdown(
 
 
 def comment_marker(kind: str, environment: str | None) -> str:
-    """Return the first line of a comment of reconciler, by which it is found again.
+    """Return the first line of a comment of reconciler, which identifies it later.
 
     >>> comment_marker("plan", None), comment_marker("apply", "prod eu-->")
     ('<!-- reconciler:plan:default -->', '<!-- reconciler:apply:prodeu- -->')
@@ -121,7 +121,7 @@ def _removed_specs(plan: Plan) -> str:
     return f"\n**No longer declared**: {escape_markdown(sentence)}.\n"
 
 
-# --- what somebody must look at ------------------------------------------------------------------
+# --- what a reviewer must look at ----------------------------------------------------------------
 
 
 def _policy_lines(plan: Plan) -> list[str]:

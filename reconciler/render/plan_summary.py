@@ -156,7 +156,7 @@ def keep_reasons(kept: KeptFiles) -> list[RuleReasons]:
 
 def _count_reasons(names: tuple[str, ...], rule: Any, because: Any) -> list[RuleReasons]:
     texts, row = columns.rank_values(because)
-    found = []
+    rules = []
     for code, name in enumerate(names):
         counts = np.bincount(row[rule == code], minlength=len(texts)).tolist()
         reasons = join_reasons(
@@ -164,8 +164,8 @@ def _count_reasons(names: tuple[str, ...], rule: Any, because: Any) -> list[Rule
         )
         if reasons:
             files = sum(reason.count for reason in reasons)
-            found.append(RuleReasons(name, files, tuple(reasons)))
-    return sorted(found, key=lambda rule: (-rule.files, rule.rule))
+            rules.append(RuleReasons(name, files, tuple(reasons)))
+    return sorted(rules, key=lambda rule: (-rule.files, rule.rule))
 
 
 def describe_retention(spec: Mapping[str, Any]) -> str:

@@ -80,8 +80,7 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     if totals.bytes_rewritten:
         work.append(f"rewrites {strong(words.format_size(totals.bytes_rewritten))}")
     if totals.tables_indexed:
-        tables = words.format_count(totals.tables_indexed, "table")
-        work.append(f"updates the index of {tables}")
+        work.append(f"updates the index of {words.format_count(totals.tables_indexed, 'table')}")
     if totals.files_removed:
         files = words.format_count(totals.files_removed, "file")
         size = f" ({words.format_size(totals.bytes_removed)})" if totals.bytes_added else ""
@@ -133,8 +132,7 @@ def _summary_lines(plan: Plan, digest: str, terminal: Terminal) -> Iterator[str]
         work += f", {words.format_count(totals.rollbacks, 'dead write')} to roll back"
     if totals.tables_indexed:
         work += f", {words.format_count(totals.tables_indexed, 'index')} to update"
-    label = f"{terminal.strong('Plan:')} "
-    yield from terminal.wrap(label, f"{count_verdicts(plan)}; {work}.", 2)
+    yield from terminal.wrap(f"{terminal.strong('Plan:')} ", f"{count_verdicts(plan)}; {work}.", 2)
     yield f"{terminal.strong('Digest:')} {digest}"
 
 
@@ -156,8 +154,7 @@ def _title_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
     size = ""
     if observed.files:
         size = f", {words.format_size(observed.bytes)}{_net_change(table)}"
-    files = words.format_count(observed.files, "file")
-    yield from terminal.wrap("  ", f"{files}{size}, {at}", 2)
+    yield from terminal.wrap("  ", f"{words.format_count(observed.files, 'file')}{size}, {at}", 2)
 
 
 def _net_change(table: TablePlan) -> str:
@@ -234,8 +231,7 @@ def _unchanged_lines(tables: list[TablePlan], terminal: Terminal, *, full: bool)
     inner = terminal.narrower(2)
     for table in tables:
         reason = plan_summary.explain_unchanged(table)
-        name = terminal.strong(words.escape_text(table.name))
-        yield from terminal.item(f"= {name}", reason)
+        yield from terminal.item(f"= {terminal.strong(words.escape_text(table.name))}", reason)
         notes = [n for n in table.warnings if not plan_summary.is_explained(n, reason)]
         yield from (f"  {line}" for line in _warning_lines(notes, inner))
         is_simulated = table.file_sizes is not None and table.file_sizes.next_insert is not None

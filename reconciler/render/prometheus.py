@@ -65,7 +65,7 @@ def _escape_label(text: str) -> str:
     a\"b\\c\nd\\x1be\\udce9
     """
     shown = "\n".join(words.escape_text(line) for line in text.split("\n"))
-    shown = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", shown)
+    shown = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", shown)
     return shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -83,10 +83,10 @@ def _list_series(table: TableStatus, value: str | Series) -> Iterator[SeriesValu
     if not isinstance(value, str):
         yield from value(table)
     elif table.table_type is not None:
-        found: Any = table
+        number: Any = table
         for name in value.split("."):
-            found = None if found is None else getattr(found, name)
-        yield {}, len(found) if isinstance(found, tuple) else found
+            number = None if number is None else getattr(number, name)
+        yield {}, len(number) if isinstance(number, tuple) else number
 
 
 def _info_series(table: TableStatus) -> Iterator[SeriesValue]:

@@ -1,4 +1,4 @@
-"""What a read of a table touches, for people and for programs."""
+"""The report of what a read touches, for people and for programs."""
 
 from __future__ import annotations
 
@@ -43,13 +43,10 @@ def _report_lines(report: ReadReport, terminal: Terminal) -> Iterator[str]:
     base = _format_amount(report.base_files, "base file", report.base_bytes)
     logs = _format_amount(report.log_files, "log file", report.log_bytes)
     yield from terminal.item("files", f"{base}, {logs}")
-    direct = words.format_count(report.direct_slices, "slice")
-    yield from terminal.item("by Spark's reader", direct)
-    python = words.format_count(report.python_slices, "slice")
-    yield from terminal.item("through Python", python)
+    yield from terminal.item("by Spark's reader", words.format_count(report.direct_slices, "slice"))
+    yield from terminal.item("through Python", words.format_count(report.python_slices, "slice"))
     for group in report.through_python:
-        slices = words.format_count(group.slices, "slice")
-        yield from terminal.detail(f"{slices}: {group.because}")
+        yield from terminal.detail(f"{words.format_count(group.slices, 'slice')}: {group.because}")
     for sentence in report.damaged:
         yield from terminal.item("damaged", sentence)
     if report.where is not None:
@@ -60,8 +57,7 @@ def _skipping_lines(report: ReadReport, terminal: Terminal) -> Iterator[str]:
     """What is left after each stage, and how every slice was decided."""
     yield from terminal.item("stages", f"all: {_describe_stage(report.stages[0])}")
     for stage in report.stages[1:]:
-        left = _describe_stage(stage)
-        yield from terminal.detail(f"after {_STAGE_NAMES[stage.stage]}: {left}")
+        yield from terminal.detail(f"after {_STAGE_NAMES[stage.stage]}: {_describe_stage(stage)}")
     if report.row_groups is not None:
         yield from terminal.detail(_describe_row_groups(report.row_groups))
     yield from terminal.item("index", "none was used" if report.index is None else report.index)

@@ -38,7 +38,7 @@ def join_reasons(reasons: Iterable[Reason]) -> list[Reason]:
 
 def _pattern(text: str) -> str:
     """The text without its numbers, and with singular and plural alike."""
-    return _WORD.sub(lambda found: _singular(found[0]), _NUMBER.sub("#", text))
+    return _WORD.sub(lambda match: _singular(match[0]), _NUMBER.sub("#", text))
 
 
 def _singular(word: str) -> str:

@@ -68,10 +68,10 @@ def _describe_effect(result: ApplyResult) -> str:
     removed = sum(table.removed for table in result.tables)
     size = words.format_size(sum(table.bytes for table in result.tables))
     took = words.format_time_taken(result.seconds)
-    gone = f"**{words.format_count(removed, 'file')}**, **{size}**"
+    deleted = f"**{words.format_count(removed, 'file')}**, **{size}**"
     parts = (sum_rewrites(result.tables), sum_indexes(result.tables))
     done = [f"**{part}**" for part in parts if part]
-    done += [f"{'removed' if done else 'Removed'} {gone}"] if removed else []
+    done += [f"{'removed' if done else 'Removed'} {deleted}"] if removed else []
     meaning = result_render.EXIT_MEANINGS.get(result.exit_code)
     rest = f" Exit code {result.exit_code}: {meaning.replace('above', 'below')}." if meaning else ""
     return (f"{', '.join(done)}{took}." if done else "Nothing was removed.") + rest
@@ -80,30 +80,38 @@ def _describe_effect(result: ApplyResult) -> str:
 def _trouble_lines(table: TableResult) -> list[str]:
     """A line for every error, for every refusal and for every reason to skip something."""
     label, name = f"**{result_render.status_label(table)}**", code_span(clip_text(table.name))
-    found = [] if table.error is None else [table.error]
-    found += [f"{note.because} ({note.rule})" for note in table.refusals]
+    sentences = [] if table.error is None else [table.error]
+    sentences += [f"{note.because} ({note.rule})" for note in table.refusals]
     for outcome in table.outcomes:
-        found += [f"{note.because} ({note.rule})" for note in outcome.differences]
+        sentences += [f"{note.because} ({note.rule})" for note in outcome.differences]
         for what, rows in (("could not be deleted", outcome.failed), ("skipped", outcome.left_out)):
             reasons = rows.count_reasons() if rows else ()
-            found += [
+            sentences += [
                 f"{words.format_count(n, 'file')} {what}: {because}" for because, n in reasons
             ]
-        found += [f"folder {note.rule} kept: {note.because}" for note in outcome.partitions_left]
+        sentences += [
+            f"folder {note.rule} kept: {note.because}" for note in outcome.partitions_left
+        ]
         left = outcome.rewritten.left if outcome.rewritten else ()
-        found += [f"skipped: {describe_left_group(one)}" for one in left]
-        found += _index_troubles(outcome.indexed) if outcome.indexed else []
+        sentences += [f"skipped: {describe_left_group(one)}" for one in left]
+        sentences += _index_troubles(outcome.indexed) if outcome.indexed else []
         if outcome.kind == "rollback" and outcome.how == "failed":
-            found += [f"a write is not rolled back: {note.because}" for note in outcome.warnings]
+            sentences += [
+                f"a write is not rolled back: {note.because}" for note in outcome.warnings
+            ]
     return [
         f"- {label} {name}: {escape_markdown(clip_text(line, _MAX_REASON_LENGTH))}\n"
-        for line in found
+        for line in sentences
     ]
 
 
 def _index_troubles(done: IndexOutcome) -> list[str]:
-    found = [f"not indexed: {note.because}" for note in done.left]
-    return found if done.error is None else [f"the index was not written: {done.error}", *found]
+    sentences = [f"not indexed: {note.because}" for note in done.left]
+    return (
+        sentences
+        if done.error is None
+        else [f"the index was not written: {done.error}", *sentences]
+    )
 
 
 def _table_row(table: TableResult) -> str:

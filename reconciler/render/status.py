@@ -223,8 +223,7 @@ def _layout_lines(layout: LayoutStatus, terminal: Terminal) -> Iterator[str]:
 
 def _index_lines(index: IndexStatus, terminal: Terminal) -> Iterator[str]:
     if index.instant is None:
-        declared = ", ".join(index.declared)
-        yield from terminal.item("index", f"none yet; declared: {declared}")
+        yield from terminal.item("index", f"none yet; declared: {', '.join(index.declared)}")
     else:
         total = words.format_count(index.files, "base file")
         files = f"{words.format_number(index.files_covered)} of {total}"
@@ -307,8 +306,7 @@ def _clean_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
         return
     yield from terminal.item("last clean", _describe_clean(last, table.last_completed))
     if foreign is not None and foreign != last:
-        sentence = _describe_clean(foreign, table.last_completed)
-        yield from terminal.item("writers' clean", sentence)
+        yield from terminal.item("writers' clean", _describe_clean(foreign, table.last_completed))
 
 
 def _describe_clean(clean: CleanStatus, last_completed: str | None) -> str:

@@ -82,10 +82,10 @@ class Notice:
     @property
     def event(self) -> NoticeEvent | None:
         """Return the worst event; None if no table needs attention."""
-        found = [table.event for table in self.tables]
+        events = [table.event for table in self.tables]
         if self.error is not None:
-            found.append(self.error[0])
-        return min(found, key=_EVENTS_WORST_FIRST.index, default=None)
+            events.append(self.error[0])
+        return min(events, key=_EVENTS_WORST_FIRST.index, default=None)
 
 
 def notice_json(notice: Notice) -> bytes:
@@ -152,7 +152,7 @@ def _escape_markup(text: str) -> str:
     >>> [_escape_markup(text).replace(_WORD_JOINER, "|") for text in ("@here", "https://a")]
     ['@|here', 'https:|//a']
     """
-    return _ANY_MARKUP.sub(lambda found: _MARKUP[found[0].lower()], text)
+    return _ANY_MARKUP.sub(lambda match: _MARKUP[match[0].lower()], text)
 
 
 def plan_notices(plan: Plan) -> tuple[TableNotice, ...]:
@@ -201,7 +201,7 @@ def _status_notice(table: TableStatus) -> TableNotice | None:
 
 def result_notices(result: ApplyResult) -> tuple[TableNotice, ...]:
     """Return notices for the tables that were not applied as reviewed."""
-    found = []
+    notices = []
     for table in result.tables:
         event = table.status
         if event == "done" or event == "unchanged":  # noqa: PLR1714 (mypy narrows by this)
@@ -211,8 +211,8 @@ def result_notices(result: ApplyResult) -> tuple[TableNotice, ...]:
             *(note.because for note in table.refusals),
             *(sentence for outcome in table.outcomes for sentence in _outcome_sentences(outcome)),
         )
-        found.append(TableNotice(name=table.name, path=table.path, event=event, because=because))
-    return tuple(found)
+        notices.append(TableNotice(name=table.name, path=table.path, event=event, because=because))
+    return tuple(notices)
 
 
 def _outcome_sentences(outcome: StepOutcome) -> Iterable[str]:

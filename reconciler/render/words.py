@@ -210,7 +210,7 @@ def escape_text(text: str) -> str:
     >>> escape_text("a\x1b[31mb\nc")
     'a\\x1b[31mb c'
     """
-    return escape_ci_commands(_CONTROL.sub(lambda found: _escape_character(found[0]), text))
+    return escape_ci_commands(_CONTROL.sub(lambda match: _escape_character(match[0]), text))
 
 
 def escape_ci_commands(text: str) -> str:
@@ -221,7 +221,7 @@ def escape_ci_commands(text: str) -> str:
     >>> escape_ci_commands("a::b ##")
     'a::b ##'
     """
-    return _CI_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CI_COMMAND.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _escape_character(character: str) -> str:

@@ -23,16 +23,16 @@ _UNQUOTED: Final = re.compile(r"[\w./:,-]+")
 
 def options_text(tables: Sequence[WriterOptions], engine: WriterEngine) -> str:
     """Return the options as text to paste, without the tables that have an error."""
-    found = [table for table in tables if table.error is None]
+    usable = [table for table in tables if table.error is None]
     match engine:
         case WriterEngine.SPARK:
-            lines = _python_lines(found)
+            lines = _python_lines(usable)
         case WriterEngine.STREAMER:
-            lines = _join_tables(found, _properties_lines)
+            lines = _join_tables(usable, _properties_lines)
         case WriterEngine.SQL:
-            lines = _join_tables(found, _spark_sql_lines)
+            lines = _join_tables(usable, _spark_sql_lines)
         case WriterEngine.FLINK:
-            lines = _join_tables(found, _flink_sql_lines)
+            lines = _join_tables(usable, _flink_sql_lines)
         case _:
             assert_never(engine)
     return "".join(f"{line}\n" for line in lines)

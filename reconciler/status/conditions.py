@@ -39,7 +39,7 @@ class TableCondition:
 
 
 def is_unmanaged(spec: TableSpec) -> bool:
-    """Whether the spec declares nothing that makes a step."""
+    """Return whether the spec declares nothing that makes a step."""
     return spec.retention is None and spec.clustering is None and spec.index is None
 
 
@@ -73,17 +73,17 @@ def healthy_condition(
     if plan.error is not None:
         return _unhealthy("Unreadable", [plan.error])
     restores = [note.because for note in plan.refusals if note.rule == _PENDING_RESTORE]
-    found = {
+    sentences = {
         "PendingRestore": restores,
         "StaleLock": [] if stale_lock is None else [stale_lock],
         "StuckInstant": list(stuck),
     }
-    reasons = [reason for reason in HEALTH_REASONS if found.get(reason)]
+    reasons = [reason for reason in HEALTH_REASONS if sentences.get(reason)]
     if not reasons:
         return TableCondition(
             type="Healthy", status="True", reason="Healthy", message="nothing is stuck"
         )
-    return _unhealthy(reasons[0], [line for reason in reasons for line in found[reason]])
+    return _unhealthy(reasons[0], [line for reason in reasons for line in sentences[reason]])
 
 
 def leftover_reasons(plan: TablePlan) -> tuple[str, ...]:
@@ -111,8 +111,7 @@ def describe_stale(seconds: int) -> str:
 
 def _describe_differences(plan: TablePlan) -> tuple[str, ...]:
     drift = tuple(f"{finding.field}: {finding.because}" for finding in plan.drift)
-    found = (*leftover_reasons(plan), *drift)
-    return found or (("the plan is not empty",) if plan.steps else ())
+    return (*leftover_reasons(plan), *drift) or (("the plan is not empty",) if plan.steps else ())
 
 
 def _join_sentences(sentences: Sequence[str]) -> str:

@@ -58,7 +58,7 @@ class CleanStatus:
 class LockStatus:
     """The table's lock while it is held; the age counts from the holder's last heartbeat.
 
-    ``held_by``: the holder, as text for people. ``is_stale``: the holder is gone, or the lock is
+    ``held_by``: the holder, as text for people. ``is_stale``: the holder is dead, or the lock is
     older than the declared expiry or than ``staleAfter``.
     """
 

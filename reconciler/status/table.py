@@ -186,10 +186,10 @@ def _find_last_apply(state: TableState, zone: tzinfo | None) -> LastApply | None
     past = state.clustering_facts.clusterings if state.clustering_facts is not None else ()
     done = [(clean.instant, clean.extra) for clean in state.cleans if not clean.is_blank]
     done += [(clustering.instant, clustering.extra) for clustering in past]
-    ours = [(instant, extra) for instant, extra in done if PLAN_DIGEST in extra]
-    if not ours:
+    applies = [(instant, extra) for instant, extra in done if PLAN_DIGEST in extra]
+    if not applies:
         return None
-    instant, extra = max(ours, key=lambda one: one[0])
+    instant, extra = max(applies, key=lambda one: one[0])
     moment = _parse_instant(instant, zone)
     return LastApply(
         instant=instant,
@@ -239,8 +239,7 @@ def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[Pend
 
 
 def _savepoint_status(savepoint: Savepoint, state: TableState, is_read: Mask) -> SavepointStatus:
-    named = pc.is_in(state.files.name, value_set=to_arrow(sorted(savepoint.files)))
-    is_named = to_numpy(named)
+    is_named = to_numpy(pc.is_in(state.files.name, value_set=to_arrow(sorted(savepoint.files))))
     is_pinned = is_named & ~is_read
     return SavepointStatus(
         instant=savepoint.instant,

@@ -56,17 +56,17 @@ def writers_status(
     ``writes``: the newest completed writes, by this program too. ``missed_by_hudi``: declared
     columns that Hudi's column_stats lacks.
     """
-    found: list[Note] = []
+    notes: list[Note] = []
     sizes = spec.files or (FileSizes() if spec.clustering is not None else None)
     if sizes is not None:
-        found += _file_notes(sizes, state, writes)
+        notes += _file_notes(sizes, state, writes)
     if spec.retention is not None:
-        found += _clean_notes(spec.retention, state)
+        notes += _clean_notes(spec.retention, state)
     if spec.clustering is not None:
-        found += _clustering_notes(spec.clustering.columns, state)
+        notes += _clustering_notes(spec.clustering.columns, state)
     if missed_by_hudi:
-        found.append(_index_note(missed_by_hudi))
-    return tuple(found)
+        notes.append(_index_note(missed_by_hudi))
+    return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)

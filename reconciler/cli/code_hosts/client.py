@@ -160,22 +160,22 @@ def _error_detail(body: bytes) -> str:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    said = document.get("message") or document.get("error") if isinstance(document, dict) else ""
-    text = words.escape_text(said if isinstance(said, str) else json.dumps(said or ""))
+    message = document.get("message") or document.get("error") if isinstance(document, dict) else ""
+    text = words.escape_text(message if isinstance(message, str) else json.dumps(message or ""))
     return f": {text[:_MAX_DETAIL_LENGTH]}" if text else ""
 
 
 def get_text(document: Mapping[str, Any], *keys: str) -> str:
     """Return the text at a path of keys; "" if there is none."""
-    found: Any = document
+    value: Any = document
     for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else ""
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def get_number(document: Mapping[str, Any], key: str, name: str) -> int:
     """Return the whole number at a key; raise CodeHostError if there is none."""
-    found = document.get(key)
-    if type(found) is not int:
+    value = document.get(key)
+    if type(value) is not int:
         raise CodeHostError(f"{name}: the answer has no number {key!r}")
-    return found
+    return value

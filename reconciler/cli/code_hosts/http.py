@@ -23,7 +23,7 @@ _TRANSIENT_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 #: statuses that say that the request was not executed
 _REFUSED_STATUSES: Final = frozenset({403, 429})
 _REDIRECTS: Final = range(300, 400)
-_MOST_BYTES: Final = 64 * 1024**2
+_MAX_BYTES: Final = 64 * 1024**2
 _URL: Final = re.compile(r"[!-~]+")
 _HEADER: Final = re.compile(r"[ -~]*")
 
@@ -146,7 +146,7 @@ def _send_once(
     try:
         with opener.open(message, timeout=timeout) as answer:
             names = {name.lower(): value for name, value in answer.headers.items()}
-            return HttpResponse(status=answer.status, headers=names, body=answer.read(_MOST_BYTES))
+            return HttpResponse(status=answer.status, headers=names, body=answer.read(_MAX_BYTES))
     except HTTPError as error:
         with error:
             raise _error_from_status(error, _read_body(error), origin) from None
@@ -160,7 +160,7 @@ def _read_body(error: HTTPError) -> bytes:
     from http.client import HTTPException  # noqa: PLC0415 (slow to import)
 
     try:
-        return error.read(_MOST_BYTES)
+        return error.read(_MAX_BYTES)
     except (OSError, HTTPException):
         return b""
 

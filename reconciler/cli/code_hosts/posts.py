@@ -28,13 +28,13 @@ class PostResult:
 
 def find_marker(body: str, name: str) -> str:
     """Return the marker that a text begins with; UsageError with the file's name if it has none."""
-    found = _MARKER.match(body)
-    if found is None:
+    marker = _MARKER.match(body)
+    if marker is None:
         raise UsageError(
             f"{name}: does not begin with a marker such as <!-- reconciler:plan:default -->, which "
             "finds the comment again; create the file with --format markdown"
         )
-    return found[0]
+    return marker[0]
 
 
 def post_comment(host: CodeHost, pull_request: int, body: str, name: str) -> PostResult:
@@ -137,23 +137,23 @@ def _create_once(create: Callable[[], Post], find_own_posts: Callable[[], list[P
         except CodeHostError as error:
             if not error.is_outcome_unknown:
                 raise
-            found = find_own_posts()
-            if found:
-                return found[0]
+            posts = find_own_posts()
+            if posts:
+                return posts[0]
             if not left:
                 raise
     raise AssertionError("there is at least one try")
 
 
-def _add_post(found: Iterable[Post], made: Post) -> list[Post]:
-    """Return the posts found and the new one, which the list may not have yet."""
-    posts = {post.number: post for post in (made, *found)}
+def _add_post(known: Iterable[Post], made: Post) -> list[Post]:
+    """Return the known posts and the new one, which the list may not have yet."""
+    posts = {post.number: post for post in (made, *known)}
     return [posts[number] for number in sorted(posts)]
 
 
-def _is_same_text(found: str, wanted: str) -> bool:
+def _is_same_text(posted: str, wanted: str) -> bool:
     """Return whether two texts are equal but for trailing blanks, which code hosts change."""
-    return _normalize_lines(found) == _normalize_lines(wanted)
+    return _normalize_lines(posted) == _normalize_lines(wanted)
 
 
 def _normalize_lines(text: str) -> list[str]:

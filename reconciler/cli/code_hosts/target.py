@@ -157,8 +157,8 @@ def _find_event_pull_request(
     if isinstance(event, dict):
         issue = event.get("issue")  # of a comment on a pull request
         is_pull = isinstance(issue, dict) and "pull_request" in issue
-        for found in (event.get("pull_request"), issue if is_pull else None):
-            number = found.get("number") if isinstance(found, dict) else None
+        for document in (event.get("pull_request"), issue if is_pull else None):
+            number = document.get("number") if isinstance(document, dict) else None
             if type(number) is int:
                 return number
     ref = _PULL_REF.fullmatch(environ.get("GITHUB_REF", ""))

@@ -180,8 +180,7 @@ class _DemoTable:
         rows = _rows_file(self.folder, batch)
         self._print_command("reconciler", "write", *self._shorten_paths(self.folder / _SPEC, rows),
                    "--operation", batch.operation)  # fmt: skip
-        result = write_batch(self.spec, batch)
-        print_result(write_text(self.spec.name, batch.operation, result))
+        print_result(write_text(self.spec.name, batch.operation, write_batch(self.spec, batch)))
 
     def _run_command(self, command: str, *arguments: str | Path) -> int:
         """Print a command as typed in the folder, run it, and return its exit code."""
@@ -222,13 +221,13 @@ class _DemoTable:
         from reconciler.cli.demo.orders import SCHEMA, remaining_orders  # noqa: PLC0415
         from reconciler.cli.demo.table import read_rows  # noqa: PLC0415 (Arrow)
 
-        found = read_rows(self.storage, SCHEMA).sort_by("order_id")
-        if not found.equals(remaining_orders(self.batches)):
+        rows = read_rows(self.storage, SCHEMA).sort_by("order_id")
+        if not rows.equals(remaining_orders(self.batches)):
             raise ReconcilerError(
                 f"{self.storage.location}: the rows differ from those written; this is a bug in "
                 "reconciler, please report it"
             )
-        return len(found)
+        return len(rows)
 
     def _count_data_files(self) -> str:
         return words.format_count(len(list(self.folder.glob(f"{_TABLE}/*/*.parquet"))), "data file")

@@ -55,25 +55,25 @@ def read_file_sizes(storage: Storage) -> FileSizesById:
     """Return the sizes of the current base files, sorted by partition and file group."""
     slices = open_scan(storage, ReadRequest()).slices
     paths, sizes = (slices.column(name).to_pylist() for name in ("base", "base_size"))
-    found = {}
+    sizes_by_id = {}
     for path, size in zip(paths, sizes, strict=True):
         partition, _, file = path.rpartition("/")
         name = BaseName.parse(file)
         assert name is not None, "a scan only has files with valid names"
-        found[partition, name.file_id] = size
-    return dict(sorted(found.items()))
+        sizes_by_id[partition, name.file_id] = size
+    return dict(sorted(sizes_by_id.items()))
 
 
 def read_rows(storage: Storage, columns: pa.Schema) -> pa.Table:
     """Return the current rows of the table."""
     scan = open_scan(storage, ReadRequest(columns=tuple(columns.names)))
     reader = SliceRowReader.from_scan(scan)
-    found: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     for row, partition in enumerate(scan.slices.column("partition").to_pylist()):
-        found += reader.read(
+        batches += reader.read(
             get_slice_files(scan, row), scan.get_partition_values(partition), storage
         )
-    return pa.Table.from_batches(found, schema=scan.schema).cast(columns)
+    return pa.Table.from_batches(batches, schema=scan.schema).cast(columns)
 
 
 def format_changes(
