@@ -279,12 +279,6 @@ def render_result(
         case Format.MARKDOWN:
             from reconciler.render.result_markdown import result_markdown  # noqa: PLC0415
 
-            from_ = origin or Origin()
-            return result_markdown(
-                result,
-                environment=from_.environment,
-                actor=from_.actor,
-                spec_commit=from_.spec_commit,
-            )
+            return result_markdown(result, origin)
         case _:
             assert_never(format)

@@ -23,8 +23,6 @@ _MAX_NAME_WIDTH: Final = 40
 #: texts that YAML needs no quotes for, except these words
 _PLAIN_SCALAR: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED_SCALARS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-#: characters that code hosts accept in one comment
-_COMMENT_LIMIT: Final = 60_000
 
 
 def advice_text(
@@ -50,7 +48,7 @@ def advice_json(tables: Sequence[Advice], *, selection: Selection | None = None)
 
 def advice_markdown(tables: Sequence[Advice], *, selection: Selection | None = None) -> str:
     """Return the proposals for a pull request, with at most 60 000 characters."""
-    page = Page(limit=_COMMENT_LIMIT)
+    page = Page()
     page.add_block(f"### reconciler advise: {summarize_advice(tables, selection)}\n")
     blocks = map(_folded_details, tables)
     page.add_blocks(

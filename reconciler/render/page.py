@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 
 def utf16_length(text: str) -> int:
@@ -15,11 +16,15 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+#: code hosts accept 65 536 UTF-16 characters; as UTF-8 this is far below 262 144 bytes
+COMMENT_LIMIT: Final = 60_000
+
+
 @dataclass(slots=True)
 class Page:
     """Text that grows by blocks and keeps room for its end. Lengths are in UTF-16 characters."""
 
-    limit: int
+    limit: int = COMMENT_LIMIT
     end: str = ""
     _reserved: int = 0
     _text: str = ""

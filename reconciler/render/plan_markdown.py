@@ -18,12 +18,9 @@ from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render import plan_summary, plan_text, words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
-from reconciler.render.page import Page
+from reconciler.render.page import COMMENT_LIMIT, Page
 from reconciler.render.review_order import sort_by_risk
 from reconciler.render.terminal import Terminal
-
-#: code hosts accept 65 536 UTF-16 characters; as UTF-8 this is far below 262 144 bytes
-COMMENT_LIMIT: Final = 60_000
 
 _MAX_DETAIL_LINES: Final = 60
 #: limits of text of others, so that nobody can push out the rest
@@ -45,7 +42,6 @@ def plan_markdown(
     limit: int = COMMENT_LIMIT,
     artifact: str | None = None,
     environment: str | None = None,
-    digest: str | None = None,
 ) -> str:
     """Return the comment with at most ``limit`` UTF-16 characters (10 000 at least).
 
@@ -54,7 +50,7 @@ def plan_markdown(
     """
     whole = f"see {_artifact_link(artifact)}"
     page = Page(limit=max(limit, _MIN_LIMIT))
-    page.end = _end_block(plan, digest or plan.digest, environment)
+    page.end = _end_block(plan, environment)
     page.add_block(_opening_block(plan, environment))
     for notes, share in ((_policy_lines(plan), 0.2), (_trouble_lines(plan), 0.2)):
         page.add_blocks(
@@ -288,11 +284,11 @@ Nothing is {touched} that this plan does not name. Skipped items are reported, w
 """
 
 
-def _end_block(plan: Plan, digest: str, environment: str | None) -> str:
+def _end_block(plan: Plan, environment: str | None) -> str:
     """The digest and, if there is work, what invalidates the plan and how to apply it."""
     texts = (_format_time(plan.created_at), plan.tool)
     time, tool = (escape_markdown(clip_text(text)) for text in texts)
-    end = f"\nDigest {code_span(digest)} · made {time} by {tool}\n"
+    end = f"\nDigest {code_span(plan.digest)} · made {time} by {tool}\n"
     totals = plan_summary.count_totals(plan)
     if not totals.change:
         return end
@@ -301,7 +297,7 @@ def _end_block(plan: Plan, digest: str, environment: str | None) -> str:
         chosen = f" --env {shlex.quote(clip_text(words.escape_text(environment)))}"
     command = (
         f"reconciler apply plan.json --specs specs{chosen} \\",
-        f"  --digest {words.escape_text(digest)}",
+        f"  --digest {words.escape_text(plan.digest)}",
     )
     is_clustered = totals.bytes_rewritten > 0
     validity = _VALIDITY.format(

@@ -33,12 +33,10 @@ _KEEPERS: Final = {
 }
 
 
-def plan_text(
-    plan: Plan, terminal: Terminal, *, full: bool = False, digest: str | None = None
-) -> str:
+def plan_text(plan: Plan, terminal: Terminal, *, full: bool = False) -> str:
     """Return the plan as text for people; the last line names the digest.
 
-    ``full`` lists every file with its rule and reason. ``digest`` saves computing it again.
+    ``full`` lists every file with its rule and reason.
     """
     lines = [*_head_lines(plan, terminal), ""]
     for table in plan_summary.tables_by_size(plan, "error"):
@@ -48,7 +46,7 @@ def plan_text(
             lines += [*_table_lines(table, terminal, full=full), ""]
     if unchanged := plan_summary.tables_by_size(plan, "unchanged"):
         lines += [*_unchanged_lines(unchanged, terminal, full=full), ""]
-    lines += _summary_lines(plan, digest or plan.digest, terminal)
+    lines += _summary_lines(plan, terminal)
     return "\n".join(lines) + "\n"
 
 
@@ -122,7 +120,7 @@ def _head_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
         yield from terminal.paragraph(f"{words.describe_removed_specs(plan.selection.removed)}.")
 
 
-def _summary_lines(plan: Plan, digest: str, terminal: Terminal) -> Iterator[str]:
+def _summary_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
     totals = plan_summary.count_totals(plan)
     work = words.format_count(totals.files_removed, "file") + " to remove"
     work += f" ({words.format_size(totals.bytes_removed)})" if totals.files_removed else ""
@@ -133,7 +131,7 @@ def _summary_lines(plan: Plan, digest: str, terminal: Terminal) -> Iterator[str]
     if totals.tables_indexed:
         work += f", {words.format_count(totals.tables_indexed, 'index')} to update"
     yield from terminal.wrap(f"{terminal.strong('Plan:')} ", f"{count_verdicts(plan)}; {work}.", 2)
-    yield f"{terminal.strong('Digest:')} {digest}"
+    yield f"{terminal.strong('Digest:')} {plan.digest}"
 
 
 # --- one table -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from reconciler.executor.origin import Origin
 from reconciler.executor.result import ApplyResult, IndexOutcome, TableResult
 from reconciler.render import result as result_render
 from reconciler.render import words
@@ -13,7 +14,6 @@ from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
 from reconciler.render.plan_markdown import (
-    COMMENT_LIMIT,
     clip_block,
     clip_text,
     comment_marker,
@@ -27,22 +27,13 @@ _TABLE_HEAD: Final = "\n| table | result | removed | freed | skipped |\n|---|---
 _FULL_RESULT: Final = f"see {code_span('--format json')}"
 
 
-def result_markdown(
-    result: ApplyResult,
-    *,
-    environment: str | None = None,
-    actor: str | None = None,
-    spec_commit: str | None = None,
-    limit: int = COMMENT_LIMIT,
-) -> str:
-    """Return the comment with at most ``limit`` UTF-16 characters (10 000 at least).
-
-    ``actor`` and ``spec_commit`` name who applied the plan, and the commit of its specs.
-    """
-    page = Page(limit=max(limit, 10_000))
-    page.end = _end_line(result, actor, spec_commit)
-    head = comment_title("apply", environment, result_render.count_statuses(result))
-    page.add_block(f"{comment_marker('apply', environment)}\n{head}\n{_describe_effect(result)}\n")
+def result_markdown(result: ApplyResult, origin: Origin | None = None) -> str:
+    """Return the comment, which also names the origin of the apply as far as it is known."""
+    origin = origin or Origin()
+    page = Page(end=_end_line(result, origin))
+    head = comment_title("apply", origin.environment, result_render.count_statuses(result))
+    marker = comment_marker("apply", origin.environment)
+    page.add_block(f"{marker}\n{head}\n{_describe_effect(result)}\n")
     tables = result_render.tables_worst_first(result)
     troubles = [line for table in tables for line in _trouble_lines(table)]
     if troubles:
@@ -136,11 +127,11 @@ def _folded_details(table: TableResult) -> str:
     return folded_block(code_span(clip_text(table.name)), clip_block(lines, _MAX_DETAIL_LINES, ""))
 
 
-def _end_line(result: ApplyResult, actor: str | None, spec_commit: str | None) -> str:
+def _end_line(result: ApplyResult, origin: Origin) -> str:
     parts: Sequence[tuple[str, str | None]] = (
         ("Plan", result.plan_digest),
-        ("applied by", actor),
-        ("specs at", spec_commit),
+        ("applied by", origin.actor),
+        ("specs at", origin.spec_commit),
     )
     shown = (f"{what} {code_span(clip_text(text))}" for what, text in parts if text)
     return f"\n{' · '.join(shown)}\n"

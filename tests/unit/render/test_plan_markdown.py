@@ -25,8 +25,8 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.plan import Plan
 from reconciler.render.markdown_escape import code_block
-from reconciler.render.page import utf16_length
-from reconciler.render.plan_markdown import COMMENT_LIMIT, plan_markdown
+from reconciler.render.page import COMMENT_LIMIT, utf16_length
+from reconciler.render.plan_markdown import plan_markdown
 from tests.selection import examples, take_turns
 from tests.unit.render.test_markdown_escape import BAITS, seen
 
@@ -286,7 +286,9 @@ def test_the_comment_shows_the_number_of_all_tables():
 
 
 def test_an_applicable_plan_shows_how_and_what_invalidates_it():
-    found = plan_markdown(plan(table("t")), digest="sha256:1", environment="prod")
+    made = plan(table("t"))
+    made.keep_digest("sha256:1")
+    found = plan_markdown(made, environment="prod")
 
     assert found.endswith(
         "\n```sh\nreconciler apply plan.json --specs specs --env prod \\\n"
@@ -306,7 +308,9 @@ def test_an_applicable_plan_shows_how_and_what_invalidates_it():
     ids=["unchanged", "blocked", "error"],
 )
 def test_a_plan_without_changes_shows_neither(only):
-    found = plan_markdown(plan(only), digest="sha256:1")
+    made = plan(only)
+    made.keep_digest("sha256:1")
+    found = plan_markdown(made)
 
     assert "reconciler apply" not in found
     assert "stale" not in found

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.executor.origin import Origin
 from reconciler.executor.result import ApplyResult, StepOutcome, TableResult
 from reconciler.plans.model import Note
-from reconciler.render.page import utf16_length
-from reconciler.render.plan_markdown import COMMENT_LIMIT
+from reconciler.render.page import COMMENT_LIMIT, utf16_length
 from reconciler.render.result import EXIT_MEANINGS
 from reconciler.render.result_markdown import result_markdown
 from tests.unit.render.test_markdown_escape import BAITS, Eye, seen
@@ -22,9 +22,7 @@ from tests.unit.render.test_result import DONE, result, rows, table
 def test_a_completed_clean_is_one_sentence():
     found = result_markdown(
         result(table(outcomes=(DONE,)), seconds=72.0),
-        environment="prod",
-        actor="ann",
-        spec_commit="abcdef1",
+        Origin(environment="prod", actor="ann", spec_commit="abcdef1"),
     )
 
     assert [
@@ -106,9 +104,7 @@ def test_no_text_of_others_becomes_markup_or_a_reference(texts):
     )
     found = result_markdown(
         ApplyResult(plan_digest="sha256:0", tables=tables),
-        environment=rule,
-        actor=actor,
-        spec_commit=path,
+        Origin(environment=rule, actor=actor, spec_commit=path),
     )
     page = Page(found)
 
