@@ -17,7 +17,7 @@ from reconciler.reader.pruning import keep_all
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.row_group_counts import count_row_groups
 from reconciler.reader.short_logs import find_short_logs
-from reconciler.reader.spark_types import spell_spark_type
+from reconciler.reader.spark_types import format_spark_type
 from reconciler.reader.sql_text import make_json_expression, make_text_expressions
 from reconciler.render import read_report, words
 from reconciler.render import rows as row_output
@@ -91,7 +91,7 @@ def _print_frame(frame: Any, scan: Scan, options: ReadOptions) -> None:
         case RowFormat.TEXT:
             limit = DEFAULT_ROW_LIMIT if options.limit is None else options.limit
             cells = list(_iterate_rows(_as_text(frame, scan), limit + 1))
-            kinds = [spell_spark_type(field.type) for field in scan.schema]
+            kinds = [format_spark_type(field.type) for field in scan.schema]
             print_result(row_output.rows_text(scan.schema.names, kinds, cells[:limit]))
             _report_row_count(cells, limit)
         case _:

@@ -23,9 +23,9 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None, table: str)
     return pa.schema([schema.field(name) for name in columns])
 
 
-def spell_types(schema: pa.Schema) -> TypesByColumn:
+def format_types(schema: pa.Schema) -> TypesByColumn:
     """Return the types of a file's columns, for ``find_evolved_instants``."""
-    return {field.name: _spell_type(field.type) for field in schema}
+    return {field.name: _format_type(field.type) for field in schema}
 
 
 def find_evolved_instants(
@@ -45,7 +45,7 @@ def find_evolved_instants(
         return known[instant]
 
     evolved: set[str] = set()
-    expected = spell_types(table)
+    expected = format_types(table)
     ranges = [(0, len(instants) - 1)] if instants else []
     while ranges:
         low, high = ranges.pop()
@@ -60,15 +60,17 @@ def find_evolved_instants(
     return frozenset(evolved)
 
 
-def _spell_type(type_: pa.DataType) -> str:
+def _format_type(type_: pa.DataType) -> str:
     """Spell a type without item names and other details that do not matter to readers."""
     types = pa.types
     if types.is_struct(type_):
-        return f"<{','.join(sorted(f'{field.name}:{_spell_type(field.type)}' for field in type_))}>"
+        return (
+            f"<{','.join(sorted(f'{field.name}:{_format_type(field.type)}' for field in type_))}>"
+        )
     if types.is_list(type_):
-        return f"[{_spell_type(type_.value_type)}]"
+        return f"[{_format_type(type_.value_type)}]"
     if types.is_map(type_):
-        return f"{{{_spell_type(type_.key_type)}:{_spell_type(type_.item_type)}}}"
+        return f"{{{_format_type(type_.key_type)}:{_format_type(type_.item_type)}}}"
     if types.is_timestamp(type_) and type_.unit in ("ms", "us"):
         return "timestamp" if type_.tz is None else "instant"
     return str(type_)

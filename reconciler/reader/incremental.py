@@ -43,7 +43,7 @@ def find_commit_times(state: TableState, begin: str, end: str | None) -> tuple[s
 
 
 def check_range(state: TableState, begin: str, archived: Iterable[Instant]) -> None:
-    """Raise BlockedError where writes after ``begin`` are archived, so their files are unknown.
+    """Raise BlockedError if writes after ``begin`` are archived, so their files are unknown.
 
     ``archived``: the completed archived instants. The message names the earliest possible begin.
     """

@@ -1,7 +1,7 @@
 """Find slices whose log files hold no matching row, by Hudi's column_stats.
 
 A snapshot takes a row whole from the base file or from one log record, unless the table merges
-records field by field (``MergeRules.refusal``). So a slice is skipped where neither its base file
+records field by field (``MergeRules.refusal``). So a slice is skipped if neither its base file
 nor any log file can match. Deletions only remove rows.
 
 Only bounds of integers, dates and booleans are used. Hudi compares text of log records in Java's
@@ -31,7 +31,7 @@ from reconciler.reader.model import PATH, Scan
 from reconciler.reader.skipping import add_partition_columns, list_file_columns
 from reconciler.storage.api import Storage
 
-#: the most statistics (one per log file and column) that a read loads; each is a Python object
+#: maximum number of statistics (one per log file and column) to load; each is a Python object
 MAX_STATISTICS: Final = 200_000
 _NOT_USED: Final = "column_stats of log files are not used"
 
@@ -74,7 +74,7 @@ def find_unmatched_logs(storage: Storage, scan: Scan, slices: Integers) -> tuple
 
 
 def _is_trusted(column: str, schema: pa.Schema) -> bool:
-    """Whether Hudi's bounds of a column in log files are exact."""
+    """True if Hudi's bounds of a column in log files are exact."""
     if column not in schema.names:  # fields of structs
         return False
     kind, types = schema.field(column).type, pa.types
@@ -115,7 +115,7 @@ class _LogFiles:
 def _read_log_statistics(
     storage: Storage, logs: _LogFiles, columns: Sequence[str], schema: pa.Schema
 ) -> FileIndex | None:
-    """Read live column_stats of log files, an element each; None where none are live."""
+    """Read live column_stats of log files, an element each; None if none are live."""
     from reconciler.hudi.metadata.column_stats import read_column_stats  # noqa: PLC0415 (few need it)
     from reconciler.hudi.metadata.table import open_live_metadata  # noqa: PLC0415
 
@@ -166,7 +166,7 @@ def _make_column_stats(minima: list[Any], maxima: list[Any], kind: pa.DataType) 
 
 
 def _is_valid_range(least: int, greatest: int, kind: pa.DataType) -> bool:
-    """Whether both bounds are values of the type, in order."""
+    """True if both bounds are values of the type, in order."""
     if pa.types.is_boolean(kind):
         return 0 <= least <= greatest <= 1
     half: int = 1 << (kind.bit_width - 1)

@@ -39,7 +39,7 @@ SLICES: Final = pa.schema(
 class CodedReason(IntEnum):
     """A reason whose number is its code in arrays.
 
-    ``key``: its name in documents; ``because``: a text for people.
+    ``key``: its name in documents; ``because``: its text.
     """
 
     key: str
@@ -85,10 +85,10 @@ class Scan:
     result, the wanted columns in order. ``table_schema``: all columns of the table as of that
     instant, meta columns first; log records and base files are converted to it.
     ``partition_schema``: the columns that rows take from their folder's name instead of their file.
-    ``partitions``: a row per partition: the folder as ``PATH`` ("" where not partitioned) and the
+    ``partitions``: a row per partition: the folder as ``PATH`` ("" if not partitioned) and the
     columns of ``partition_schema``. ``slices``: a row per file slice, columns as ``SLICES``:
     ``partition`` is a row of ``partitions``, paths are below the table's root, ``logs`` in merge
-    order, sizes in bytes, ``base_size`` 0 where ``base`` is null; ``evolves``: the base file has
+    order, sizes in bytes, ``base_size`` 0 if ``base`` is null; ``evolves``: the base file has
     another type in a column than the table, so readers that cannot widen types (Spark's parquet
     reader) must not read it. ``commit_times``: of an incremental read, the instants whose rows
     count, sorted; else None. ``condition``: rows for which it is not true may be skipped; None: no

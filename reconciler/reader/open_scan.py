@@ -19,8 +19,8 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.reader.file_schemas import (
     TypesByColumn,
     find_evolved_instants,
+    format_types,
     select_columns,
-    spell_types,
 )
 from reconciler.reader.incremental import (
     check_range,
@@ -79,10 +79,10 @@ def open_scan(
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return _ScanOpening.begin(storage, request, listing).make_scan()
-        except NotFoundError as gone:
+        except NotFoundError as error:
             if attempt == _ATTEMPTS:
                 raise StorageError(
-                    gone.path,
+                    error.path,
                     "disappeared repeatedly while the table was opened; its writers are busy: run "
                     "again",
                 ) from None
@@ -182,7 +182,7 @@ class _ScanOpening:
         )
 
     def _check_not_renamed(self, picked: SliceSelection) -> None:
-        """Raise UnsupportedError where files hold a column of the table under another name."""
+        """Raise UnsupportedError if files hold a column of the table under another name."""
         rows = np.concatenate([picked.base[picked.base >= 0], picked.logs])
         versions = load_schema_versions(self.storage)
         if not len(rows) or not versions:
@@ -207,7 +207,7 @@ class _ScanOpening:
 
         def shape(instant: str) -> TypesByColumn:
             path, size = picked.files.locate_file(base_file_rows[code_of[instant]])
-            return spell_types(read_file_schema(self.storage, path, size))
+            return format_types(read_file_schema(self.storage, path, size))
 
         written = [
             instants[code]

@@ -1,6 +1,6 @@
 """Prune a scan by a condition: partitions, then the index, then statistics of log files.
 
-Storage is read for the index only, and only where the condition names a column that it may have.
+Storage is read for the index only, and only if the condition names a column that it may have.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PrunedScan:
     """A scan, and what is read of it.
 
     ``decisions``: int8, per slice of ``scan`` the code of its ``SkipDecision``. ``kept``: the
-    slices that are read, with the condition where row groups may be skipped. ``index``: the index
+    slices that are read, with the condition if row groups may be skipped. ``index``: the index
     file that was read, below the table, None for none. ``problems``: why a possible source was not
     used.
     """
@@ -60,7 +60,7 @@ def keep_all(scan: Scan, why: SkipDecision = SkipDecision.NO_CONDITION) -> Prune
 def prune_by_index(scan: Scan, storage: Storage) -> PrunedScan:
     """Prune a scan by statistics of base and log files.
 
-    Reads the index once where the condition names a column that can be indexed. Raises nothing:
+    Reads the index once if the condition names a column that can be indexed. Raises nothing:
     what cannot be read does not skip anything.
     """
     condition = scan.condition
@@ -92,7 +92,7 @@ def widen_to_scan(whole: Scan, is_kept: Mask, index_read: PrunedScan) -> PrunedS
 class IndexRead:
     """The result of reading a table's index.
 
-    ``index``: None where no version can be read; ``version``: its file, below the table;
+    ``index``: None if no version can be read; ``version``: its file, below the table;
     ``problems``: a sentence for each newer version that is damaged, and for storage errors.
     """
 

@@ -37,7 +37,7 @@ def find_reached_files(
     """Return a mask, predicates by base files: whether a row of the file may match.
 
     ``files``: of partitions of the scan, each once; ``known``: statistics of some of them, used
-    where it has all columns of the predicates; footers of the others are read. ``zone``: of the
+    if it has all columns of the predicates; footers of the others are read. ``zone``: of the
     session. A file whose footer cannot be read counts as reached by all.
     """
     if not len(files) or not wheres:
@@ -81,7 +81,7 @@ def read_statistics(
 
 
 def _select_columns(known: FileIndex | None, types: Mapping[str, Any]) -> FileIndex | None:
-    """Restrict an index to columns; None where one is missing or has another type."""
+    """Restrict an index to columns; None if one is missing or has another type."""
     if known is None or not types.keys() <= known.columns.keys():
         return None
     if any(known.columns[name].type != kind for name, kind in types.items()):

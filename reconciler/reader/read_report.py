@@ -16,7 +16,7 @@ from reconciler.reader.pruning import PrunedScan
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.row_group_counts import RowGroupCounts
 from reconciler.reader.skipping import SkipDecision
-from reconciler.reader.spark_types import spell_spark_type
+from reconciler.reader.spark_types import format_spark_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class ReadReport:
     types as Spark spells them; ``partitions``: those with rows, ``kept_partitions``: those that are
     read; sizes in bytes; ``direct_slices``: base files alone, read by Spark's own reader.
     ``stages``, ``decided``: of slices, down to those that are read; ``row_groups``: of those, None
-    where none is skipped. ``index``: the index file that was read, below the table; ``problems``:
+    if none is skipped. ``index``: the index file that was read, below the table; ``problems``:
     why something was not used. ``damaged``: truncated log files.
     """
 
@@ -113,7 +113,7 @@ def make_read_report(
         begin=arguments.begin,
         end=arguments.end,
         where=where,
-        columns=tuple((field.name, spell_spark_type(field.type)) for field in scan.schema),
+        columns=tuple((field.name, format_spark_type(field.type)) for field in scan.schema),
         partitions=_count_partitions(scan.slices),
         kept_partitions=_count_partitions(kept_scan.slices),
         direct_slices=int(np.count_nonzero(reasons < 0)),

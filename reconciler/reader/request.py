@@ -34,7 +34,7 @@ class ReadArguments:
 
     @property
     def needs_zone(self) -> bool:
-        """Whether a time has an offset."""
+        """True if a time has an offset."""
         return any(_OFFSET.search(text) for text in self._times if "T" in text or ":" in text)
 
     @property
@@ -44,7 +44,7 @@ class ReadArguments:
     def to_request(self, zone: tzinfo | None = None) -> ReadRequest:
         """Check the arguments and return the request.
 
-        ``zone``: of the timeline's instants, None where only its writers know it. Raises UsageError
+        ``zone``: of the timeline's instants, None if only its writers know it. Raises UsageError
         for contradictions and for invalid times.
         """
         kind = _parse_kind(self.kind)

@@ -17,7 +17,7 @@ from reconciler.reader.skipping import RowGroupTest
 from reconciler.storage import parallel
 from reconciler.storage.api import Storage
 
-#: the most files whose footers are read, and how many at once
+#: maximum number of footers to read, and how many at once
 MAX_FOOTERS: Final = 64
 _AT_ONCE: Final = 16
 
@@ -66,7 +66,7 @@ def count_row_groups(storage: Storage, kept: Scan) -> RowGroupCounts | None:
         return len(mask), int(mask.sum()), int(sizes.sum()), int(sizes[mask].sum())
 
     results = parallel.run_parallel(count_file, files.to_pylist(), parallelism=_AT_ONCE)
-    counts = [one for one in results if one is not None]
+    counts = [count for count in results if count is not None]
     sums = np.array(counts, np.int64).reshape(-1, 4).sum(axis=0).tolist()
     return RowGroupCounts(
         files=len(rows),
@@ -82,8 +82,8 @@ def _read_footer(tail: bytes) -> Any:
     import pyarrow.parquet as pq  # noqa: PLC0415 (heavy)
 
     try:
-        results = pq.read_metadata(pa.BufferReader(tail))
-        return results if is_valid_footer(tail, pq.ParquetSchema(results)) else None
+        footer = pq.read_metadata(pa.BufferReader(tail))
+        return footer if is_valid_footer(tail, pq.ParquetSchema(footer)) else None
     except (pa.ArrowException, OSError, ValueError):
         return None
 

@@ -79,7 +79,7 @@ def _is_spark_function(function: Any) -> bool:
 
 
 def read_session_zone(session: Any) -> SessionZone:
-    """Return the rules of the session's time zone; its name alone where Java knows no rules."""
+    """Return the rules of the session's time zone; its name alone if Java knows no rules."""
     name = session.conf.get("spark.sql.session.timeZone") or ""
     java, dates = session._jvm.java, session._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils
     try:

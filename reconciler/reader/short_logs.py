@@ -26,7 +26,7 @@ def find_short_logs(storage: Storage, scan: Scan) -> tuple[str, ...]:
     """Return a sentence for each log file of a scan that is shorter than its writer declared.
 
     Reads the writes of the active timeline that may have made them, and lists the folders of slices
-    whose sizes do not match; nothing where no slice has log files. Raises nothing: a failure
+    whose sizes do not match; nothing if no slice has log files. Raises nothing: a failure
     becomes a sentence.
     """
     slices = [(_split_paths(paths), size) for paths, size in _list_log_sizes(scan) if paths]
@@ -61,7 +61,7 @@ def _split_paths(paths: list[str]) -> list[LogFile]:
 
 
 def _may_be_short(logs: list[LogFile], size: int, written: dict[LogFile, int]) -> bool:
-    """Whether files are together shorter than declared, or one has no declared size."""
+    """True if files are together shorter than declared, or one has no declared size."""
     return any(log not in written for log in logs) or size < sum(written[log] for log in logs)
 
 

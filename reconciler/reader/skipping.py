@@ -1,6 +1,6 @@
 """Decide which slices of a scan a read skips, and why it reads the others; pure.
 
-A slice is skipped only where it is proven that none of its rows makes the condition true. A part
+A slice is skipped only if it is proven that none of its rows makes the condition true. A part
 that is not understood, not indexed or unknown keeps the slice: Spark filters the rows anyway.
 
 Statistics describe whole files, which never change. So they hold for time travel, after a rollback
@@ -106,7 +106,7 @@ def parse_condition(where: str, zone: SessionZone) -> ReadCondition:
 
 
 def uses_time_columns(scan: Scan, condition: ReadCondition) -> bool:
-    """Whether the condition names a date or time column, so that the zone matters."""
+    """True if the condition names a date or time column, so that the zone matters."""
     named = find_predicate_columns(condition.predicate, scan.table_schema)
     kinds = find_index_types(named, scan.table_schema).values()
     return any(pa.types.is_temporal(kind) for kind in kinds)
@@ -124,7 +124,7 @@ def decide_by_index(
 ) -> NDArray[np.int8]:
     """Return per slice the code of its decision, as if there were no log files.
 
-    A slice is INDEX where its base file cannot match or where it has none, so call
+    A slice is INDEX if its base file cannot match or if it has none, so call
     ``decide_by_logs`` next. ``index``: has those of ``list_file_columns`` that are indexed; None:
     there is no index.
     """

@@ -36,7 +36,7 @@ class ReadLimit:
     completed: str | None = None
 
     def includes(self, requested: str, completed: str | None) -> bool:
-        """Whether a write is visible; one without completion time ended when it began."""
+        """True if a write is visible; one without completion time ended when it began."""
         if self.requested is not None and requested > self.requested:
             return False
         return self.completed is None or (completed or requested) <= self.completed
@@ -131,7 +131,7 @@ def find_newest_write(state: TableState, limit: ReadLimit = NO_LIMIT) -> str | N
 
 
 def check_readable(state: TableState, limit: ReadLimit) -> None:
-    """Raise BlockedError where files of the table as of then were cleaned, naming readable times.
+    """Raise BlockedError if files of the table as of then were cleaned, naming readable times.
 
     Known removals are those of cleans on the active timeline, including pending ones.
     """
@@ -232,7 +232,7 @@ def _select_newest_bases(state: TableState) -> SliceSelection:
 
 
 def _select_merged_slices(view: FileView) -> SliceSelection:
-    """Return every live group's newest slice, with the previous one where compaction pends."""
+    """Return every live group's newest slice, with the previous one if compaction pends."""
     files = view.files
     read = np.flatnonzero(view.is_current)
     is_last = _is_last(view.group[read])

@@ -54,7 +54,7 @@ _OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
-#: scheme of a store -> the schemes under which Spark may know it, ours first
+#: scheme of a store -> the schemes under which Spark may know it, its own name first
 _SCHEMES: Final = {"s3": ("s3", "s3a"), "gs": ("gs",)}
 #: PySpark writes functions above a megabyte to disk, where no secret may be
 _BROADCAST_BYTES: Final = 256 * 1024
@@ -179,7 +179,7 @@ def translate_spark_errors(ref: StorageRef) -> Iterator[None]:
 
 
 def has_file_system(session: SparkSession, location: str) -> bool:
-    """Whether Spark has a file system for a table's location."""
+    """True if Spark has a file system for a table's location."""
     return _find_root_uri(session, location) is not None
 
 
@@ -198,7 +198,7 @@ def _make_rows(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
         frames.append(_read_with_python(session, scan.select_slices(~is_direct), ref))
     if not frames:
         return _make_local_frame(session, scan.schema.empty_table())
-    return reduce(lambda one, other: one.union(other), frames)
+    return reduce(lambda left, right: left.union(right), frames)
 
 
 def _find_root_uri(session: SparkSession, location: str) -> str | None:

@@ -73,7 +73,7 @@ def _to_type(kind: pa.DataType, where: str) -> str | dict[str, Any]:
 
 
 def is_void(kind: pa.DataType) -> bool:
-    """Whether a type is null or contains one, which no parquet file can hold.
+    """True if a type is null or contains one, which no parquet file can hold.
 
     >>> is_void(pa.list_(pa.null())), is_void(pa.list_(pa.int32()))
     (True, False)
@@ -83,25 +83,25 @@ def is_void(kind: pa.DataType) -> bool:
     return any(is_void(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def spell_spark_type(kind: pa.DataType) -> str:
+def format_spark_type(kind: pa.DataType) -> str:
     """Return a type as Spark's ``simpleString`` spells it.
 
-    >>> spell_spark_type(pa.list_(pa.struct([pa.field("a", pa.int32())])))
+    >>> format_spark_type(pa.list_(pa.struct([pa.field("a", pa.int32())])))
     'array<struct<a:int>>'
     """
-    return _spell(_to_type(kind, ""))
+    return _format(_to_type(kind, ""))
 
 
-def _spell(kind: str | dict[str, Any]) -> str:
+def _format(kind: str | dict[str, Any]) -> str:
     match kind:
         case str():
             return _SHORT.get(kind, kind)
         case {"type": "struct", "fields": fields}:
-            inner = ",".join(f"{field['name']}:{_spell(field['type'])}" for field in fields)
+            inner = ",".join(f"{field['name']}:{_format(field['type'])}" for field in fields)
             return f"struct<{inner}>"
         case {"type": "array", "elementType": element}:
-            return f"array<{_spell(element)}>"
+            return f"array<{_format(element)}>"
         case {"keyType": key, "valueType": value}:
-            return f"map<{_spell(key)},{_spell(value)}>"
+            return f"map<{_format(key)},{_format(value)}>"
         case _:
             raise AssertionError(kind)

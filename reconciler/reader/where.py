@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from reconciler.errors import UsageError
 
-#: the most expressions of one ``where`` that are analysed; a longer one may prune less
+#: maximum number of expressions of a ``where`` to analyse; a longer one may prune less
 _MAX_EXPRESSIONS: Final = 100
 _PATTERNS: Final = ("CURRENT_LIKE", "PLAN_EXPRESSION")
 
@@ -22,7 +22,7 @@ _PATTERNS: Final = ("CURRENT_LIKE", "PLAN_EXPRESSION")
 def check_where(frame: Any, where: str) -> tuple[str, ...]:
     """Return the top-level columns that an expression names.
 
-    Raises UsageError where it is no condition on the frame's columns.
+    Raises UsageError if it is no condition on the frame's columns.
     """
     try:
         refs = _find_condition(frame._jdf.filter(where)).references().toSeq()
@@ -44,7 +44,7 @@ def _read_message(error: Exception) -> str | None:
 
 
 def is_spark_error(error: Exception) -> bool:
-    """Whether the error comes from Java, directly or through PySpark."""
+    """True if the error comes from Java, directly or through PySpark."""
     return any(kind.__name__ in ("PySparkException", "Py4JError") for kind in type(error).__mro__)
 
 
@@ -95,7 +95,7 @@ class _PartitionCondition:
         return known[0] if known and kind == "And" else None
 
     def _uses_only_partitions(self, expression: Any) -> bool:
-        """Whether an expression names only partition columns and is deterministic."""
+        """True if an expression names only partition columns and is deterministic."""
         column = self.jvm.org.apache.spark.sql.Column(expression)
         try:
             filtered = self.partitions.filter(column)

@@ -118,5 +118,5 @@ class SliceReadTask:
             )
             try:
                 yield from self.reading.read(files, row[_VALUES] or {}, storage)
-            except NotFoundError as gone:
-                raise StorageError(gone.path, FILE_REMOVED) from None
+            except NotFoundError as error:
+                raise StorageError(error.path, FILE_REMOVED) from None

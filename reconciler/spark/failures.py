@@ -1,7 +1,7 @@
 """Reduce Spark's message about a failure to one sentence; pure.
 
-Spark repeats a Python worker's traceback, whose last line is our error. It repeats the trace of
-Java exceptions, where the innermost cause says most.
+Spark repeats a Python worker's traceback, whose last line is reconciler's error. It repeats the
+trace of Java exceptions, where the innermost cause says most.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _HEADER: Final = re.compile(
     r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)\s+"
     r"(?:Expected: .*\s+)?CSV file: (.*)"
 )
-#: an error when the driver's JVM is gone
+#: an error when the driver's JVM has ended
 JVM_ENDED: Final = "the Java process of Spark's driver has ended"
 #: what happened to a file that was there when a read began
 FILE_REMOVED: Final = "was removed by a clean or a rollback after the read began; read again"
-#: how an error about a line of a source file begins where Spark does not name the file
+#: how an error about a line of a source file begins if Spark does not name the file
 LINE: Final = "a line cannot be read"
 _CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]+: ")
 _CALLED: Final = re.compile(r"^An error occurred while calling [\w.]+\s*:?\s*")
@@ -67,7 +67,7 @@ def explain_failure(message: str) -> str:
 
 
 def _explain_missing(message: str) -> str | None:
-    """Say which file is gone, or that a Python worker died; None for anything else."""
+    """Return which file is missing, or that a Python worker died; None for anything else."""
     if file := _MISSING_FILE.search(message):
         return f"{file[1]}: {FILE_REMOVED}"
     if _DIED in message:
@@ -79,7 +79,7 @@ def _explain_missing(message: str) -> str | None:
 
 
 def _explain_source(message: str) -> str | None:
-    """Say what is wrong with a source file that Spark reads; None for anything else."""
+    """Return what is wrong with a source file that Spark reads; None for anything else."""
     if header := _HEADER.search(message):
         return (
             f"{header[3]}: its columns are {header[1]}, but earlier files have {header[2]}; files "

@@ -51,7 +51,7 @@ def ship_package(context: Any) -> None:
 
 
 def is_single_host(context: Any) -> bool:
-    """Whether all workers run on this host and share its disks."""
+    """True if all workers run on this host and share its disks."""
     master = context.master
     return bool(master == "local" or master.startswith("local["))  # not local-cluster
 
@@ -125,7 +125,7 @@ def run_job_group(
     try:
         yield
     except BaseException as error:
-        with contextlib.suppress(Exception):  # the JVM may be gone
+        with contextlib.suppress(Exception):  # the JVM may have ended
             _end_job_group(context, group)
         if (java := getattr(error, "java_exception", None)) is not None:
             raise ReconcilerError(redact(explain(str(java.getMessage())))) from error

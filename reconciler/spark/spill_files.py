@@ -119,7 +119,7 @@ class SpillWriter:
 def read_blocks(files: Iterable[SpillFile], partition: int) -> Iterator[pa.Buffer]:
     """Yield the blocks of a partition, file by file; they stay in the memory of the mapped file.
 
-    Raises ReconcilerError for a file that is gone.
+    Raises ReconcilerError for a missing file.
     """
     for file in files:
         if not file.first_partition <= partition <= file.last_partition:

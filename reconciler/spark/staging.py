@@ -38,7 +38,7 @@ StagingOpener = Callable[[Any], AbstractContextManager[Callable[[Any], RowSource
 
 
 def choose_staging(context: Any) -> StagingOpener:
-    """Return staging by files where all workers share a disk, else by Spark's shuffle files."""
+    """Return staging by files if all workers share a disk, else by Spark's shuffle files."""
     return open_file_staging if is_single_host(context) else open_shuffle_staging
 
 

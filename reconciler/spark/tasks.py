@@ -30,7 +30,7 @@ def use_one_core() -> None:
 
 @contextmanager
 def make_local_folder() -> Iterator[Path]:
-    """Make a folder on the disks that Spark uses for spilled data; it is gone after the block."""
+    """Make a folder on the disks of Spark's spilled data; it is removed after the block."""
     from pyspark.shuffle import _get_local_dirs  # noqa: PLC0415 (on the worker)
 
     parent = Path(_get_local_dirs("reconciler")[0])

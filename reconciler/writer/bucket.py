@@ -99,7 +99,7 @@ class WrittenBaseFile:
 class BucketRows:
     """The changes of a bucket, with record keys and partition paths among their columns.
 
-    ``records``: one per key; they replace rows of the base file, or are added where it lacks the
+    ``records``: one per key; they replace rows of the base file, or are added if it lacks the
     key; none for a new group. ``inserts``: yields batches of rows to add, the same ones at every
     call.
     """
@@ -144,7 +144,7 @@ class BucketWriter:
         return f"{file_id}_{bucket.number}-0-{self.attempt}_{self.instant}.parquet"
 
     def _write_files(self, rows: BucketRows, storage: Storage) -> list[WrittenBaseFile]:
-        """Write the local files; again with fewer rows each where one became too large."""
+        """Write the local files; again with fewer rows each if one became too large."""
         full = FILL_FACTOR * self.settings.target
         while True:
             written = [*self._fill_files(rows, storage, full)]
@@ -218,7 +218,7 @@ def _get_name(file: SliceFiles) -> str:
 
 
 def _estimate_row_bytes(footers: Sequence[Any], form: BaseFileSettings) -> float | None:
-    """Return a row's bytes by a footer; None where the file was written in another way."""
+    """Return a row's bytes by a footer; None if the file was written in another way."""
     for footer in footers:
         if not footer.num_rows:
             continue

@@ -38,7 +38,7 @@ FINAL: Final = "reconciler.final"
 class BucketRoute:
     """The buckets that share a partition's new rows, and how many rows each gets.
 
-    ``cuts``: None where one bucket takes all, or where rows go by Hudi's hash.
+    ``cuts``: None if one bucket takes all, or if rows go by Hudi's hash.
     """
 
     buckets: Integers

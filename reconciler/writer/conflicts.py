@@ -35,26 +35,23 @@ def check_mode(mode: WriteMode, pending: Sequence[Footprint], *, has_groups: boo
 
     ``has_groups``: the table has file groups that the write may follow or replace.
     """
-    for one in pending:
-        if one.action in _ROLLBACK_ACTIONS:
+    for other in pending:
+        if other.action in _ROLLBACK_ACTIONS:
             raise BusyError(
-                f"{one} is pending, and may undo what this write would read; wait until it is "
+                f"{other} is pending, and may undo what this write would read; wait until it is "
                 "done, or let Hudi finish it, then write again"
             )
-        if (
-            has_groups
-            and (mode.operation.needs_lookup or mode.replaces)
-            and _may_rewrite_any_group(one)
-        ):
+        follows_groups = has_groups and (mode.operation.needs_lookup or mode.replaces)
+        if follows_groups and _is_pending_rewrite(other) and not other.is_known:
             raise BusyError(
-                f"{one} of another writer is pending and may replace any file group, so that this "
-                "write could not be completed beside it; wait until it is done or, if its writer "
-                "is dead, let Hudi roll it back, then write again"
+                f"{other} of another writer is pending and may replace any file group, so that "
+                "this write could not be completed beside it; wait until it is done or, if its "
+                "writer is dead, let Hudi roll it back, then write again"
             )
 
 
 def check_no_unlocked_write(session: TableSession, timeline: Timeline, own: str | None) -> None:
-    """Raise BusyError for another pending write that no lock keeps out; ``own``: our instant."""
+    """Raise BusyError for another pending write that no lock keeps out; ``own``: this instant."""
     other = find_unexcluded_write(session, timeline, own)
     if other is not None:
         raise BusyError(
@@ -64,18 +61,20 @@ def check_no_unlocked_write(session: TableSession, timeline: Timeline, own: str 
 
 
 def check_conflicts(
-    session: TableSession, done: UnpublishedWrite, timeline: Timeline, found: Sequence[Footprint]
+    session: TableSession, done: UnpublishedWrite, timeline: Timeline, others: Sequence[Footprint]
 ) -> None:
-    """Raise BusyError where another write that this one did not see touches the same groups.
+    """Raise BusyError if another write that this one did not see touches the same groups.
 
     A pending write of rows to one of them finds this one when it completes, and gives up. A pending
     clustering would lose this one, and a pending rollback may undo what it has read. Of two writes
     that look for keys and find them new, neither sees the other's. So no other may have written to
     a partition into which this one brings new keys, or which it replaces; nor to any partition
-    where a record index knows every key.
+    if a record index knows every key.
     """
-    undoing = [one for one in found if one.action in _ROLLBACK_ACTIONS and not one.is_completed]
-    against = [one for one in found if one.is_completed or _is_pending_rewrite(one)]
+    undoing = [
+        other for other in others if other.action in _ROLLBACK_ACTIONS and not other.is_completed
+    ]
+    against = [other for other in others if other.is_completed or _is_pending_rewrite(other)]
     claims = [*_list_claims(done)]
     conflicts = find_conflicts(claims, against)
     if undoing:
@@ -85,7 +84,7 @@ def check_conflicts(
         raise _conflict_error(f"partition {claims[first].partition!r}: {conflicts[first]}")
     _check_nothing_archived(done, timeline)
     _check_record_index(session, done)
-    completed = [one for one in found if one.is_completed]
+    completed = [other for other in others if other.is_completed]
     if completed and (done.mode.operation.needs_lookup or done.mode.replaces):
         _check_partitions(done, completed)
     if completed:
@@ -93,24 +92,24 @@ def check_conflicts(
 
 
 def _check_nothing_archived(done: UnpublishedWrite, timeline: Timeline) -> None:
-    """Raise BusyError where a write that was pending may have completed and been archived.
+    """Raise BusyError if a write that was pending may have completed and been archived.
 
     The archiver passes no pending write, so only writes before this one may have been.
     """
-    before, now = done.facts.state.timeline, {one.requested for one in timeline.instants}
-    if all(one.requested in now for one in before.commits):
+    before, now = done.facts.state.timeline, {instant.requested for instant in timeline.instants}
+    if all(commit.requested in now for commit in before.commits):
         return
-    for one in before.pending(WRITES):
-        if one.requested not in now:
+    for write in before.pending(WRITES):
+        if write.requested not in now:
             raise _conflict_error(
-                f"{one.action} {one.requested}, which was pending when this write began, is not on "
-                "the timeline any more, nor are others that were archived: where it went is not "
-                "known"
+                f"{write.action} {write.requested}, which was pending when this write began, is "
+                "not on the timeline any more, nor are others that were archived: where it went is "
+                "not known"
             )
 
 
 def _check_record_index(session: TableSession, done: UnpublishedWrite) -> None:
-    """Raise BusyError where a record index was begun: an indexer does not wait for our write."""
+    """Raise BusyError if a record index was begun: an indexer does not wait for writes."""
     if not done.mode.operation.needs_lookup:
         return
     before, now = done.facts.properties, load_properties(session.storage)
@@ -123,26 +122,27 @@ def _check_record_index(session: TableSession, done: UnpublishedWrite) -> None:
 def _check_partitions(done: UnpublishedWrite, completed: Sequence[Footprint]) -> None:
     partitions = {file.partition for file in done.files if file.counts.inserts}
     partitions |= {*map(done.facts.groups.get_partition, done.replaced.tolist())}
-    for one in completed:
-        if not one.has_new_keys and not done.mode.replaces:
+    for other in completed:
+        if not other.has_new_keys and not done.mode.replaces:
             continue
         if partitions and done.facts.index is not None and done.mode.operation.needs_lookup:
             raise _conflict_error(
-                f"{one} has written to the table meanwhile, perhaps the same new keys: its record "
-                "index makes them unique in all partitions"
+                f"{other} has written to the table meanwhile, perhaps the same new keys: its "
+                "record index makes them unique in all partitions"
             )
-        both = partitions & one.groups.keys() if one.is_known else partitions
+        both = partitions & other.groups.keys() if other.is_known else partitions
         if done.mode is WriteMode.INSERT_OVERWRITE_TABLE:
-            both = both | one.groups.keys()
+            both = both | other.groups.keys()
         if both:
             first = min(both)
             raise _conflict_error(
-                f"partition {first!r}: {one} has written to it meanwhile, perhaps the same new keys"
+                f"partition {first!r}: {other} has written to it meanwhile, perhaps the same new "
+                "keys"
             )
 
 
 def _check_columns(session: TableSession, done: UnpublishedWrite) -> None:
-    """Raise BusyError where another write has changed the columns, or written the same batch."""
+    """Raise BusyError if another write has changed the columns, or written the same batch."""
     state = observe(session.storage, None, observed_ms=session.clock.now_ms(), with_history=False)
     declared = read_declared_schema(session.storage, session.properties, state)
     if declared is not None and not _has_same_columns(declared.text, done.facts.declared):
@@ -151,10 +151,10 @@ def _check_columns(session: TableSession, done: UnpublishedWrite) -> None:
 
 
 def check_stream_batches(session: TableSession, extra: Mapping[str, str]) -> None:
-    """Raise BusyError where another run has written the batch of a stream that this one writes.
+    """Raise BusyError if another run has written the batch of a stream that this one writes.
 
     ``extra``: of the instant. It is called when the table has been observed, because the footprints
-    of a write leave out what had completed by then.
+    of a write skip what had completed by then.
     """
     for stream, batch in parse_batches(extra).items():
         if has_batch(session.storage, stream, batch):
@@ -164,7 +164,7 @@ def check_stream_batches(session: TableSession, extra: Mapping[str, str]) -> Non
 
 
 def _has_same_columns(schema: str, before: str | None) -> bool:
-    """Whether two schemas have the same columns, whatever writers call the records."""
+    """True if two schemas have the same columns, whatever writers call the records."""
     if before is None or schema == before:
         return before is not None
     return bool(_normalize_schema(json.loads(schema)) == _normalize_schema(json.loads(before)))
@@ -172,7 +172,7 @@ def _has_same_columns(schema: str, before: str | None) -> bool:
 
 def _normalize_schema(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_normalize_schema(one) for one in schema]
+        return [_normalize_schema(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     is_record = schema.get("type") == "record"
@@ -188,13 +188,8 @@ def _conflict_error(what: str) -> BusyError:
 
 
 def _is_pending_rewrite(footprint: Footprint) -> bool:
-    """Whether it is a pending write that replaces file groups."""
+    """True if it is a pending write that replaces file groups."""
     return not footprint.is_completed and footprint.action in ("replacecommit", "clustering")
-
-
-def _may_rewrite_any_group(footprint: Footprint) -> bool:
-    """Whether it is such a write and does not say which groups."""
-    return _is_pending_rewrite(footprint) and not footprint.is_known
 
 
 def _list_claims(done: UnpublishedWrite) -> Iterator[GroupClaim]:

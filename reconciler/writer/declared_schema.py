@@ -37,7 +37,7 @@ _PLAIN: Final = {
 def make_avro_schema(schema: pa.Schema, table_name: str, *, table_version: int) -> str:
     """Return the schema as a commit's ``schema`` holds it: compact JSON without meta columns.
 
-    ``schema``: Arrow's, with Spark's types; its meta columns are left out. Raises RowsError for
+    ``schema``: Arrow's, with Spark's types; its meta columns are skipped. Raises RowsError for
     column names that Avro does not allow, UnsupportedError naming the column for types that the
     Hudi of the table's version cannot declare.
     """
@@ -98,7 +98,7 @@ class _SchemaBuilder:
         if types.is_map(kind) and types.is_string(kind.key_type):
             return {"type": "map", "values": self.nullable(kind.item_field, name, namespace)}
         raise UnsupportedError(
-            f"column {_spell_column(name, namespace)}: Hudi has no type for {kind}; cast it "
+            f"column {_format_column(name, namespace)}: Hudi has no type for {kind}; cast it "
             "to a Spark type that Hudi supports (map keys must be text)"
         )
 
@@ -107,7 +107,7 @@ class _SchemaBuilder:
             return {"type": "long", "logicalType": "timestamp-micros"}
         if self.table_version < _LOCAL_TIMES:
             raise UnsupportedError(
-                f"column {_spell_column(name, namespace)}: tables of version "
+                f"column {_format_column(name, namespace)}: tables of version "
                 f"{self.table_version} have no timestamps without a zone (timestamp_ntz); cast it "
                 "to timestamp"
             )
@@ -116,7 +116,7 @@ class _SchemaBuilder:
 
 def _declare_decimal(kind: Any, name: str, namespace: str) -> dict[str, Any]:
     if not 0 <= kind.scale <= kind.precision:
-        raise UnsupportedError(f"column {_spell_column(name, namespace)}: Spark has no {kind}")
+        raise UnsupportedError(f"column {_format_column(name, namespace)}: Spark has no {kind}")
     return {
         "type": "fixed",
         "name": "fixed",
@@ -133,11 +133,11 @@ def _check_name(name: str, namespace: str) -> None:
     if not name or not all(c == "_" or c.isalpha() or (at and c.isdigit())
                            for at, c in enumerate(name)):  # fmt: skip
         raise RowsError(
-            f"column {_spell_column(name, namespace)!r}: names consist of letters, digits and "
+            f"column {_format_column(name, namespace)!r}: names consist of letters, digits and "
             "underscores and do not begin with a digit; rename it"
         )
 
 
-def _spell_column(name: str, namespace: str) -> str:
+def _format_column(name: str, namespace: str) -> str:
     """Return the column's path without the table's own name."""
     return ".".join([*namespace.split(".")[3:], name])

@@ -269,7 +269,7 @@ def _evolve_schema(
 def _check_key_columns(
     properties: TableProperties, columns: pa.Schema, incoming: pa.Schema
 ) -> None:
-    """Raise RowsError where columns of keys, partitions or ordering are missing or retyped.
+    """Raise RowsError if columns of keys, partitions or ordering are missing or retyped.
 
     A key of another type is another key: 1 and 1.0.
     """
@@ -300,7 +300,7 @@ def _check_key_columns(
 def _choose_form(
     storage: Storage, properties: TableProperties, groups: FileGroupSizes
 ) -> BaseFileSettings:
-    """Return the settings of the newest file; Hudi's defaults where there is none."""
+    """Return the settings of the newest file; Hudi's defaults if there is none."""
     form = BaseFileSettings()
     if len(groups):
         form = read_file_form(storage, open_scan(storage, ReadRequest()))
@@ -310,7 +310,7 @@ def _choose_form(
 def _read_stored_keys(
     storage: Storage, properties: TableProperties, groups: FileGroupSizes
 ) -> Sequence[str]:
-    """Return some record keys, where the table does not declare how they are spelled."""
+    """Return some record keys, if the table does not declare how they are spelled."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     is_complex = find_key_generator(properties) is KeyGenerator.COMPLEX

@@ -112,7 +112,7 @@ def _describe_keys(chunk: RowChunk, row_job: RowJob, groups: FileGroupSizes) -> 
 
 
 def _read_event_times(batch: Any, row_job: RowJob, where: str) -> tuple[Any, ...]:
-    """Return the comparable event times of rows; none where the later row always wins."""
+    """Return the comparable event times of rows; none if the later row always wins."""
     reading = row_job.settings.reading
     if reading.rules.overwrites or row_job.operation is RowOperation.DELETE:
         return ()
@@ -177,7 +177,7 @@ def _misplaced_keys_error(keys: Any, rows: Integers, expected: str) -> FormatErr
 
 
 def _match_file_groups(groups: FileGroupSizes, locations: Sequence[FileGroupLocation]) -> Integers:
-    """Return the file groups at some locations, -1 where no current base file is."""
+    """Return the file groups at some locations, -1 for none."""
     live = np.flatnonzero(groups.is_live & (groups.base >= 0))
     folders = pa.array(groups.partitions, pa.string()).take(to_arrow(groups.partition[live]))
     file_ids = groups.file_id.take(to_arrow(live))

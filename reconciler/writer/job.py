@@ -32,7 +32,7 @@ class RowOperation(Enum):
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether rows go to the files that hold their keys."""
+        """True if rows go to the files that hold their keys."""
         return self in (RowOperation.UPSERT, RowOperation.DELETE)
 
 
@@ -71,7 +71,7 @@ class RowJob:
 
     @property
     def keeps_one_per_key(self) -> bool:
-        """Whether one row per key is written."""
+        """True if one row per key is written."""
         return self.dedupes or self.operation.needs_lookup
 
 

@@ -32,7 +32,7 @@ _CLASSES: Final = {
 
 
 def find_key_generator(properties: TableProperties) -> KeyGenerator:
-    """Return the key generator of a table, inferred from its fields where it names none.
+    """Return the key generator of a table, inferred from its fields if it names none.
 
     Raises UnsupportedError naming any other generator, which makes keys or folders differently.
     """
@@ -58,5 +58,5 @@ def find_key_generator(properties: TableProperties) -> KeyGenerator:
 
 
 def has_logical_timestamps(properties: TableProperties) -> bool:
-    """Whether the table tells its writers to spell timestamps as logical timestamps."""
+    """True if the table tells its writers to spell timestamps as logical timestamps."""
     return properties.raw.get(_CONSISTENT, "false").lower() == "true"

@@ -25,7 +25,7 @@ from reconciler.writer.stored_keys import find_stored_keys
 
 #: keys that a task looks for at a time; each time it reads the footers of its files again
 _KEYS_AT_ONCE: Final = 2_000_000
-#: the most copies of a partition's keys that are sent; beyond that fewer tasks share its files
+#: maximum copies of a partition's keys to send; beyond that fewer tasks share its files
 _MAX_KEY_COPIES: Final = 200_000_000
 
 

@@ -22,13 +22,13 @@ _LAST_DAY: Final = 2_932_896
 #: floats from 1e7 on, large doubles, and numbers closer to zero than 0.001. There a key would
 #: depend on the Java version, so those numbers (doubles: from 1e15 on) are refused. All versions
 #: spell the others alike.
-_SMALLEST: Final = 1e-3
+_MIN_FRACTION: Final = 1e-3
 _LARGEST_PLAIN: Final = 1e7
 _LARGEST: Final = 1e15
 _SPECIAL: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def spell_column(batch: Any, path: str, *, is_consistent: bool = False) -> Any:
+def format_column(batch: Any, path: str, *, is_consistent: bool = False) -> Any:
     """Return the text of every row in a column, or in the field that a dotted path names.
 
     A string array, null for null. ``is_consistent``: the table's writers spell timestamps
@@ -41,14 +41,14 @@ def spell_column(batch: Any, path: str, *, is_consistent: bool = False) -> Any:
         raise RowsError(f"the rows lack key column {path}; their columns are {names}")
     if pa.types.is_dictionary(column.type):
         codes, values = column.indices, column.dictionary
-        return spell_values(values, path, is_consistent=is_consistent).take(codes)
-    return spell_values(column, path, is_consistent=is_consistent)
+        return format_values(values, path, is_consistent=is_consistent).take(codes)
+    return format_values(column, path, is_consistent=is_consistent)
 
 
-def spell_values(column: Any, path: str, *, is_consistent: bool = False) -> Any:  # noqa: PLR0911
-    """Return the text of every value of a column; results and errors as in ``spell_column``.
+def format_values(column: Any, path: str, *, is_consistent: bool = False) -> Any:  # noqa: PLR0911
+    """Return the text of every value of a column; results and errors as in ``format_column``.
 
-    >>> spell_values(pa.array([7, None]), "id").to_pylist()
+    >>> format_values(pa.array([7, None]), "id").to_pylist()
     ['7', None]
     """
     type_, types = column.type, pa.types
@@ -61,18 +61,18 @@ def spell_values(column: Any, path: str, *, is_consistent: bool = False) -> Any:
     if types.is_decimal128(type_):
         return column.cast(pa.string())  # Arrow spells as BigDecimal does, 1E-7 too
     if types.is_float32(type_) or types.is_float64(type_):
-        return spell_java_floats(column, path)
+        return format_java_floats(column, path)
     if types.is_date32(type_):
-        return _spell_days(column, path)
+        return _format_days(column, path)
     if types.is_timestamp(type_) and type_.unit == "us":
-        return _spell_moments(column, path, is_consistent=is_consistent)
+        return _format_moments(column, path, is_consistent=is_consistent)
     raise UnsupportedError(
         f"column {path}: Hudi's writers spell keys and partitions of type {type_} "
         "differently; use a column of text, whole numbers, dates, decimals or booleans"
     )
 
 
-def _spell_days(column: Any, path: str) -> Any:
+def _format_days(column: Any, path: str) -> Any:
     ends = pc.min_max(column.cast(pa.int32()))
     first, last = ends["min"].as_py(), ends["max"].as_py()
     if first is not None and (first < _FIRST_DAY or last > _LAST_DAY):
@@ -82,7 +82,7 @@ def _spell_days(column: Any, path: str) -> Any:
     return column.cast(pa.string())
 
 
-def _spell_moments(column: Any, path: str, *, is_consistent: bool) -> Any:
+def _format_moments(column: Any, path: str, *, is_consistent: bool) -> Any:
     """Return microseconds as a number, in every zone."""
     if is_consistent and column.type.tz is not None:
         raise UnsupportedError(
@@ -93,17 +93,17 @@ def _spell_moments(column: Any, path: str, *, is_consistent: bool) -> Any:
     return column.cast(pa.int64()).cast(pa.string())
 
 
-def spell_java_floats(column: Any, path: str) -> Any:
+def format_java_floats(column: Any, path: str) -> Any:
     """Return the text of every float32 or float64 value, null for null.
 
     Raises RowsError naming ``path`` and a value that Java versions spell differently.
 
-    >>> spell_java_floats(pa.array([0.0, -1.5, 12345678.0, None]), "x").to_pylist()
+    >>> format_java_floats(pa.array([0.0, -1.5, 12345678.0, None]), "x").to_pylist()
     ['0.0', '-1.5', '1.2345678E7', None]
     """
     magnitude = pc.abs(column.cast(pa.float64()))
     limit = _LARGEST_PLAIN if pa.types.is_float32(column.type) else _LARGEST
-    small = pc.and_(pc.less(magnitude, _SMALLEST), pc.not_equal(magnitude, 0.0))
+    small = pc.and_(pc.less(magnitude, _MIN_FRACTION), pc.not_equal(magnitude, 0.0))
     large = pc.and_(pc.greater_equal(magnitude, limit), pc.is_finite(magnitude))
     refused = pc.or_(small, large)
     if pc.any(refused).as_py():
@@ -116,14 +116,14 @@ def spell_java_floats(column: Any, path: str) -> Any:
     result = pc.replace_substring_regex(plain, r"^(-?\d+)$", r"\1.0")
     if pc.any(pc.greater_equal(magnitude, _LARGEST_PLAIN)).as_py():
         result = pc.if_else(
-            pc.greater_equal(magnitude, _LARGEST_PLAIN), _spell_scientific(result), result
+            pc.greater_equal(magnitude, _LARGEST_PLAIN), _format_scientific(result), result
         )
     for text, java_text in _SPECIAL.items():
         result = pc.if_else(pc.equal(plain, text), java_text, result)
     return result
 
 
-def _spell_scientific(plain: Any) -> Any:
+def _format_scientific(plain: Any) -> Any:
     """Return ``1234567890.5`` as ``1.2345678905E9``, with at least one digit after the point."""
     pattern = r"^(?P<sign>-?)(?P<first>\d)(?P<whole>\d*)\.(?P<part>\d*)$"
     result = pc.extract_regex(plain, pattern)

@@ -46,13 +46,13 @@ class NewRows:
 
     @property
     def has_more(self) -> bool:
-        """Whether rows are left."""
+        """True if rows are left."""
         return self._current is not None
 
     def write_into(self, file: BaseFileWriter, full: float) -> int:
         """Write rows until the file has about ``full`` bytes, at least one; returns how many.
 
-        The limit is higher where all remaining rows then fit, because a few rows would start a
+        The limit is higher if all remaining rows then fit, because a few rows would start a
         small file otherwise. A row that is too wide for the file is left to the next one.
         """
         max_bytes = full * MAX_FACTOR / FILL_FACTOR
@@ -81,15 +81,15 @@ class NewRows:
         batches = table.combine_chunks().to_batches()
         return pa.Table.from_batches([self._stamp_batch(batch) for batch in batches], self._columns)
 
-    def _is_too_wide(self, file: BaseFileWriter, step: float, most: float) -> bool:
-        """Whether the next row alone has more than ``step`` bytes and would exceed the limit."""
+    def _is_too_wide(self, file: BaseFileWriter, step: float, max_bytes: float) -> bool:
+        """True if the next row alone has more than ``step`` bytes and would exceed the limit."""
         row = self._current.slice(0, 1)
-        return row.nbytes > step and _estimate_size(file, _estimate_memory(row)) > most
+        return row.nbytes > step and _estimate_size(file, _estimate_memory(row)) > max_bytes
 
-    def _fits_rest(self, file: BaseFileWriter, most: float) -> bool:
-        """Whether the file can take all remaining rows; reads little more than it needs."""
+    def _fits_rest(self, file: BaseFileWriter, max_bytes: float) -> bool:
+        """True if the file can take all remaining rows; reads little more than it needs."""
         memory, lookahead = _estimate_memory(self._current), []
-        while fits := _estimate_size(file, memory) <= most:
+        while fits := _estimate_size(file, memory) <= max_bytes:
             batch = next(self._batches, None)
             if batch is None:
                 break
@@ -137,9 +137,9 @@ def _estimate_size(file: BaseFileWriter, memory: int) -> int:
     return file.estimated_bytes + file.estimate_encoded(memory)
 
 
-def _count_fitting(rows: Any, most: float) -> int:
+def _count_fitting(rows: Any, max_bytes: float) -> int:
     """Return how many of the first rows fit into so many bytes, at least one."""
     count = len(rows)
-    while count > 1 and (size := rows.slice(0, count).nbytes) > most:
-        count = max(min(int(count * most / size), count - 1), 1)
+    while count > 1 and (size := rows.slice(0, count).nbytes) > max_bytes:
+        count = max(min(int(count * max_bytes / size), count - 1), 1)
     return count

@@ -20,7 +20,7 @@ from reconciler.writer.key_generators import (
     find_key_generator,
     has_logical_timestamps,
 )
-from reconciler.writer.key_text import spell_column
+from reconciler.writer.key_text import format_column
 
 #: the folder of rows with a null or empty value
 DEFAULT_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -69,9 +69,9 @@ class PartitionRule:
 def make_partition_paths(batch: Any, rule: PartitionRule) -> Any:
     """Return the partition path of every row: a dictionary array of strings without nulls.
 
-    ``""`` for a table without partitions. Raises RowsError naming column and value where a path
+    ``""`` for a table without partitions. Raises RowsError naming column and value if a path
     would lead elsewhere (``..``, an empty or hidden folder) or Hudi could not open it (a colon in
-    the outermost folder), and as ``spell_column`` does.
+    the outermost folder), and as ``format_column`` does.
     """
     if not rule.fields:
         return pa.array([""], pa.string()).dictionary_encode().take(pa.repeat(0, len(batch)))
@@ -83,7 +83,7 @@ def make_partition_paths(batch: Any, rule: PartitionRule) -> Any:
 
 
 def check_not_nested(paths: Collection[str], known: Collection[str]) -> None:
-    """Raise RowsError where a new partition lies in another one, or contains one.
+    """Raise RowsError if a new partition lies in another one, or contains one.
 
     ``known``: existing partitions. Readers find none below a partition
     (FSUtils.getAllPartitionPaths), so the folder that gets its metafile first hides the other's
@@ -104,7 +104,7 @@ def check_not_nested(paths: Collection[str], known: Collection[str]) -> None:
 
 def _make_folders(batch: Any, name: str, rule: PartitionRule) -> Any:
     """Return a column's values as folder names: a dictionary array."""
-    found = spell_column(batch, name, is_consistent=rule.is_consistent).fill_null("")
+    found = format_column(batch, name, is_consistent=rule.is_consistent).fill_null("")
     encoded = found.dictionary_encode()
     folders = [_make_folder(value, name, rule) for value in encoded.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(folders, pa.string()))

@@ -36,7 +36,7 @@ _SCHEMA: Final = "schema"
 def settle_write(session: TableSession, done: UnpublishedWrite) -> Completion[WriteResult]:
     """Look for conflicts for the last time, and say how the write completes.
 
-    The table's lock is held. Raises BusyError where another write went to the same file groups, or
+    The table's lock is held. Raises BusyError if another write went to the same file groups, or
     has taken this one back: then it is to be undone.
     """
     timeline, found = read_footprints(session, done.known_writes, done.instant)
@@ -69,7 +69,7 @@ def remove_leftovers(
 
 
 def _check_still_pending(session: TableSession, done: UnpublishedWrite) -> None:
-    """Raise BusyError where another writer has rolled the write back, or has begun to."""
+    """Raise BusyError if another writer has rolled the write back, or has begun to."""
     timeline, action = session.reload_timeline(), done.mode.action
     is_there = (
         timeline.find_file(done.instant, action, State.REQUESTED) is not None

@@ -20,7 +20,7 @@ from reconciler.writer.key_generators import (
     find_key_generator,
     has_logical_timestamps,
 )
-from reconciler.writer.key_text import spell_column
+from reconciler.writer.key_text import format_column
 
 #: from this table version on, Hudi's complex keys of one field include its name
 _NAMED_FROM_VERSION: Final = 9
@@ -31,7 +31,7 @@ class KeyRule:
     """How record keys are made. ``fields``: their columns; dots lead into structs.
 
     ``is_named``: keys are ``a:1,b:2``. ``is_consistent``: timestamps are spelled as
-    logical timestamps, as the table's writers are told.
+    logical timestamps, as the table's properties demand.
     """
 
     fields: tuple[str, ...]
@@ -42,7 +42,7 @@ class KeyRule:
     def from_properties(cls, properties: TableProperties, written: Sequence[str] = ()) -> Self:
         """Return the rule of a table; ``written``: some record keys of its files, if any.
 
-        They decide where the table does not declare it: a complex key of one field is ``a:1`` as
+        They decide if the table does not declare it: a complex key of one field is ``a:1`` as
         written by Hudi before 0.14.1 and from table version 9 on, ``1`` as written by Hudi 0.14.1
         to 1.0.2 (and, without ``written``, in tables of version 6 and 8). Raises UnsupportedError
         for keys that cannot be made: of another generator, without stored keys, or where
@@ -68,7 +68,7 @@ class KeyRule:
 
 
 def _has_field_name(properties: TableProperties, field: str, written: Sequence[str]) -> bool:
-    """Whether the complex key of a single field includes its name."""
+    """True if the complex key of a single field includes its name."""
     by_version = properties.table_version >= _NAMED_FROM_VERSION
     named = {key.startswith(f"{field}:") for key in written}
     if len(named) > 1 or named == {not by_version} == {False}:
@@ -84,9 +84,9 @@ def make_record_keys(batch: Any, rule: KeyRule) -> Any:
     """Return the record key of every row: a string array without nulls.
 
     Raises RowsError naming column and row for a key that is null or empty (in all parts), and as
-    ``spell_column`` does.
+    ``format_column`` does.
     """
-    parts = [spell_column(batch, name, is_consistent=rule.is_consistent) for name in rule.fields]
+    parts = [format_column(batch, name, is_consistent=rule.is_consistent) for name in rule.fields]
     absent_parts = [pc.equal(part, "").fill_null(True) for part in parts]
     is_absent = absent_parts[0]
     for other in absent_parts[1:]:

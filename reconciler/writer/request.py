@@ -34,7 +34,7 @@ class WriteMode(Enum):
 
     @property
     def replaces(self) -> bool:
-        """Whether the write replaces file groups."""
+        """True if the write replaces file groups."""
         return self in (
             WriteMode.INSERT_OVERWRITE,
             WriteMode.INSERT_OVERWRITE_TABLE,
@@ -107,7 +107,7 @@ def check_request(
 class WriteResult:
     """The result of a write.
 
-    ``status``: completed, or nothing where there was nothing to write. ``created_groups``,
+    ``status``: completed, or nothing if there was nothing to write. ``created_groups``,
     ``rewritten_groups``, ``replaced_groups``: file groups that it created, wrote again, or
     replaced; ``files`` and ``bytes``: of new base files, ``rewritten_bytes``: of those that they
     replace.

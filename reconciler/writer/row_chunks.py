@@ -79,7 +79,7 @@ class MatchedRows:
 
 
 def build_chunks(partition: int, blocks: Iterable[RowBlock], row_job: RowJob) -> Iterator[RowChunk]:
-    """Yield what is written of the rows of a shuffle partition; one chunk where keys are unique."""
+    """Yield what is written of the rows of a shuffle partition; one chunk if keys are unique."""
     row_blocks = sort_blocks(blocks, BlockKind.ROWS)
     if not row_job.keeps_one_per_key:
         for block in row_blocks:

@@ -21,9 +21,9 @@ from reconciler.writer.new_rows import NewRows
 
 #: rows that all tasks weigh together, and the minimum and maximum of one task
 _ROWS: Final = 256 * 1024
-_LEAST: Final = 4 * 1024
-_MOST: Final = 64 * 1024
-#: the most bytes in Arrow's memory that a task weighs, apart from one row
+_MIN_ROWS: Final = 4 * 1024
+_MAX_ROWS: Final = 64 * 1024
+#: maximum number of bytes in Arrow's memory that a task weighs, apart from one row
 _BYTES: Final = 32 * 1024 * 1024
 #: more bytes than any file has
 _NO_LIMIT: Final = 1 << 60
@@ -35,7 +35,7 @@ def choose_sample_size(tasks: int) -> int:
     >>> choose_sample_size(1), choose_sample_size(16), choose_sample_size(10_000)
     (65536, 16384, 4096)
     """
-    return max(_LEAST, min(_ROWS // tasks, _MOST))
+    return max(_MIN_ROWS, min(_ROWS // tasks, _MAX_ROWS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

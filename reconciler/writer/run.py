@@ -118,7 +118,7 @@ def run_write(
 
     ``writer``: None for a write without rows; one that only deletes partitions has none to write.
     ``announced``: the instant that a table was just made with. A write that fails is undone before
-    its error is raised: BusyError where another writer has written to the same file groups, what
+    its error is raised: BusyError if another writer has written to the same file groups, what
     ``read_write_facts`` and the ``writer`` raise, StorageError.
     """
     change = _RowWrite(session, spec, request, writer, announced)

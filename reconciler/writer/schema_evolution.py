@@ -42,7 +42,7 @@ _WIDENED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaEvolution:
-    """``avro``: the table's schema after the write; the same text where nothing changes.
+    """``avro``: the table's schema after the write; the same text if nothing changes.
 
     ``columns``: what rows are converted to, in the types that Spark gives the table. ``incoming``:
     what the rows are before.
@@ -90,9 +90,9 @@ class SchemaEvolution:
         )
 
     def convert_batch(self, batch: Any) -> Any:
-        """Convert rows to the table's columns and types, null where they lack one.
+        """Convert rows to the table's columns and types, null if they lack one.
 
-        Raises UnsupportedError naming the column where a value does not fit the table's type.
+        Raises UnsupportedError naming the column if a value does not fit the table's type.
         """
         return evolve_batch(
             evolve_batch(batch, self.incoming, "the rows"), self.columns, "the rows"
@@ -181,7 +181,7 @@ class SchemaWidening:
         return {**table, "type": kind, **default}
 
     def _merge_nullable(self, table: Any, rows: Any, where: str) -> Any:
-        """Return the merged type; the table's own JSON where it can hold the rows' values."""
+        """Return the merged type; the table's own JSON if it can hold the rows' values."""
         kind = self._merge_named(_without_null(table), _without_null(rows), where)
         if kind == _without_null(table) and (_is_nullable(table) or not _is_nullable(rows)):
             return table
@@ -245,7 +245,7 @@ class SchemaWidening:
     def _add_difference(self, where: str, table: Any, rows: Any, why: str) -> None:
         self.differences.append(
             SchemaDifference(
-                column=where, table=_spell_type(table), rows=_spell_type(rows), why=why
+                column=where, table=_format_type(table), rows=_format_type(rows), why=why
             )
         )
 
@@ -261,12 +261,12 @@ def list_named_types(kind: Any, space: str = "") -> dict[str, Any]:
         if "name" in kind:
             space = kind.get("namespace", space)
             found[f"{space}.{kind['name']}" if space else kind["name"]] = kind
-        inner = [one["type"] for one in kind.get("fields", ())]
+        inner = [entry["type"] for entry in kind.get("fields", ())]
         inner += [kind[key] for key in ("items", "values", "type") if key in kind]
     else:
         inner = kind if isinstance(kind, list) else []
-    for one in inner:
-        found |= list_named_types(one, space)
+    for part in inner:
+        found |= list_named_types(part, space)
     return found
 
 
@@ -310,10 +310,10 @@ def _count_digits(kind: Any) -> tuple[int, int]:
     return int(kind["precision"]) - scale, scale
 
 
-def _spell_type(kind: Any) -> str:
+def _format_type(kind: Any) -> str:
     """Spell a type in SQL.
 
-    >>> _spell_type(["null", {"type": "array", "items": "long"}])
+    >>> _format_type(["null", {"type": "array", "items": "long"}])
     'array<bigint>'
     """
     if kind is None:
@@ -321,12 +321,12 @@ def _spell_type(kind: Any) -> str:
     type_ = _without_null(kind)
     match type_:
         case {"type": "record", "fields": fields}:
-            inner = ",".join(f"{one['name']}:{_spell_type(one['type'])}" for one in fields)
+            inner = ",".join(f"{entry['name']}:{_format_type(entry['type'])}" for entry in fields)
             return f"struct<{inner}>"
         case {"type": "array", "items": items}:
-            return f"array<{_spell_type(items)}>"
+            return f"array<{_format_type(items)}>"
         case {"type": "map", "values": values}:
-            return f"map<string,{_spell_type(values)}>"
+            return f"map<string,{_format_type(values)}>"
         case {"logicalType": "decimal", "precision": precision}:
             return f"decimal({precision},{type_.get('scale', 0)})"
         case _:

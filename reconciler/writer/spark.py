@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 #: bytes per shuffle partition by Spark's estimate; in Arrow's memory they may be several times that
 _BYTES: Final = 32 * 1024 * 1024
-#: Spark's estimate is far above this where it knows nothing
+#: Spark's estimate is far above this if it knows nothing
 _KNOWN: Final = 1 << 50
-_MOST_PLACES: Final = 10_000
-#: shuffle partitions per core where Spark knows no size; its default of 200 is many for two cores
+_MAX_PARTITIONS: Final = 10_000
+#: shuffle partitions per core if Spark knows no size; its default of 200 is many for two cores
 _UNKNOWN_PER_SLOT: Final = 8
 _SEARCHES_PER_SLOT: Final = 2
 
@@ -55,7 +55,7 @@ class SparkWriter:
         staging: StagingOpener | None = None,
     ) -> None:
         self._context, self._ref = session.sparkContext, ref
-        self._places = shuffle_partitions
+        self._partitions = shuffle_partitions
         self._staging = staging or choose_staging(self._context)
 
     def write(
@@ -82,7 +82,7 @@ class SparkWriter:
             runner = TaskRunner(
                 context=_SparkTaskContext(ref),
                 broadcast=shared,
-                partitions=self._places or _count_shuffle_partitions(rows, slots),
+                partitions=self._partitions or _count_shuffle_partitions(rows, slots),
                 search_tasks=_SEARCHES_PER_SLOT * slots,
             )
             return write_files(open_source(rows), job, runner, assigned=assigned)
@@ -150,7 +150,7 @@ def _count_shuffle_partitions(rows: DataFrame, slots: int) -> int:
     if expected >= _KNOWN:
         configured = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0)
         return max(slots, min(configured, _UNKNOWN_PER_SLOT * slots))
-    return max(slots, min(-(-expected // _BYTES), _MOST_PLACES))
+    return max(slots, min(-(-expected // _BYTES), _MAX_PARTITIONS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> In
 
     ``keys``: a string array of distinct keys without nulls; ``size``: of the file in bytes. Reads
     the footer, and the key column unless the footer rules out all keys; memory: a batch of it.
-    Raises FormatError naming the file for damage, and where it stores no keys.
+    Raises FormatError naming the file for damage, and if it stores no keys.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 

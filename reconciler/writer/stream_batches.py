@@ -45,9 +45,9 @@ def parse_batches(extra: Mapping[str, str]) -> dict[str, int]:
 
 
 def has_batch(storage: Storage, stream: str, batch: int) -> bool:
-    """Whether a batch is in the table already, as the newest of its stream.
+    """True if a batch is in the table already, as the newest of its stream.
 
-    Raises UsageError where a later one is: then the query counts anew, and it is unknown which of
+    Raises UsageError if a later one is: then the query counts anew, and it is unknown which of
     its batches are in the table. Raises as ``find_last_batch``.
     """
     last = find_last_batch(storage, stream)

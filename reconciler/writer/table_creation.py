@@ -50,9 +50,9 @@ _LEFTOVERS: Final = frozenset({_TIMELINE, ROOT, HEARTBEAT_FOLDER, MARKER_FOLDER}
 def create_table(session: TableSession, table: NewHudiTable, lock: str = _HOODIE) -> str | None:
     """Create the table and request its first write; returns the write's instant.
 
-    The write has a heartbeat already. None where somebody else has created the table meanwhile.
+    The write has a heartbeat already. None if another writer has created the table meanwhile.
     ``session``: on the future table, with its future properties; takes the lock. ``lock``: the
-    folder of the lock file. Raises PlanError where the folder has other content, StorageError.
+    folder of the lock file. Raises PlanError if the folder has other content, StorageError.
     """
     storage = session.storage
     with session.hold_lock():
@@ -107,7 +107,7 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
 
 
 def _is_ignored(entry: StorageEntry) -> bool:
-    """Whether it is the lock, or a file that stores and their clients add."""
+    """True if it is the lock, or a file that stores and their clients add."""
     return entry.name in (LOCK_FILE, LOCK_CLOCK) or (
         entry.name.startswith(".") and entry.name.endswith(".crc")
     )
@@ -155,7 +155,7 @@ def make_declared_table(spec: TableSpec, schema: str | None = None) -> NewHudiTa
     """Return the ``hoodie.properties`` of a new table from the spec's ``table`` block; pure.
 
     ``sales.orders`` is table orders of database sales. ``schema``: Avro's JSON text of the rows,
-    where the spec declares none. Times are in UTC unless ``timezone`` names another zone, that of
+    if the spec declares none. Times are in UTC unless ``timezone`` names another zone, that of
     the table's other writers. Raises SpecError without a ``table`` block.
     """
     declared = spec.table

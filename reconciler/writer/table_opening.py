@@ -1,4 +1,4 @@
-"""Open a table for a write, and create it first where it does not exist."""
+"""Open a table for a write, and create it first if it does not exist."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def open_for_writing(
 ) -> tuple[TableSession, str | None]:
     """Open a session on the table; also returns the first write's instant of a new table.
 
-    ``token``: a text that no other run has. Raises BlockedError where the spec declares no lock or
+    ``token``: a text that no other run has. Raises BlockedError if the spec declares no lock or
     no needed time zone; SpecError for a missing table without a ``table`` block, and for an
-    existing one with other keys or partitions; RowsError where the first rows lack a declared
-    column; PlanError where the folder has other content, and for deletions from a missing table; as
+    existing one with other keys or partitions; RowsError if the first rows lack a declared
+    column; PlanError if the folder has other content, and for deletions from a missing table; as
     ``load_properties``.
     """
     if spec.concurrency is None or spec.concurrency.lock is None:
@@ -68,7 +68,7 @@ def open_for_writing(
 
 
 def _check_first_rows(spec: TableSpec, table: NewHudiTable, request: WriteRequest) -> None:
-    """Raise an error where a table cannot start with these rows; its keys cannot change later."""
+    """Raise an error if a table cannot start with these rows; its keys cannot change later."""
     if request.mode in (WriteMode.DELETE, WriteMode.DELETE_PARTITION):
         raise PlanError(f"{spec.name}: no table at {spec.path} to delete from")
     names = request.schema.names
@@ -109,7 +109,7 @@ def _check_declared_schema(spec: TableSpec, table: NewHudiTable) -> None:
 
 
 def _check_declared(spec: TableSpec, properties: TableProperties, timeline: Timeline) -> None:
-    """Raise SpecError where an existing table differs from the declared one."""
+    """Raise SpecError if an existing table differs from the declared one."""
     if spec.table is None:
         return
     instead = "make another table"

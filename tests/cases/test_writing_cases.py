@@ -15,7 +15,7 @@ from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule, choose_rows
-from reconciler.writer.key_text import spell_column
+from reconciler.writer.key_text import format_column
 from reconciler.writer.partition_paths import PartitionRule, make_partition_paths
 from reconciler.writer.record_keys import KeyRule, make_record_keys
 from reconciler.writer.schema_evolution import SchemaEvolution
@@ -61,9 +61,9 @@ def test_values_are_spelled_as_hudi_spells_them(version):
     for name, expected in golden(version, "texts").items():
         if name in REFUSED:
             with pytest.raises(UnsupportedError, match=name):
-                spell_column(batch, name)
+                format_column(batch, name)
             continue
-        found = one_by_one(lambda row, name=name: spell_column(row, name), batch)
+        found = one_by_one(lambda row, name=name: format_column(row, name), batch)
         pairs = zip(expected, found, strict=True)
         refused = {theirs for theirs, ours in pairs if ours is None}
         assert refused == JAVA_DIFFERS.get(name, set()), name

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.hudi.files.table_files import build_files
-from reconciler.reader.file_schemas import find_evolved_instants, spell_types
+from reconciler.reader.file_schemas import find_evolved_instants, format_types
 from reconciler.reader.incremental import find_commit_times, find_touched_slices, make_read_limit
 from reconciler.reader.slice_selection import ReadLimit, find_newest_write, pick_slices
 from tests.file_slices import keep_completed_slices, list_slices, select_merged_slices
@@ -123,6 +123,6 @@ def test_files_with_other_types_are_found_like_by_a_full_check(changes):
     instants = [f"{number:03d}" for number in range(len(files))]
     table = files[-1] if files else pa.schema([])
 
-    found = find_evolved_instants(instants, lambda i: spell_types(files[int(i)]), table)
+    found = find_evolved_instants(instants, lambda i: format_types(files[int(i)]), table)
     slow = {i for i, file in zip(instants, files, strict=True) if any(f not in table for f in file)}
     assert slow == found

@@ -47,14 +47,14 @@ def list_source_files(sources: Sequence[str], options: Mapping[str, Any]) -> lis
         try:
             store, path = fsspec.core.url_to_fs(source, **options)
         except (ValueError, ImportError) as error:
-            said = redact_urls(str(error), source)
-            raise UsageError(f"{shown_source}: the store cannot be opened: {said}") from error
+            problem = redact_urls(str(error), source)
+            raise UsageError(f"{shown_source}: the store cannot be opened: {problem}") from error
         try:
             is_folder = store.isdir(path)
             names = sorted(store.find(path)) if is_folder else [path] if store.exists(path) else []
         except OSError as error:
-            said = redact_urls(error.strerror or str(error), source)
-            raise StorageError(shown_source, said) from error
+            problem = redact_urls(error.strerror or str(error), source)
+            raise StorageError(shown_source, problem) from error
         if not names:
             raise StorageError(shown_source, "is empty" if is_folder else "does not exist")
         if is_folder and any("/.hoodie" in name[len(path) :] for name in names):
@@ -76,7 +76,7 @@ def _is_visible(below: str) -> bool:
 
 
 def detect_format(files: Sequence[str]) -> SourceFormat:
-    """Return the format of all names; raises UsageError where they have none, or several.
+    """Return the format of all names; raises UsageError if they have none, or several.
 
     >>> detect_format(["a/x.csv.gz", "a/y.csv"]).value
     'csv'

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import UnsupportedError
-from reconciler.reader.spark_types import is_void, spell_spark_type, to_spark_schema
+from reconciler.reader.spark_types import format_spark_type, is_void, to_spark_schema
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from reconciler.reader.spark_types import is_void, spell_spark_type, to_spark_sc
 )
 def test_a_type_is_the_one_that_spark_gives_it(kind, name):
 
-    assert name == spell_spark_type(kind)
+    assert name == format_spark_type(kind)
 
 
 @pytest.mark.parametrize(
