@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from reconciler.arrays import Integers
 from reconciler.errors import FormatError, NotFoundError, PermissionDeniedError
+from reconciler.file_slices.base_file.parquet import count_row_bytes
 from reconciler.hudi.metadata.column_stats import Bound
 from reconciler.index.footer_tails import FooterTails, damaged_file_error
 from reconciler.index.footer_validation import is_valid_footer
@@ -49,8 +51,8 @@ def read_footers(
 
     A file that is missing, damaged or not permitted has only a ``problem``. Raises StorageError.
     """
-    reading = _FooterReader(FooterTails(storage), tuple(columns))
-    return parallel.run_parallel(reading.read, files, parallelism=_AT_ONCE)
+    read = partial(_read_footer, FooterTails(storage), tuple(columns))
+    return parallel.run_parallel(read, files, parallelism=_AT_ONCE)
 
 
 def choose_by_size(sizes: Integers, count: int) -> Integers:
@@ -86,59 +88,53 @@ def sample_footers(storage: Storage, groups: FileGroupSizes) -> FooterSizes | No
     return sum_footers(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _FooterReader:
-    """Reads footers with the bounds of some columns."""
+def parse_footer(tail: bytes, path: str) -> Any:
+    """Return pyarrow's FileMetaData of a file's end after checking that all chunks can be read.
 
-    tails: FooterTails
-    columns: tuple[str, ...]
+    Raises FormatError, and pyarrow's errors.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415 (tables without clustering need none)
 
-    def read(self, file: tuple[str, int]) -> Footer:
-        path, size = file
-        try:
-            tail = self.tails.read(path, size)
-            return self._parse(tail, path, size)
-        except (FormatError, NotFoundError, PermissionDeniedError) as problem:
-            return Footer(problem=str(problem))
+    metadata = pq.read_metadata(pa.BufferReader(_MAGIC + tail))
+    if not is_valid_footer(tail, pq.ParquetSchema(metadata)):
+        raise damaged_file_error(path, "its footer cannot be read")
+    return metadata
 
-    def _parse(self, tail: bytes, path: str, size: int) -> Footer:
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.parquet as pq  # noqa: PLC0415 (tables without clustering need none)
 
-        try:
-            found = pq.read_metadata(pa.BufferReader(_MAGIC + tail))
-            if not is_valid_footer(tail, pq.ParquetSchema(found)):
-                raise damaged_file_error(path, "its footer cannot be read")
-            groups = [found.row_group(nth) for nth in range(found.num_row_groups)]
-            return Footer(
-                rows=found.num_rows,
-                bytes=size,
-                row_bytes=sum(
-                    group.column(nth).total_compressed_size
-                    for group in groups
-                    for nth in range(group.num_columns)
-                ),
-                bounds=tuple(self._find_bounds(found, groups)),
-            )
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
-            message = " ".join(str(problem).split())
-            raise damaged_file_error(path, f"its footer cannot be read: {message}") from None
+def _read_footer(tails: FooterTails, columns: Sequence[str], file: tuple[str, int]) -> Footer:
+    import pyarrow as pa  # noqa: PLC0415
 
-    def _find_bounds(self, found: Any, groups: Sequence[Any]) -> list[tuple[Bound, Bound] | None]:
-        import pyarrow.parquet as pq  # noqa: PLC0415
+    path, size = file
+    try:
+        metadata = parse_footer(tails.read(path, size), path)
+        return Footer(
+            rows=metadata.num_rows,
+            bytes=size,
+            row_bytes=count_row_bytes(metadata),
+            bounds=tuple(_find_bounds(metadata, columns)),
+        )
+    except (FormatError, NotFoundError, PermissionDeniedError) as problem:
+        return Footer(problem=str(problem))
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as problem:
+        message = f"its footer cannot be read: {' '.join(str(problem).split())}"
+        return Footer(problem=str(damaged_file_error(path, message)))
 
-        schema = pq.ParquetSchema(found)  # found.schema makes a cycle, and keeps every footer
-        places = {schema.column(nth).path: nth for nth in range(found.num_columns)}
-        bounds = []
-        for column in self.columns:
-            place = places.get(column)
-            one = None
-            if place is not None:
-                kind = schema.column(place)
-                chunks = [group.column(place) for group in groups]
-                one = _merge_bounds([_chunk_bounds(chunk, column, kind) for chunk in chunks])
-            bounds.append(one)
-        return bounds
+
+def _find_bounds(metadata: Any, columns: Sequence[str]) -> Iterator[tuple[Bound, Bound] | None]:
+    """Yield the bounds of each column."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    schema = pq.ParquetSchema(metadata)  # metadata.schema makes a cycle, and keeps every footer
+    places = {schema.column(nth).path: nth for nth in range(metadata.num_columns)}
+    groups = [metadata.row_group(nth) for nth in range(metadata.num_row_groups)]
+    for column in columns:
+        place = places.get(column)
+        if place is None:
+            yield None
+        else:
+            chunks, kind = [group.column(place) for group in groups], schema.column(place)
+            yield _merge_bounds([_chunk_bounds(chunk, column, kind) for chunk in chunks])
 
 
 #: bounds of a chunk that has only nulls

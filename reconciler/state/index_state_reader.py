@@ -105,24 +105,22 @@ def read_index_state(
 def build_file_keys(state: TableState, rows: Integers) -> FileKeys:
     """Return the index keys of files, given by their rows of the state's files."""
     files = state.files
+    codes, paths = to_arrow(files.partition[rows]), to_arrow(files.partitions)
+    partition = pa.DictionaryArray.from_arrays(codes, paths)
     return FileKeys(
-        partition=pa.DictionaryArray.from_arrays(
-            to_arrow(files.partition[rows]), to_arrow(files.partitions)
-        ),
-        name=files.name.take(to_arrow(rows)),
-        size=files.size[rows],
+        partition=partition, name=files.name.take(to_arrow(rows)), size=files.size[rows]
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _ReadVersion:
     """The newest version that can be read, and those that cannot."""
 
+    damaged: tuple[str, ...]
+    newer: tuple[str, ...]
     version: IndexVersion | None = None
     index: FileIndex | None = None
     provenance: Provenance | None = None
-    damaged: tuple[str, ...] = ()
-    newer: tuple[str, ...] = ()
 
 
 def _read_newest_version(
@@ -140,18 +138,11 @@ def _read_newest_version(
             index, provenance = decode_index(data, version.path, columns)
         except NewerFormatError as problem:
             newer.append(str(problem))
-            continue
         except FormatError as problem:
             damaged.append(str(problem))
-            continue
-        return _ReadVersion(
-            version=version,
-            index=index,
-            provenance=provenance,
-            damaged=tuple(damaged),
-            newer=tuple(newer),
-        )
-    return _ReadVersion(damaged=tuple(damaged), newer=tuple(newer))
+        else:
+            return _ReadVersion(tuple(damaged), tuple(newer), version, index, provenance)
+    return _ReadVersion(tuple(damaged), tuple(newer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -206,10 +197,8 @@ class _TableColumns:
 
     def _explain_problem(self, column: str) -> str | None:
         if self.problem is not None:
-            return (
-                f"column {column} cannot be indexed: the table's columns are unknown: "
-                f"{self.problem}"
-            )
+            why = f"the table's columns are unknown: {self.problem}"
+            return f"column {column} cannot be indexed: {why}"
         if not self.schema.names:
             return f"column {column} cannot be indexed yet: the table has no rows"
         parts = column.split(".")
@@ -225,9 +214,7 @@ class _TableColumns:
     def _suggest_name(self, column: str) -> str:
         """Return a suggestion for a name that the table does not have."""
         names = _list_names(self.schema)
-        if column in names:
-            return ""
-        close = did_you_mean(column, names)
+        close = None if column in names else did_you_mean(column, names)
         return f"; did you mean {close}?" if close else ""
 
     def find_supplied(
@@ -237,11 +224,8 @@ class _TableColumns:
         if properties.bootstrap_base is not None:
             return frozenset(wanted)
         names = {*self.partition, *self.renamed}
-        return frozenset(
-            column
-            for column in wanted
-            if any(column == name or column.startswith(f"{name}.") for name in names)
-        )
+        inner = tuple(f"{name}." for name in names)
+        return frozenset(name for name in wanted if name in names or name.startswith(inner))
 
 
 def _read_schema(

@@ -44,15 +44,9 @@ class RangeCollector:
             if column is None:
                 raise FormatError(self._path, f"the rows to write have no column {name}")
             least, greatest = _find_bounds(column)
-            self._ranges[name] = before.merge(
-                ColumnRange(
-                    column=name,
-                    least=least,
-                    greatest=greatest,
-                    values=len(column),
-                    nulls=column.null_count,
-                )
-            )
+            counts = {"values": len(column), "nulls": column.null_count}
+            more = ColumnRange(column=name, least=least, greatest=greatest, **counts)
+            self._ranges[name] = before.merge(more)
 
     def build_ranges(self, footer: Any) -> tuple[ColumnRange, ...]:
         """Return the ranges of the finished file, with sizes from its footer (FileMetaData)."""

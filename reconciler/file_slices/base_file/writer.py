@@ -141,10 +141,8 @@ class BaseFileWriter:
         """Set the encoded size of the rows so far, known from a file that has the same rows."""
         groups = self._row_groups
         if groups.waiting and not groups.arrow:  # otherwise its own row groups show the ratio
-            groups.encoded_share, groups.sampled_rows = (
-                encoded / groups.waiting,
-                groups.waiting_rows,
-            )
+            groups.encoded_share = encoded / groups.waiting
+            groups.sampled_rows = groups.waiting_rows
 
     def _estimate_size(self, waiting: float) -> int:
         """Return the file's size if the waiting rows take ``waiting`` bytes."""
@@ -156,10 +154,8 @@ class BaseFileWriter:
         """End the file. Raises FormatError for a null in a required column."""
         self._write_row_group()
         metadata = self._keys.footer_metadata | self._settings.calendar.footer_metadata
-        metadata |= {
-            AVRO_SCHEMA: self._schema.avro,
-            MODEL: "avro",
-        } | self._nan_free.build_footer_metadata(self.name)
+        metadata |= {AVRO_SCHEMA: self._schema.avro, MODEL: "avro"}
+        metadata |= self._nan_free.build_footer_metadata(self.name)
         if self._parquet is None:
             self._parquet = self._open_writer(
                 self._sink, self._columns.empty_table(), self._footers
@@ -289,10 +285,9 @@ class _KeyFooter:
         metadata = {}
         if self._bloom:
             metadata[BLOOM] = self._bloom.build().text
-            if (
-                self._settings.bloom and self._settings.bloom.code != "SIMPLE"
-            ):  # Hudi names only this type
-                metadata[BLOOM_CODE] = self._settings.bloom.code
+            shape = self._settings.bloom
+            if shape and shape.code != "SIMPLE":  # Hudi names only other types
+                metadata[BLOOM_CODE] = shape.code
         if self.range.least is not None and self.range.greatest is not None:
             metadata |= {MIN_KEY: self.range.least, MAX_KEY: self.range.greatest}
         return metadata
@@ -312,8 +307,5 @@ def _write_table(parquet: Any, table: Any, name: str) -> None:
     try:
         parquet.write_table(table, row_group_size=len(table))
     except pa.ArrowException as problem:
-        raise FormatError(
-            name,
-            f"rows cannot be written: {problem}",
-            "evolve the table's schema with Hudi to fit its rows",
-        ) from None
+        remedy = "evolve the table's schema with Hudi to fit its rows"
+        raise FormatError(name, f"rows cannot be written: {problem}", remedy) from None

@@ -38,11 +38,8 @@ def reading_parquet(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as problem:  # Arrow raises OSError for damaged pages
-        raise FormatError(
-            path,
-            f"cannot be read as parquet: {' '.join(str(problem).split())}",
-            "the file is damaged; restore it from a copy",
-        ) from None
+        message = f"cannot be read as parquet: {' '.join(str(problem).split())}"
+        raise FormatError(path, message, "the file is damaged; restore it from a copy") from None
 
 
 class _RangeFile(io.RawIOBase):

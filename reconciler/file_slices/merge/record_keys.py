@@ -30,11 +30,8 @@ def read_record_keys(batch: Any, rules: MergeRules, path: str) -> Any:
         return join_named_keys(rules.key_columns, parts)
     (keys,) = parts
     if keys.null_count:
-        raise FormatError(
-            path,
-            f"{keys.null_count} records have no {rules.key_columns[0]}",
-            "compact the table with Hudi",
-        )
+        message = f"{keys.null_count} records have no {rules.key_columns[0]}"
+        raise FormatError(path, message, "compact the table with Hudi")
     return keys
 
 

@@ -17,9 +17,9 @@ from reconciler.file_slices.merge.ordering import find_column
 from reconciler.file_slices.merge.range_file import open_parquet, reading_parquet
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.hudi.files.table_files import TableFiles
-from reconciler.index.footer_tails import FooterTails, damaged_file_error
-from reconciler.index.footer_validation import is_valid_footer
+from reconciler.index.footer_tails import FooterTails
 from reconciler.layout.curves.pseudo_random import pick_spread_rows
+from reconciler.state.footers import parse_footer
 from reconciler.storage.api import Storage
 
 _TOGETHER: Final = 64 * 1024
@@ -78,9 +78,8 @@ class OpenedFile:
         ]
         drawn = np.zeros(0, np.int64)
         if self.is_whole:
-            few = self.chosen.fit_rows < self.total
             drawn = np.arange(self.total)
-            if few:
+            if self.chosen.fit_rows < self.total:
                 drawn = pick_spread_rows(self.total, self.chosen.fit_rows, self.chosen.place)
         found = np.unique(np.concatenate([drawn, *kept]))
         times = np.bincount(np.searchsorted(found, drawn), minlength=len(found))
@@ -107,7 +106,7 @@ class SampleReader:
         path, size = self.files.locate_file(row)
         try:
             with reading_parquet(path):
-                footer = self._read_footer(path, size)
+                footer = parse_footer(FooterTails(self.storage).read(path, size), path)
                 file = open_parquet(self.storage, path, size, metadata=footer, pre_buffer=True)
         except FormatError as damage:
             self.damaged[row] = str(damage)
@@ -118,16 +117,6 @@ class SampleReader:
         of = found.num_row_groups
         sizes = np.array([found.row_group(at).num_rows for at in range(of)], np.int64)
         return OpenedFile(row, path, file, list(range(of)), sizes, found.num_rows, of, wanted)
-
-    def _read_footer(self, path: str, size: int) -> Any:
-        """Return pyarrow's FileMetaData after checking that all its chunks can be read."""
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
-        tail = FooterTails(self.storage).read(path, size)
-        found = pq.read_metadata(pa.BufferReader(tail))
-        if not is_valid_footer(tail, pq.ParquetSchema(found)):
-            raise damaged_file_error(path, "its footer cannot be read")
-        return found
 
     def read_rows(self, one: OpenedFile, share: float) -> Any | None:
         """Return the columns of a share of a file's rows; None if they cannot be read."""

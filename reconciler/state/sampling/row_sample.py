@@ -55,8 +55,8 @@ def read_sample(
 
     ``groups``: files are chosen from each in proportion to its bytes, and row groups are spread
     over the rows of the files. ``columns``: names with dots; ``schema``: the table's schema. The
-    rows that the rewrite uses to fit its
-    layout are kept in addition. Files that cannot be read are skipped, and damaged ones recorded.
+    rows that the rewrite uses to fit its layout are kept in addition. Files that cannot be read are
+    skipped, and damaged ones recorded.
     Memory: the kept rows and the chunks of their columns in the row groups that are read.
     """
     reading = SampleReader(storage, files, tuple(columns), schema)
@@ -70,21 +70,21 @@ def read_sample(
         ((one, table) for one, table in zip(chosen, read, strict=True) if table is not None),
         key=lambda pair: pair[0].row,
     )
-    rows_of = np.array([one.row for one, _ in found], np.int64)
-    times = [one.choose_rows(share)[1] for one, _ in found]
+    opened, tables = [file for file, _ in found], [table for _, table in found]
+    rows_of = np.array([file.row for file in opened], np.int64)
+    times = [file.choose_rows(share)[1] for file in opened]
+    most = limits.whole_rows
     return RowSample(
-        rows=pa.concat_tables([table for _, table in found]) if found else reading.empty_table(),
-        file=np.repeat(rows_of, [len(table) for _, table in found]),
+        rows=pa.concat_tables(tables) if tables else reading.empty_table(),
+        file=np.repeat(rows_of, list(map(len, tables))),
         fit_counts=np.concatenate([np.zeros(0, np.int8), *times]),
         files=rows_of,
-        total=np.array([one.total for one, _ in found], np.int64),
-        is_whole=np.array([one.is_whole for one, _ in found], np.bool_),
-        groups=sum(len(one.groups) for one, _ in found),
-        total_groups=sum(one.total_groups for one, _ in found),
-        column_shares=_column_shares([one for one, _ in found], columns),
-        whole=_read_whole_rows(reading, [one for one, _ in found], limits.whole_rows)
-        if limits.whole_rows
-        else None,
+        total=np.array([file.total for file in opened], np.int64),
+        is_whole=np.array([file.is_whole for file in opened], np.bool_),
+        groups=sum(len(file.groups) for file in opened),
+        total_groups=sum(file.total_groups for file in opened),
+        column_shares=_column_shares(opened, columns),
+        whole=_read_whole_rows(reading, opened, most) if most else None,
         damaged=dict(sorted(reading.damaged.items())),
     )
 
