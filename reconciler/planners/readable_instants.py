@@ -126,7 +126,7 @@ def _list_completions(state: TableState, removed_files: TableFiles) -> Iterator[
 def _match_groups(
     state: TableState, view: FileView, removed_files: TableFiles, place: Mapping[str, int]
 ) -> tuple[Integers, Integers]:
-    """Return the code of each group of ``gone`` and the end of each code.
+    """Return the code of each group of ``removed_files`` and the end of each code.
 
     New groups get codes after those of the view. A group without newer slices whose replacement is
     not on the active timeline was replaced before it.
@@ -162,20 +162,20 @@ def _find_past_slices(
         return np.zeros(0, np.int64)
     width = len(place) + 1
     stamp = np.array([place[time] for time in removed_files.instants], np.int64)
-    own = group[removed_files.group] * width + stamp[removed_files.instant]
+    keys = group[removed_files.group] * width + stamp[removed_files.instant]
     is_log = removed_files.kind != FileKind.BASE
     if state.table_version >= LOGS_BY_COMPLETION and is_log.any():
         end = np.array(
             [place[state.completions.get(i, i)] for i in removed_files.instants], np.int32
         )
-        keyed = sort_unique(np.concatenate([existing, own[~is_log]]))
-        own[is_log] = assign_by_completion(
-            keyed, own[is_log], end[removed_files.instant][is_log], width
+        keyed = sort_unique(np.concatenate([existing, keys[~is_log]]))
+        keys[is_log] = assign_by_completion(
+            keyed, keys[is_log], end[removed_files.instant][is_log], width
         )
     start = state.timeline.start or ""
     done = {i.requested for i in state.timeline.commits}
     is_done = np.array([time < start or time in done for time in place], np.bool_)
-    return sort_unique(own[is_done[own % width]])
+    return sort_unique(keys[is_done[keys % width]])
 
 
 def _find_next_keys(slices: Integers, width: int) -> Integers:

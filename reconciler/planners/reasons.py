@@ -1,4 +1,4 @@
-"""Assign sentences to many rows, and format counts and sizes for people."""
+"""Assign sentences to many rows, and format counts and sizes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import Codes, Integers, get_value_offsets, sort_unique, to_arrow, to_numpy
 
-_MOST = np.iinfo(np.int32).max
+_MAX_INT32 = np.iinfo(np.int32).max
 _QUOTE, _BACKSLASH, _SPACE, _SLASH = 0x22, 0x5C, 0x20, 0x2F
 
 
@@ -116,7 +116,7 @@ def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
     positions[0::2], positions[1::2] = starts, ends
     if not len(positions):
         return to_arrow([])
-    if positions[0] < 0 or positions[-1] > min(len(block), _MOST):
+    if positions[0] < 0 or positions[-1] > min(len(block), _MAX_INT32):
         raise ValueError("positions outside the block")
     if (np.diff(positions) < 0).any():
         raise ValueError("positions out of order")

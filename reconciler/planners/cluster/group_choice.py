@@ -1,8 +1,8 @@
 """Choose the groups of file slices that are worth rewriting; pure.
 
 Hudi rewrites small files again and again. Here a partition must exceed a threshold, and files that
-are already clustered as declared stay. Only new files start a group, so slices that are left out
-once are left out again, and a second run finds nothing to do.
+are already clustered as declared stay. Only new files start a group, so slices that are skipped
+once are skipped again, and a second run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -42,15 +42,17 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
         "logs", ~found.has_base, "it has only log files; a compaction gives it a base file"
     )
     is_open = verdicts.is_open
-    own = is_open & need.triggers.is_selected(found.partition)
-    read = is_open & need.max_scan.is_read if need.max_scan is not None else np.zeros_like(own)
+    selected = is_open & need.triggers.is_selected(found.partition)
+    read = is_open & need.max_scan.is_read if need.max_scan is not None else np.zeros_like(selected)
     settled = is_open & need.is_settled
-    settled &= ~find_slices_to_combine(need, own & ~settled, settled & own & need.triggers.is_wide)
-    fresh, is_asked, left = _group_new_slices(need, own & ~settled, read & ~settled)
+    settled &= ~find_slices_to_combine(
+        need, selected & ~settled, settled & selected & need.triggers.is_wide
+    )
+    fresh, is_asked, left = _group_new_slices(need, selected & ~settled, read & ~settled)
     fresh = add_small_files(need, fresh, settled & need.triggers.is_small)
     settled[fresh.members] = False
     again = group_overlapping_clusterings(
-        need, np.flatnonzero(settled & own & need.triggers.is_wide)
+        need, np.flatnonzero(settled & selected & need.triggers.is_wide)
     )
     settled[again.members] = False
     better = _group_slow_slices(need, np.flatnonzero(settled & read))
@@ -58,9 +60,9 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
     groups = concatenate_groups([fresh, again, better])
     is_open[groups.members] = False
     _explain_untriggered(need, verdicts, is_open)
-    _explain_enough_passes(need, verdicts, is_open & own & need.passes.is_done)
+    _explain_enough_passes(need, verdicts, is_open & selected & need.passes.is_done)
     _explain_ungrouped(need, verdicts, left)
-    _explain_clustered(need, verdicts, settled & own)
+    _explain_clustered(need, verdicts, settled & selected)
     none, all_ = np.zeros(len(again), np.bool_), np.ones(len(better), np.bool_)
     is_asked = np.concatenate([is_asked, none, all_])
     order = _sort_by_gain(need, groups)
@@ -75,19 +77,19 @@ def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> Integers:
 
 
 def _group_new_slices(
-    need: ClusteringInput, own: Mask, read: Mask
+    need: ClusteringInput, selected: Mask, read: Mask
 ) -> tuple[SliceGroups, Mask, Integers]:
     """Group the slices that are not clustered as declared.
 
-    Returns the groups, whether each is for a query, and the slices left over. ``own``: slices that
-    triggers select; ``read``: slices that a query over its ``maxScan`` reads. Both are grouped
-    together first, where that helps the query; then those of triggers alone; then those of queries
+    Returns the groups, whether each is for a query, and the slices left over. ``selected``: slices
+    that triggers select; ``read``: slices that a query over its ``maxScan`` reads. Both are grouped
+    together first if that helps the query; then those of triggers alone; then those of queries
     alone. So a second plan has nothing new to consider.
     """
     partition = need.candidates.partition
     is_near = np.zeros(len(need.triggers.fires), np.bool_)
     is_near[partition[read]] = True
-    open_ = (own | read) & is_near[partition]
+    open_ = (selected | read) & is_near[partition]
 
     def settled(which: Mask, worth: _WorthCheck, near: Mask) -> list[SliceGroups]:
         found, _ = form_groups(
@@ -98,18 +100,18 @@ def _group_new_slices(
         )
         for groups in found:
             open_[groups.members] = False
-            own[groups.members] = False
+            selected[groups.members] = False
         return found
 
-    both = settled(open_, lambda groups: _is_worth_for_queries(need, groups, own), is_near)
+    both = settled(open_, lambda groups: _is_worth_for_queries(need, groups, selected), is_near)
     is_asked = [~_are_all(groups, need.triggers.is_selected(partition)) for groups in both]
-    alone = settled(own, lambda groups: _is_worth(need, groups), np.zeros_like(is_near))
+    alone = settled(selected, lambda groups: _is_worth(need, groups), np.zeros_like(is_near))
     is_asked += [np.zeros(len(groups), np.bool_) for groups in alone]
-    none = np.zeros_like(own)
+    none = np.zeros_like(selected)
     rest = settled(open_, lambda groups: _is_worth_for_queries(need, groups, none), is_near)
     is_asked += [np.ones(len(groups), np.bool_) for groups in rest]
     flags = np.concatenate([np.zeros(0, np.bool_), *is_asked])
-    return concatenate_groups([*both, *alone, *rest]), flags, np.flatnonzero(own)
+    return concatenate_groups([*both, *alone, *rest]), flags, np.flatnonzero(selected)
 
 
 _WorthCheck = Callable[[SliceGroups], Mask]
@@ -121,10 +123,10 @@ def _are_all(groups: SliceGroups, is_one: Mask) -> Mask:
     return found
 
 
-def _is_worth_for_queries(need: ClusteringInput, groups: SliceGroups, own: Mask) -> Mask:
-    """Return as ``_is_worth``, but groups with slices beyond ``own`` must help a query."""
+def _is_worth_for_queries(need: ClusteringInput, groups: SliceGroups, selected: Mask) -> Mask:
+    """Return as ``_is_worth``, but groups with slices beyond ``selected`` must help a query."""
     found = _is_worth(need, groups)
-    asked = np.flatnonzero(found & ~_are_all(groups, own))
+    asked = np.flatnonzero(found & ~_are_all(groups, selected))
     found[asked] = _reduces_reads(need, groups.take(asked))
     return found
 

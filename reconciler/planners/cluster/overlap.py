@@ -32,7 +32,7 @@ _AT_ONCE: Final = 2**12
 #: bits of a column in a z-order
 _BITS: Final = 16
 #: measured overlap of adjacent files of uneven width
-_LEAST_OVERLAP: Final = 2.0
+_MIN_OVERLAP: Final = 2.0
 #: boxes of files along a curve overlap each other: growth per doubling of the number of files;
 #: measured with uniform rows (tests/unit/planners/cluster/test_layout_figures.py)
 _GROWTH: Final = {"z-order": 0.64, "hilbert": 0.28}
@@ -188,7 +188,7 @@ def find_wide_files(shares: Floats, above: float) -> Mask:
     other files, and what the wide ones become, stay below the limit. Adjacent files of uneven width
     do not count as wide if the limit allows it.
     """
-    least = max(above / 2, _LEAST_OVERLAP) if above > _LEAST_OVERLAP + 1 else above - 1
+    least = max(above / 2, _MIN_OVERLAP) if above > _MIN_OVERLAP + 1 else above - 1
     wide: Mask = shares * shares.shape[-1] > least
     return wide
 

@@ -82,7 +82,7 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
     if clustering is None or not clustering.columns or clustering.when.always:
         return {}
     past = state.clustering_facts.clusterings if state.clustering_facts is not None else ()
-    if not any(one.layout == declared_layout(clustering) for one in past):
+    if not any(earlier.layout == declared_layout(clustering) for earlier in past):
         return {}  # each group makes the first pass
     found = find_candidates(state)
     is_settled = is_clustered(found, past, declared_layout(clustering)) & has_few_logs(found)
@@ -134,10 +134,10 @@ def _count_made(
     partitions = {path: code for code, path in enumerate(files.partitions)}
     instants = {instant: code for code, instant in enumerate(files.instants)}
     recorded = [
-        (instants[one.instant] * len(partitions) + partitions[path], nth)
-        for one in past
-        if one.instant in instants
-        and (written := Written.read(one.extra)) is not None
+        (instants[earlier.instant] * len(partitions) + partitions[path], nth)
+        for earlier in past
+        if earlier.instant in instants
+        and (written := Written.read(earlier.extra)) is not None
         and written.declaration_digest == clustering
         for path, nth in written.partitions.items()
         if path in partitions
@@ -146,10 +146,10 @@ def _count_made(
     if recorded:
         keys, nths = np.array(sorted(recorded), np.int64).T
         slices = np.flatnonzero(is_settled)
-        own = files.instant[found.base_row[slices]].astype(np.int64) * len(partitions)
-        own += found.partition[slices]
-        at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
-        made[slices] = np.where(keys[at] == own, np.maximum(nths[at], 1), 1)
+        key = files.instant[found.base_row[slices]].astype(np.int64) * len(partitions)
+        key += found.partition[slices]
+        at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        made[slices] = np.where(keys[at] == key, np.maximum(nths[at], 1), 1)
     return made
 
 

@@ -197,8 +197,8 @@ def _check_after_commits(table: _ClusteringRun) -> Note | None:
     """Return the note that ``afterCommits`` is not met, after excluding all undecided slices.
 
     Commits count from the newest clustering, also a pending one. Source: Hudi's
-    ClusteringPlanActionExecutor (1.2.0). Without ``when: always``, a clustering of ours that left
-    slices to another run does not count.
+    ClusteringPlanActionExecutor (1.2.0). Without ``when: always``, a clustering of this program
+    that left slices to another run does not count.
     """
     always, declared = table.clustering.when.always, declared_layout(table.clustering)
     times = [
@@ -220,7 +220,7 @@ def _check_after_commits(table: _ClusteringRun) -> Note | None:
 
 
 def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
-    """Return whether a clustering of ours left slices to another run or had another layout."""
+    """Return whether a clustering of this program left slices or had another layout."""
     if PLAN_DIGEST not in past.extra:
         return False
     context = ClusteringContext.read(past.extra)

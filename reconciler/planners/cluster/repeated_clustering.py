@@ -21,7 +21,7 @@ from reconciler.planners.cluster.overlap import (
 )
 
 #: least reduction of overlap for which clustered files are rewritten
-_LEAST_GAIN: Final = 0.1
+_MIN_GAIN: Final = 0.1
 #: factor by which overlap may exceed the prediction
 _PREDICTION_ERROR: Final = 1.25
 
@@ -44,7 +44,7 @@ def group_overlapping_clusterings(need: ClusteringInput, settled: Integers) -> S
         places = np.searchsorted(here, some.members)
         for boxes in FileBoxes.on_scales(need.ranges, found.base_row[here][None]):
             is_worth[first:last] |= find_worthwhile_groups(
-                boxes, places, some.starts[:-1], _LEAST_GAIN, covering[first:last]
+                boxes, places, some.starts[:-1], _MIN_GAIN, covering[first:last]
             )
     return groups.filter(is_worth)
 
@@ -94,7 +94,7 @@ def _is_better_together(
     for boxes in FileBoxes.on_scales(need.ranges, need.candidates.base_row[here][None]):
         before = max(before, predict_overlap(boxes, apart, np.array([one, other])))
         after = max(after, predict_overlap(boxes, together, np.array([all_])))
-    return before * _PREDICTION_ERROR > above and after <= (1 - _LEAST_GAIN) * before
+    return before * _PREDICTION_ERROR > above and after <= (1 - _MIN_GAIN) * before
 
 
 def _count_files(need: ClusteringInput, slices: Integers) -> int:

@@ -21,7 +21,7 @@ from reconciler.state.sampling.model import ForecastInput
 
 WARNING_RULE: Final = "maxScan"
 #: least reduction of reads for which slices are rewritten if a query stays above its limit
-LEAST_GAIN: Final = 0.1
+MIN_GAIN: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,25 +108,25 @@ def _slice_index(
     """
     rows = forecast_input.rows
     at = np.minimum(np.searchsorted(rows, found.base_row), max(len(rows) - 1, 0))
-    is_told = is_able & (rows[at] == found.base_row) if len(rows) else np.zeros_like(is_able)
-    at = np.where(is_told, at, 0)
-    columns = {name: _take_known(stats, at, is_told) for name, stats in index.columns.items()}
+    is_known = is_able & (rows[at] == found.base_row) if len(rows) else np.zeros_like(is_able)
+    at = np.where(is_known, at, 0)
+    columns = {name: _take_known(stats, at, is_known) for name, stats in index.columns.items()}
     partition_values = {
         name: col.take(to_arrow(found.partition))
         for name, col in forecast_input.partition_values.items()
     }
-    own = FileIndex(
+    slice_index = FileIndex(
         partition=to_arrow([""] * len(found)).dictionary_encode(),
         name=to_arrow([""] * len(found)),
         size=found.bytes,
-        rows=np.where(is_told, index.rows[at] if len(rows) else -1, UNKNOWN),
+        rows=np.where(is_known, index.rows[at] if len(rows) else -1, UNKNOWN),
         columns=columns,
     )
-    return add_partition_values(own, partition_values)
+    return add_partition_values(slice_index, partition_values)
 
 
-def _take_known(stats: ColumnStats, at: Integers, is_told: Mask) -> ColumnStats:
+def _take_known(stats: ColumnStats, at: Integers, is_known: Mask) -> ColumnStats:
     """Return the statistics at these positions, unknown where there are none."""
     unknown = ColumnStats.unknown(stats.type, 1)
     both = ColumnStats.concat([stats, unknown])
-    return both.take(np.where(is_told, at, len(stats)))
+    return both.take(np.where(is_known, at, len(stats)))

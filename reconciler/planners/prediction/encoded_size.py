@@ -103,12 +103,12 @@ class GrowthEstimator:
         self, whole_rows: WholeRows, file: Integers, by: Integers
     ) -> tuple[Floats, float]:
         counts, found = self._encode_pieces(whole_rows, file, by)
-        each = np.array([one.row_bytes for one in found]) / counts
+        each = np.array([size.row_bytes for size in found]) / counts
         then = np.zeros(len(by))
         then[by] = np.repeat(each, counts) * self._density_factor(
             whole_rows, file, by, _weighted_mean(each, counts)
         )
-        return then, float(np.mean([one.footer_bytes for one in found]))
+        return then, float(np.mean([size.footer_bytes for size in found]))
 
     def _density_factor(
         self, whole_rows: WholeRows, file: Integers, by: Integers, mean: float
@@ -123,7 +123,7 @@ class GrowthEstimator:
         if not doublings or len(thin) < MIN_ROWS or mean <= 0:
             return 1.0
         counts, found = self._encode_pieces(whole_rows, file, thin)
-        sparse = _weighted_mean(np.array([one.row_bytes for one in found]) / counts, counts)
+        sparse = _weighted_mean(np.array([size.row_bytes for size in found]) / counts, counts)
         slope = (sparse - mean) / math.log2(_THINNING)
         return float(np.clip(1 - slope * doublings / mean, *_DENSITY_RANGE))
 

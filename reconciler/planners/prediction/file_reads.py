@@ -56,7 +56,7 @@ def add_partition_values(index: FileIndex, values: Mapping[str, Any]) -> FileInd
     """Return the index with columns that have one value per file, from partition paths.
 
     ``values``: per column an Arrow array with one element per file; columns of types without an
-    order are left out. They replace the files' own statistics, because readers use the path.
+    order are skipped. They replace the files' own statistics, because readers use the path.
     """
     columns = {name: stats for name, stats in index.columns.items() if name not in values}
     for name, column in values.items():

@@ -1,6 +1,6 @@
 """Report on file sizes compared with the spec and simulate the next insert; pure.
 
-The report only informs people; no step depends on it.
+The report only informs reviewers; no step depends on it.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def forecast_queries(picture: TablePicture) -> Forecast:
     if forecast_input is None:
         return Forecast(decision=decision)
     candidates = find_candidates(picture.state) if decision is None else decision.candidates
-    warnings = tuple(Note(one.rule, one.because) for one in forecast_input.warnings)
+    warnings = tuple(Note(warning.rule, warning.because) for warning in forecast_input.warnings)
     if forecast_input.schema.names:
         warnings = (*warn_of_unknown_columns(spec.queries, forecast_input.schema), *warnings)
     current = measure_reads(spec, forecast_input, candidates)

@@ -1,7 +1,7 @@
 """Decide which groups are worth rewriting for queries over their ``maxScan``; pure.
 
 Each group is decided by itself, from what queries read of its slices today and of the files of a
-simulated rewrite. So a group that is left out once is left out by the next plan too. Clustered
+simulated rewrite. So a group that is skipped once is skipped by the next plan too. Clustered
 groups are rewritten only for a gain greater than its error. The result measured after the last
 clustering with the same layout prevents repeated rewrites without a gain.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from reconciler.arrays import Floats, Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
-from reconciler.planners.prediction.current_reads import LEAST_GAIN
+from reconciler.planners.prediction.current_reads import MIN_GAIN
 from reconciler.planners.prediction.predicted_reads import (
     ForecastContext,
     PredictedReads,
@@ -51,18 +51,20 @@ class PastResult:
         cls, past: tuple[PastClustering, ...], layout: ClusteringLayout, target: int
     ) -> PastResult:
         """Return the result for the declared ``layout`` and ``target``; ``past``: oldest first."""
-        last = next((one for one in reversed(past) if one.layout == layout), None)
+        last = next((entry for entry in reversed(past) if entry.layout == layout), None)
         if last is None:
             return cls()
-        how = ClusteringContext.read(last.extra)
-        if how is not None and how.target != target:
+        recorded = ClusteringContext.read(last.extra)
+        if recorded is not None and recorded.target != target:
             return cls()
-        measured = [one for one in parse_measurements(last.extra) if one.where and not one.unread]
-        shares = {one.where: one.bytes / max(one.of_bytes, 1) for one in measured}
+        measured = [
+            entry for entry in parse_measurements(last.extra) if entry.where and not entry.unread
+        ]
+        shares = {entry.where: entry.bytes / max(entry.of_bytes, 1) for entry in measured}
         return cls(
             clustering=last,
             shares=shares or None,
-            is_finished=how is None or not how.remaining_slices,
+            is_finished=recorded is None or not recorded.remaining_slices,
         )
 
     def has_settled(self, where: str, share: float) -> bool:
@@ -75,7 +77,7 @@ class PastResult:
         if self.shares is None:
             return True
         before = self.shares.get(where)
-        return before is not None and share <= before * (1 + LEAST_GAIN)
+        return before is not None and share <= before * (1 + MIN_GAIN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,32 +121,32 @@ class GroupBenefit:
             np.array(settled, np.bool_),
         )
 
-    def __call__(self, groups: SliceGroups, outputs: Integers, is_laid: Mask) -> Mask:
+    def __call__(self, groups: SliceGroups, outputs: Integers, is_clustered: Mask) -> Mask:
         ends = pairwise(groups.starts.tolist())
         worth = [
-            self._is_worth(groups.members[start:end], files, is_laid)
+            self._is_worth(groups.members[start:end], files, is_clustered)
             for (start, end), files in zip(ends, outputs.tolist(), strict=True)
         ]
         return np.array(worth, np.bool_)
 
-    def _is_worth(self, slices: Integers, outputs: int, is_laid: Mask) -> bool:
+    def _is_worth(self, slices: Integers, outputs: int, is_clustered: Mask) -> bool:
         group = build_group(self.context, self.candidates, slices, outputs)
         count = self.simulations.simulate(group)
         if count is None:
             return False
         now, limit = (
-            self._current_shares(slices, is_laid),
+            self._current_shares(slices, is_clustered),
             planned_output(self.context, group, count),
         )
         (then,), total = extrapolate_reads([count], [limit]), max(limit[1], 1.0)
-        if is_laid[slices].all():
+        if is_clustered[slices].all():
             return self._is_worth_again(now[self.exceeding], then, total)
         limited = np.array([query.max_scan is not None for query in self.context.current.queries])
         if then.bytes[limited].sum() > now[limited].sum() * total:
             return False  # other queries lose more than this one gains
         before, after = now[self.exceeding], then.bytes[self.exceeding] / total
         is_less = after < before
-        much = is_less & (after <= (1 - LEAST_GAIN) * before)
+        much = is_less & (after <= (1 - MIN_GAIN) * before)
         enough = is_less & self.reaches_limit & ~self.is_settled
         return bool((much | enough).any())
 
@@ -156,16 +158,18 @@ class GroupBenefit:
         error = relative_error(part, np.zeros((2, len(some))))
         most = float((part.bytes * (1 + error)).sum()) / total
         before = float(now[some].sum())
-        return most < before and most <= (1 - LEAST_GAIN) * before
+        return most < before and most <= (1 - MIN_GAIN) * before
 
-    def _current_shares(self, slices: Integers, is_laid: Mask) -> Floats:
+    def _current_shares(self, slices: Integers, is_clustered: Mask) -> Floats:
         """Return the share of the slices' bytes that each query reads today.
 
         Reads caused by log files of clustered slices do not count: a compaction removes them, and
         after a clustering new ones would follow.
         """
         now, sizes = self.context.current, self.candidates.bytes[slices]
-        kept = np.where(is_laid[slices], now.kept_by_base[:, slices], now.reads.kept[:, slices])
+        kept = np.where(
+            is_clustered[slices], now.kept_by_base[:, slices], now.reads.kept[:, slices]
+        )
         return (kept @ sizes) / max(int(sizes.sum()), 1)
 
 
@@ -178,4 +182,4 @@ def find_past_result(context: ForecastContext, layout: ClusteringLayout) -> Past
 
 def find_helped(now: Floats, after: Floats, limits: Floats) -> Mask:
     """Return which queries a rewrite helps: below their limit or 10 % less; shares of bytes."""
-    return (after < now) & ((after <= limits) | (after <= (1 - LEAST_GAIN) * now))
+    return (after < now) & ((after <= limits) | (after <= (1 - MIN_GAIN) * now))

@@ -30,7 +30,7 @@ CURVES: Final[tuple[Curve, ...]] = ("kd-tree", "hilbert", "z-order", "linear")
 MAX_COLUMNS: Final = 4
 MAX_SETS: Final = 8
 #: least share of the bytes read today that a rewrite must save, as for clustered groups
-LEAST_SAVING: Final = 0.1
+MIN_SAVING: Final = 0.1
 NEGLIGIBLE_DIFFERENCE: Final = 0.02
 
 _META: Final = "_hoodie_"
@@ -163,7 +163,7 @@ def choose_trial(
     ``trials``: best first. So a proposal is never worse than today in the same simulation.
     """
     before = sum(one.bytes for one in current)
-    if not trials or not before or trials[0].bytes > (1 - LEAST_SAVING) * before:
+    if not trials or not before or trials[0].bytes > (1 - MIN_SAVING) * before:
         return None
     return trials[0]
 

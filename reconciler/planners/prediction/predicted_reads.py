@@ -100,7 +100,7 @@ class PredictedReads:
 
     @property
     def is_unknown(self) -> bool:
-        return bool(self.by_group) and all(one is None for one in self.by_group)
+        return bool(self.by_group) and all(reads is None for reads in self.by_group)
 
     @property
     def files(self) -> Floats:
@@ -150,12 +150,12 @@ def _sum_groups(
     pairs = list(zip(new, limits, strict=True))
     factors = []
     for at in (0, 1):
-        sampled = sum(limit[at] for one, limit in pairs if one is not None)
-        others = sum(limit[at] for one, limit in pairs if one is None)
+        sampled = sum(limit[at] for reads, limit in pairs if reads is not None)
+        others = sum(limit[at] for reads, limit in pairs if reads is None)
         factors.append([1 + others / max(sampled, 1.0)])
     factor, nothing = np.array(factors), np.zeros((2, queries))
-    known = [one for one in new if one is not None]
+    known = [reads for reads in new if reads is not None]
     return ExpectedReads(
-        reads=factor * sum((one.reads for one in known), nothing),
-        variance=factor**2 * sum((one.variance for one in known), nothing),
+        reads=factor * sum((reads.reads for reads in known), nothing),
+        variance=factor**2 * sum((reads.variance for reads in known), nothing),
     )

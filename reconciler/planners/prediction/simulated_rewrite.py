@@ -92,15 +92,18 @@ def simulate_group(question: SimulationInput, group: SimulatedGroup) -> Simulate
         found = [asking.try_layout(layout) for layout in fit_layouts(question, group, sample_rows)]
     except (UnsupportedError, pa.ArrowException, OverflowError):
         return None
-    grown = [one.growth for one in found if one.growth is not None]
+    grown = [trial.growth for trial in found if trial.growth is not None]
     return SimulatedReads(
-        reads=np.stack([one.reads for one in found], axis=1),
+        reads=np.stack([trial.reads for trial in found], axis=1),
         share=min(1.0, len(sample_rows.rows) / max(group.rows, 1))
         if not sample_rows.is_all
         else 1.0,
-        output=(_mean(one.output[0] for one in found), _mean(one.output[1] for one in found)),
+        output=(
+            _mean(trial.output[0] for trial in found),
+            _mean(trial.output[1] for trial in found),
+        ),
         growth=_mean(grown) if grown else None,
-        split_error=np.mean([one.split_error for one in found], axis=0),
+        split_error=np.mean([trial.split_error for trial in found], axis=0),
     )
 
 

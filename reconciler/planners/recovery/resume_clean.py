@@ -1,4 +1,4 @@
-"""Plan the resume of pending cleans whose owner is gone; pure.
+"""Plan the resume of pending cleans whose owner is dead; pure.
 
 Hudi executes a pending plan as it is. Here every file is checked again against the current table.
 """
@@ -24,7 +24,7 @@ from reconciler.plans.model import NamedFiles, Note, RemovedFiles, ResumeStep
 from reconciler.spec.model import Concurrency
 from reconciler.state.model import PLAN_DIGEST, PendingClean, TableState
 
-#: key of the extra metadata of our cleans: JSON list of the folders to delete
+#: key of the extra metadata of the reconciler's cleans: JSON list of the folders to delete
 DELETE_PARTITIONS: Final = "reconciler.delete.partitions"
 
 

@@ -1,4 +1,4 @@
-"""Plan the resume of pending clusterings of ours, and warn of those of other writers; pure."""
+"""Plan the resume of this program's pending clusterings, and warn of other writers'; pure."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringResumes:
-    """Steps for pending clusterings of ours, and warnings about those of other writers."""
+    """Steps for this program's pending clusterings, and warnings about other writers'."""
 
     steps: tuple[ResumeStep, ...] = ()
     warnings: tuple[Note, ...] = ()
 
 
 def plan_clustering_resumes(state: TableState, now: datetime) -> ClusteringResumes:
-    """Return steps for our pending clusterings, oldest first; others may still be running."""
+    """Return steps for this program's pending clusterings, oldest first; others may run."""
     ours = [pending for pending in state.pending_clusterings if pending.is_ours]
     others = [pending for pending in state.pending_clusterings if not pending.is_ours]
     return ClusteringResumes(
         steps=tuple(_build_step(pending, state) for pending in ours),
-        warnings=tuple(Note("pendingClustering", _describe_foreign(one, now)) for one in others),
+        warnings=tuple(
+            Note("pendingClustering", _describe_foreign(pending, now)) for pending in others
+        ),
     )
 
 
@@ -49,8 +51,12 @@ def build_resumed_rewrites(plan: ClusteringPlan, state: TableState, because: str
                 "bytes": sizes[end - len(group.slices) : end].sum(),
                 "because": because,
                 "slices": [
-                    {"fileId": one.file_id, "base": one.base_file, "logs": one.log_files[::-1]}
-                    for one in group.slices
+                    {
+                        "fileId": file_slice.file_id,
+                        "base": file_slice.base_file,
+                        "logs": file_slice.log_files[::-1],
+                    }
+                    for file_slice in group.slices
                 ],
             }
             for group, end in zip(plan.groups, ends.tolist(), strict=True)
@@ -62,10 +68,13 @@ def _slice_bytes(
     plan: ClusteringPlan, state: TableState
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return per slice the bytes of its files."""
-    slices = [one for group in plan.groups for one in group.slices]
-    named = [[*([one.base_file] if one.base_file else []), *one.log_files] for one in slices]
+    slices = [file_slice for group in plan.groups for file_slice in group.slices]
+    named = [
+        [*([file_slice.base_file] if file_slice.base_file else []), *file_slice.log_files]
+        for file_slice in slices
+    ]
     pairs = zip(slices, named, strict=True)
-    keys = [f"{one.partition}/{name}" for one, names in pairs for name in names]
+    keys = [f"{file_slice.partition}/{name}" for file_slice, names in pairs for name in names]
     sizes = np.maximum(find_sizes(state.files, to_arrow(keys)), 0)
     of = np.repeat(np.arange(len(slices)), [len(names) for names in named])
     return np.bincount(of, weights=sizes, minlength=len(slices)).astype(np.int64)
@@ -86,8 +95,8 @@ def _build_step(pending: PendingClustering, state: TableState) -> ResumeStep:
 
 
 def _describe_foreign(pending: PendingClustering, now: datetime) -> str:
-    slices = [one for group in pending.plan.groups for one in group.slices]
-    partitions = sorted({one.partition for one in slices})
+    slices = [file_slice for group in pending.plan.groups for file_slice in group.slices]
+    partitions = sorted({file_slice.partition for file_slice in slices})
     named = ", ".join(repr(path) for path in partitions[:_SHOWN])
     where = named if len(partitions) <= _SHOWN else f"{named} and {len(partitions) - _SHOWN} more"
     age = _format_age(now.timestamp() - pending.started_ms / 1000)

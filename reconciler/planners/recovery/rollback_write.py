@@ -1,4 +1,4 @@
-"""Plan the rollback of dead writes of ours; pure.
+"""Plan the rollback of this program's dead writes; pure.
 
 Pending writes of other writers are never touched: their writers roll them back.
 """
@@ -18,7 +18,7 @@ from reconciler.state.model import PendingWrite, TableState
 
 
 def plan_rollbacks(state: TableState) -> tuple[RollbackStep, ...]:
-    """Return a step for every dead write of ours, oldest first."""
+    """Return a step for every dead write of this program, oldest first."""
     return tuple(
         _build_step(write, state) for write in _find_dead_writes(state) if not write.is_rolled_back
     )
