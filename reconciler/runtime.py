@@ -169,7 +169,7 @@ def user_name() -> str:
 
 
 def _host_identity() -> str:
-    """Return the host's name and boot, and the pid namespace where it is not the initial one.
+    """Return the host's name and boot, and the pid namespace if it is not the initial one.
 
     A pid means something only there. Machines of one image may share a name, and containers on
     different machines may share the number of their pid namespace. After a reboot, the host counts
@@ -187,14 +187,14 @@ def _host_identity() -> str:
 
 
 def _boot_id() -> str:
-    """Return the id of this run of the kernel; raise OSError where the kernel gives none."""
+    """Return the id of this run of the kernel; raise OSError if the kernel gives none."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _process_start(pid: int) -> str | None:
     """Return when a process started, as text that no later process with its pid has.
 
-    None if that is unknown. A process that has ended and was not reaped yet is ``ended``.
+    None if that is unknown. A process that ended and was not reaped yet gives ``ended``.
     """
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

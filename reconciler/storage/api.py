@@ -94,7 +94,7 @@ class Storage(Protocol):
     def create_from(self, path: str, file: str) -> None:
         """Like ``create``, with the bytes of a local file, which stays.
 
-        Memory: one chunk where the store's client writes chunks, at most 64 MiB.
+        Memory: one chunk if the store's client writes chunks, at most 64 MiB.
         """
 
     def replace(self, path: str, data: bytes) -> None:

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class StopRequest:
-    """A request that work ends at the next place where it can."""
+    """A request to end work at its next safe point."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -28,7 +28,7 @@ class StopRequest:
         self._asked.set()
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt once it is requested: a signal reaches only the main thread."""
+        """Raise KeyboardInterrupt once it is requested; a signal reaches only the main thread."""
         if self._asked.is_set():
             raise KeyboardInterrupt
 
@@ -124,7 +124,7 @@ class _ThreadPool(Generic[T, R]):
                 return
             try:
                 self.done.put((number, self.work(item)))
-            except BaseException as error:  # noqa: BLE001 (it is raised where results are heard of)
+            except BaseException as error:  # noqa: BLE001 (``next`` raises it on the caller's thread)
                 self.done.put(error)
                 return
 

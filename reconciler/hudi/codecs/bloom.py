@@ -182,7 +182,7 @@ def _read_row(data: bytes, at: int, expected_bits: int) -> tuple[NDArray[np.uint
 class BloomBuilder:
     """Builds the filter that Hudi makes of the same keys, added in the order of the file's rows.
 
-    Memory: one byte per bit of every row in use, or one bit where that would exceed 64 MiB.
+    Memory: one byte per bit of every row in use, or one bit if that would exceed 64 MiB.
     """
 
     def __init__(self, shape: BloomShape) -> None:
@@ -258,7 +258,7 @@ class _HashedKeys:
 
     ``order``: index of each key in the input. ``words[j]``: word j of the keys that have one; these
     keys come first. ``tails``: the bytes after the last word, folded into a number. ``factors``:
-    the multiplier applied after the tail, 1 where there is no tail.
+    the multiplier applied after the tail, 1 without a tail.
     """
 
     order: Integers

@@ -185,7 +185,7 @@ def _encode_pairs(
 
 
 def find_group_codes(files: TableFiles, pairs: Iterable[tuple[str, str]]) -> Codes:
-    """Return the group of each (partition, file id), -1 where the table has no file of it."""
+    """Return the group of each (partition, file id), -1 if the table has no file of it."""
     wanted = list(pairs)
     if not wanted:
         return np.zeros(0, np.int32)

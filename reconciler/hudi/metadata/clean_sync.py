@@ -48,7 +48,7 @@ def plan_clean_sync(
     version 8 on. ``removed_files``: partition path -> names that no longer exist in storage.
     ``removed_partitions``: partition paths whose folder is removed. Only names that are still
     listed are deleted, because a second deletion of a name can undo the first. Entries of the files
-    in live indexes are deleted too where their keys are known.
+    in live indexes are deleted too if their keys are known.
 
     In version 6, log files must be opened to tell whose they are. There, only the listing part of
     an earlier attempt is removed; it wrote nothing wrong into indexes.

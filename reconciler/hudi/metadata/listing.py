@@ -142,7 +142,7 @@ def read_metadata_listing(table: MetadataTable) -> MetadataListing:
 def merge_file_sizes(older: FileSizes, newer: FileSizes) -> None:
     """Merge ``newer`` into ``older`` as HoodieMetadataPayload.combineFileSystemMetadata does.
 
-    A deletion cancels an existing entry and stays only where there was none. Sizes only grow.
+    A deletion cancels an existing entry and stays only if there was none. Sizes only grow.
     """
     for name, size in newer.items():
         old_size = older.get(name)

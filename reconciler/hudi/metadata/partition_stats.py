@@ -26,7 +26,7 @@ def read_partition_ranges(
 ) -> dict[tuple[str, str], ColumnRange | None]:
     """Return (partition, column) -> range, None if it was deleted; others have no record.
 
-    ``partitions`` are named as in the index: "." where the table has none. Raises FormatError,
+    ``partitions`` are named as in the index: "." if the table has none. Raises FormatError,
     UnsupportedError.
     """
     wanted = {

@@ -235,7 +235,7 @@ class RecordEncoder:
     ) -> list[Cell]:
         """Return a cell for each range of a base file.
 
-        ``partition`` is "." where the table has none. Raises UnsupportedError for a column without
+        ``partition`` is "." if the table has none. Raises UnsupportedError for a column without
         a wrapper: without its range, a reader that skips by this column would lose the file's rows.
         """
         keys = build_stats_keys([part.column for part in ranges], partition, [name])
@@ -265,7 +265,7 @@ class RecordEncoder:
     def encode_record_location(self, partition: str, name: str, instant_ms: int) -> bytes:
         """Return the record index's value for every record of a base file.
 
-        ``partition`` is "" where the table has none. ``instant_ms``: the instant in milliseconds
+        ``partition`` is "" if the table has none. ``instant_ms``: the instant in milliseconds
         since 1970, read in the timeline's zone. Raises UnsupportedError when the file id is not a
         UUID with a number.
         """

@@ -28,7 +28,7 @@ from reconciler.hudi.metadata.sync_decisions import RECORD_INDEX
 from reconciler.hudi.metadata.table import MetadataSlice, MetadataTable
 from reconciler.hudi.timeline.active import Timeline
 
-#: partition path ("" where the table has none) and file id
+#: partition path ("" if the table has none) and file id
 FileGroupLocation = tuple[str, str]
 _GROUP: Final = "record-index-{:04}-0"
 #: with more file groups, names no longer sort by number

@@ -36,7 +36,7 @@ class SyncEffect(StrEnum):
     """What happens to a metadata partition.
 
     ``sync``: it is updated, or readers would miss or invent data. ``tidy``: it stays correct, but
-    entries that no reader looks up any more are deleted where their keys are known. ``leave``: it
+    entries that no reader looks up any more are deleted if their keys are known. ``leave``: it
     stays correct as it is. ``drop``: it is removed from the table's properties, so that a Hudi
     writer rebuilds it.
     """

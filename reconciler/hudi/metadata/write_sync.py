@@ -91,7 +91,7 @@ class _WriteLogBuilder(PartitionLogBuilder):
     def build_column_stats(self) -> list[NewLogFile]:
         """Build the ranges of every new file.
 
-        Refused where the write adds a column. The next Hudi writer would index that column for its
+        Refused if the write adds a column. The next Hudi writer would index that column for its
         own files only, and readers would take it for null wherever it has no range.
         """
         if not self._partitions:
