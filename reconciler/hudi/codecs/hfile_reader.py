@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Final, cast
+from itertools import chain, pairwise
+from typing import Final, TypeVar, cast
 
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.codecs import hfile_block as blocks
@@ -22,6 +22,7 @@ from reconciler.hudi.codecs.hfile_block import Codec
 
 #: ``length`` bytes from ``start`` of one file; fewer at its end
 Fetch = Callable[[int, int], bytes]
+_T = TypeVar("_T")
 #: record key and value
 Cell = tuple[bytes, bytes]
 #: start and end of a slice of the wanted keys, and the entries of the block they fall into
@@ -96,26 +97,18 @@ class HFile:
         Each result is (start, end, entries): ``keys[start:end]`` are the keys the block would hold.
         Blocks close to each other are read in one request. Raises FormatError, UnsupportedError.
         """
-        batch: list[tuple[_Pointer, int, int]] = []
-        for block in self._find_blocks(self._root, self._levels, keys, (0, len(keys))):
-            if batch and not _is_near(batch[0][0], batch[-1][0], block[0]):
-                yield from self._read_blocks(batch)
-                batch = []
-            batch.append(block)
-        yield from self._read_blocks(batch)
+        blocks_with_keys = self._find_blocks(self._root, self._levels, keys, (0, len(keys)))
+        for (start, end), cells in self._read_blocks(blocks_with_keys):
+            yield start, end, cells
 
     def scan_prefix(self, prefix: bytes) -> Iterator[Cell]:
         """Yield the entries whose keys start with ``prefix``, in key order.
 
         Blocks that cannot hold such keys are not read. Raises FormatError, UnsupportedError.
         """
-        batch: list[_Pointer] = []
-        for pointer in self._find_data_blocks(self._root, self._levels, prefix):
-            if batch and pointer.offset + pointer.size - batch[0].offset > _BATCH:
-                yield from self._read_matching(batch, prefix)
-                batch = []
-            batch.append(pointer)
-        yield from self._read_matching(batch, prefix)
+        pointers = self._find_data_blocks(self._root, self._levels, prefix)
+        for _pointer, cells in self._read_blocks((pointer, pointer) for pointer in pointers):
+            yield from (cell for cell in cells if cell[0].startswith(prefix)) if prefix else cells
 
     def sample_prefixes(self, width: int) -> Iterator[Cell]:
         """Yield entries that include the first one of every distinct key prefix of ``width`` bytes.
@@ -129,11 +122,11 @@ class HFile:
             if waiting is not None:
                 start = waiting.key[:width]
                 if not before == start == pointer.key[:width]:
-                    yield from self._read_cells([waiting])
+                    yield from next(self._decode_blocks([waiting]))
                 before = start
             waiting = pointer
         if waiting is not None:
-            yield from self._read_cells([waiting])
+            yield from next(self._decode_blocks([waiting]))
 
     def _find_blocks(
         self,
@@ -141,7 +134,7 @@ class HFile:
         depth: int,
         keys: Sequence[bytes],
         span: tuple[int, int],
-    ) -> Iterator[tuple[_Pointer, int, int]]:
+    ) -> Iterator[tuple[_Pointer, tuple[int, int]]]:
         """Yield the data blocks below an index level that may hold keys of a span, and the keys."""
         start, stop = span
         while start < stop and level:
@@ -149,19 +142,23 @@ class HFile:
             above = level[at + 1].key if at + 1 < len(level) else None
             end = stop if above is None else bisect_left(keys, above, start, stop)
             if at >= 0 and depth == 1:
-                yield level[at], start, end
+                yield level[at], (start, end)
             elif at >= 0:
                 yield from self._find_blocks(
                     self._read_index_block(level[at]), depth - 1, keys, (start, end)
                 )
             start = end
 
-    def _read_blocks(
-        self, blocks_with_keys: Sequence[tuple[_Pointer, int, int]]
-    ) -> Iterator[KeyBlock]:
-        cells = self._decode_blocks([pointer for pointer, _start, _end in blocks_with_keys])
-        for (_pointer, start, end), entries in zip(blocks_with_keys, cells, strict=True):
-            yield start, end, entries
+    def _read_blocks(self, pairs: Iterable[tuple[_Pointer, _T]]) -> Iterator[tuple[_T, list[Cell]]]:
+        """Yield each block's companion and entries; near blocks are read in one request."""
+        batch: list[tuple[_Pointer, _T]] = []
+        for block in chain(pairs, (None,)):
+            if batch and (block is None or not _is_near(batch[0][0], batch[-1][0], block[0])):
+                cells = self._decode_blocks([pointer for pointer, _what in batch])
+                yield from zip((what for _pointer, what in batch), cells, strict=True)
+                batch = []
+            if block is not None:
+                batch.append(block)
 
     def _find_data_blocks(
         self, level: Sequence[_Pointer], depth: int, prefix: bytes = b""
@@ -186,13 +183,6 @@ class HFile:
             pointers = _parse_deep_index(blocks.decompress(frame, self._codec))
             _check_order(pointers, self._index_end)
             return pointers
-
-    def _read_cells(self, pointers: Sequence[_Pointer]) -> Iterator[Cell]:
-        return (cell for cells in self._decode_blocks(pointers) for cell in cells)
-
-    def _read_matching(self, pointers: Sequence[_Pointer], prefix: bytes) -> Iterator[Cell]:
-        cells = self._read_cells(pointers)
-        return (cell for cell in cells if cell[0].startswith(prefix)) if prefix else cells
 
     def _decode_blocks(self, pointers: Sequence[_Pointer]) -> Iterator[list[Cell]]:
         """Yield the entries of each block, given in ascending order."""
