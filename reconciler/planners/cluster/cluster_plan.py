@@ -5,6 +5,7 @@ It is used only for tables whose spec has a clustering block.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
@@ -124,13 +125,10 @@ def _find_wrong_columns(layout: ClusteringLayout, facts: ClusteringFacts) -> Ite
 
 def _warn_of_pending(state: TableState) -> Iterator[Note]:
     """Warn of pending clusterings whose file groups must not be rewritten."""
-    counts: dict[str, int] = {}
-    described = {
-        pending.instant for pending in state.pending_clusterings
-    }  # they get their own warning
-    for given in state.clusterings:
-        if given.instant not in described:
-            counts[given.instant] = counts.get(given.instant, 0) + 1
+    described = {pending.instant for pending in state.pending_clusterings}
+    counts = Counter(given.instant for given in state.clusterings)
+    for instant in described:  # these get another warning
+        counts.pop(instant, None)
     for instant, count in counts.items():
         yield Note(
             "pendingClustering",
@@ -216,18 +214,14 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
     touched = np.unique(found.partition[member])
     bases = found.base[member & found.has_base]
     small = found.has_base & (found.base < picture.file_sizes.small)
+    touched_small, worst = touched, np.zeros(0)
     if triggers is not None:
         share = triggers.when.small_file_share_above
-        is_above = np.zeros(len(triggers.files), np.bool_)
-        if share is not None:
-            is_above = triggers.small > share * triggers.files
+        # without a limit no share is above it
+        is_above = triggers.small > (1.0 if share is None else share) * triggers.files
         touched_small = touched[is_above[touched]]
-        worst = (
-            triggers.overlap[touched] if triggers.when.overlap_above is not None else np.zeros(0)
-        )
-        worst = worst[~np.isnan(worst)]
-    else:
-        touched_small, worst = touched, np.zeros(0)
+        overlap = triggers.overlap[touched]
+        worst = overlap[~np.isnan(overlap) & (triggers.when.overlap_above is not None)]
     here = np.isin(found.partition, touched_small)
     past = picture.statistics.past
     return UnclusteredSlices(

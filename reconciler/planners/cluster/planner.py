@@ -95,6 +95,16 @@ class _ClusteringRun:
     statistics: KnownStatistics
     max_scan: MaxScanDemand | None
 
+    @property
+    def layout(self) -> ClusteringLayout:
+        """Return the declared row order."""
+        return declared_layout(self.clustering)
+
+    @property
+    def is_clustered(self) -> Mask:
+        """Return which slices have a base file that an earlier clustering wrote as declared."""
+        return is_clustered(self.candidates, self.statistics.past, self.layout)
+
 
 def decide_clustering(
     picture: TablePicture, max_scan: MaxScanDemand | None = None
@@ -146,13 +156,10 @@ def plan_clustering(
     chosen = _take_within_budget(table, worth.groups)
     groups, outputs = worth.groups.take(chosen), need.count_outputs(worth.groups)[chosen]
     query = max_scan.reason if max_scan is not None else ""
+    partitions = found.partition[groups.first_members].tolist()
     reasons = [
         need.triggers.explain(partition, query if is_asked else "")
-        for partition, is_asked in zip(
-            found.partition[groups.first_members].tolist(),
-            worth.is_for_query[chosen].tolist(),
-            strict=True,
-        )
+        for partition, is_asked in zip(partitions, worth.is_for_query[chosen], strict=True)
     ]
     return _build_decision(table, need.triggers, groups, outputs, reasons, blocking_note)
 
@@ -200,12 +207,8 @@ def _check_after_commits(table: _ClusteringRun) -> Note | None:
     ClusteringPlanActionExecutor (1.2.0). Without ``when: always``, a clustering of this program
     that left slices to another run does not count.
     """
-    always, declared = table.clustering.when.always, declared_layout(table.clustering)
-    times = [
-        past.instant
-        for past in table.statistics.past
-        if always or not _is_unfinished(past, declared)
-    ]
+    always, known = table.clustering.when.always, table.statistics.past
+    times = [past.instant for past in known if always or not _is_unfinished(past, table.layout)]
     times += [given.instant for given in table.state.clusterings]
     last = max(times, default=None)
     commits = table.state.timeline.commits
@@ -255,8 +258,7 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
 
 def _build_input(table: _ClusteringRun) -> ClusteringInput:
     found, clustering = table.candidates, table.clustering
-    is_done = is_clustered(found, table.statistics.past, declared_layout(clustering))
-    settled = is_done & has_few_logs(found)
+    settled = table.is_clustered & has_few_logs(found)
     return ClusteringInput(
         clustering=clustering,
         target=table.files.target,
@@ -264,7 +266,7 @@ def _build_input(table: _ClusteringRun) -> ClusteringInput:
         triggers=evaluate_triggers(
             found, table.files.small, clustering.when, table.statistics.ranges
         ),
-        is_clustered=is_done,
+        is_clustered=table.is_clustered,
         is_settled=settled,
         passes=count_passes(found, table.spec, clustering, settled, table.statistics.past),
         row_bytes=table.statistics.sizes.data_bytes(found.base, found.logs),
@@ -316,7 +318,7 @@ def _build_decision(
     group_of[groups.members] = groups.number_members()
     verdicts.decide("group", groups.members, because.__getitem__, group_of)
     return ClusteringDecision(
-        layout=declared_layout(table.clustering),
+        layout=table.layout,
         groups=build_rewrites(found, groups, outputs, because),
         candidates=found,
         rule=verdicts.rule,
@@ -324,7 +326,7 @@ def _build_decision(
         group_of=group_of,
         triggers=fired,
         members=groups.members,
-        is_clustered=is_clustered(found, table.statistics.past, declared_layout(table.clustering)),
+        is_clustered=table.is_clustered,
         refusals=tuple(refuse_bucket_index(found)),
         warnings=tuple(_collect_warnings(table, groups, blocking_note)),
     )
@@ -334,15 +336,12 @@ def _explain_groups(
     table: _ClusteringRun, groups: SliceGroups, outputs: Integers, reasons: list[str]
 ) -> list[str]:
     sums = groups.sum_values(table.candidates.bytes).tolist()
-    found = []
-    for slices, size, files, reason in zip(
-        groups.sizes.tolist(), sums, outputs.tolist(), reasons, strict=True
-    ):
-        become = f"{pluralize(slices, 'file slice')} of {format_bytes(size)} become" + (
-            "s" if slices == 1 else ""
-        )
-        found.append(f"{become} {pluralize(files, 'file')}: {reason}")
-    return found
+    rows = zip(groups.sizes.tolist(), sums, outputs.tolist(), reasons, strict=True)
+    return [
+        f"{pluralize(slices, 'file slice')} of {format_bytes(size)} become{'s' * (slices == 1)} "
+        f"{pluralize(files, 'file')}: {reason}"
+        for slices, size, files, reason in rows
+    ]
 
 
 def _collect_warnings(
@@ -361,10 +360,8 @@ def _collect_warnings(
         )
     over = int((rule == RULES.index("budget")).sum())
     if over:
-        yield Note(
-            "budget",
-            format_slices("{} wait for another run: clustering.budget limits this one", over),
-        )
+        waits = "{} wait for another run: clustering.budget limits this one"
+        yield Note("budget", format_slices(waits, over))
     yield from warn_of_pending_writes(table.candidates, groups)
     if not len(groups):
         yield Note(NOTHING_TO_DO, f"no clustering: {explain_no_groups(rule)}")
@@ -372,17 +369,9 @@ def _collect_warnings(
 
 def _needs_ranges(table: _ClusteringRun) -> bool:
     """Return whether a partition may exceed ``overlapAbove`` but no statistics are known."""
-    clustering, found, above = (
-        table.clustering,
-        table.candidates,
-        table.clustering.when.overlap_above,
-    )
-    if (
-        not clustering.columns
-        or clustering.when.always
-        or above is None
-        or table.statistics.ranges is not None
-    ):
+    clustering, found = table.clustering, table.candidates
+    above, is_known = clustering.when.overlap_above, table.statistics.ranges is not None
+    if not clustering.columns or clustering.when.always or above is None or is_known:
         return False
     is_in = found.has_base & (table.verdicts.rule != RULES.index("partition"))
     return bool(np.bincount(found.partition[is_in], minlength=1).max() > above)
