@@ -9,10 +9,8 @@ ColumnChunk in parquet.thrift.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, Self
 
 from reconciler.index import thrift_compact, thrift_patterns
@@ -54,9 +52,15 @@ class LeafColumn:
         levels = (column.max_repetition_level, column.max_definition_level)
         return cls(physical, _LENGTHS.get(physical, fixed), levels)
 
+    @property
+    def match_usual_chunk(self) -> thrift_patterns.Matcher:
+        """A matcher of the column's chunks in the form that writers usually write."""
+        number = _TYPES.index(self.physical_type)
+        return thrift_patterns.match_usual_chunk(number, self.length, self.levels)
+
     def are_valid(self, chunks: Iterable[tuple[bytes, int]]) -> bool:
         """Return whether pyarrow can read the chunks of this column at these offsets."""
-        match = _match_usual_chunk(self)
+        match = self.match_usual_chunk
         return all(match(data, at) or self._is_valid(data, at) for data, at in chunks)
 
     def _is_valid(self, data: bytes, at: int) -> bool:
@@ -179,66 +183,3 @@ def _find_fields(data: bytes, at: int) -> dict[tuple[int, int], int]:
             return fields
         fields[last, kind] = at
         at = thrift_compact.skip_field(data, at, kind)
-
-
-@lru_cache(maxsize=256)
-def _match_usual_chunk(leaf: LeafColumn) -> thrift_patterns.Matcher:
-    """Return a regular expression that matches only chunks in the form that writers usually write.
-
-    Matching is much faster than walking the fields in Python.
-    """
-    number = (
-        thrift_patterns.field_pattern(*thrift_compact.INTEGERS) + thrift_patterns.NUMBER_PATTERN
-    )
-    plain = thrift_patterns.either_pattern(
-        number, thrift_patterns.field_pattern(LIST) + thrift_patterns.list_pattern()
-    )
-    texts = (
-        thrift_patterns.text_pattern(thrift_patterns.MAX_TEXT)
-        if leaf.length is None
-        else thrift_patterns.sized_text_pattern(leaf.length)
-    )
-    meta = rb"\x15%b(?:%b)*+(?:[\x1c\x2c\x3c]%b)?+(?:%b)*+(?:%b%b\x00)?+\x00" % (
-        re.escape(thrift_compact.encode_varint(2 * _TYPES.index(leaf.physical_type))),
-        plain,
-        thrift_patterns.struct_pattern(thrift_patterns.field_pattern(BINARY) + texts),
-        plain,
-        thrift_patterns.field_pattern(STRUCT),
-        _usual_sizes_pattern(leaf),
-    )
-    chunk = rb"(?:%b)*+%b%b(?:%b)*+\x00" % (
-        number,
-        thrift_patterns.field_pattern(STRUCT),
-        meta,
-        number,
-    )
-    return re.compile(chunk, re.DOTALL).match
-
-
-def _usual_sizes_pattern(leaf: LeafColumn) -> bytes:
-    """Return the pattern of size statistics: text bytes, then the histograms of both levels."""
-    repetition, definition = (_histogram_pattern(level + 1) for level in leaf.levels)
-    alternatives = [
-        rb"\x29%b\x19%b" % (repetition, definition),
-        rb"\x29" + repetition,
-        rb"\x39" + definition,
-    ]
-    if leaf.physical_type == "BYTE_ARRAY":
-        count = rb"\x16" + thrift_patterns.NUMBER_PATTERN
-        alternatives += [
-            rb"%b\x19%b\x19%b" % (count, repetition, definition),
-            rb"%b\x19%b" % (count, repetition),
-            rb"%b\x29%b" % (count, definition),
-            count,
-        ]
-    return rb"(?:%b|)" % b"|".join(alternatives)
-
-
-def _histogram_pattern(size: int) -> bytes:
-    """Return the pattern of a list of ``size`` numbers, or of an empty list."""
-    nothing = rb"[\x00-\x0f]"
-    if size >= thrift_compact.LONG_FORM:
-        return nothing
-    return thrift_patterns.either_pattern(
-        nothing, rb"\x%02x(?:%b){%d}" % (size << 4 | _I64, thrift_patterns.NUMBER_PATTERN, size)
-    )

@@ -22,6 +22,7 @@ from reconciler.index.thrift_compact import (
     LONG_FORM,
     STRUCT,
     MalformedError,
+    encode_varint,
     read_field,
     read_list_header,
     skip_struct,
@@ -31,6 +32,8 @@ _MAX_SHORT_TEXT: Final = 48
 MAX_TEXT: Final = 127
 _MAX_ELEMENTS: Final = 6
 _COLUMNS: Final = 1
+_I64: Final = 6
+_BYTE_ARRAY: Final = 6  # number of the physical type
 NUMBER_PATTERN: Final = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 Matcher = Callable[[bytes, int], "re.Match[bytes] | None"]
 
@@ -141,3 +144,53 @@ def elements_pattern(kind: int, pattern: bytes) -> bytes:
 def either_pattern(*patterns: bytes) -> bytes:
     """Return the pattern of alternatives; after one has matched, no other is tried."""
     return rb"(?>%b)" % b"|".join(patterns)
+
+
+@cache
+def match_usual_chunk(physical: int, length: int | None, levels: tuple[int, int]) -> Matcher:
+    """Return a matcher of column chunks in the form that writers usually write.
+
+    ``physical``: number of the column's physical type. ``length``: bytes of a bound, None if it
+    varies. ``levels``: the greatest repetition level and the greatest definition level.
+    """
+    number = field_pattern(*INTEGERS) + NUMBER_PATTERN
+    plain = either_pattern(number, field_pattern(LIST) + list_pattern())
+    bound = text_pattern(MAX_TEXT) if length is None else sized_text_pattern(length)
+    meta = rb"\x15%b(?:%b)*+(?:[\x1c\x2c\x3c]%b)?+(?:%b)*+(?:%b%b\x00)?+\x00" % (
+        re.escape(encode_varint(2 * physical)),
+        plain,
+        struct_pattern(field_pattern(BINARY) + bound),
+        plain,
+        field_pattern(STRUCT),
+        _usual_sizes_pattern(physical, levels),
+    )
+    chunk = rb"(?:%b)*+%b%b(?:%b)*+\x00" % (number, field_pattern(STRUCT), meta, number)
+    return re.compile(chunk, re.DOTALL).match
+
+
+def _usual_sizes_pattern(physical: int, levels: tuple[int, int]) -> bytes:
+    """Return the pattern of size statistics: text bytes, then the histograms of both levels."""
+    repetition, definition = (_histogram_pattern(level + 1) for level in levels)
+    alternatives = [
+        rb"\x29%b\x19%b" % (repetition, definition),
+        rb"\x29" + repetition,
+        rb"\x39" + definition,
+    ]
+    if physical == _BYTE_ARRAY:
+        count = rb"\x16" + NUMBER_PATTERN
+        alternatives += [
+            rb"%b\x19%b\x19%b" % (count, repetition, definition),
+            rb"%b\x19%b" % (count, repetition),
+            rb"%b\x29%b" % (count, definition),
+            count,
+        ]
+    return rb"(?:%b|)" % b"|".join(alternatives)
+
+
+def _histogram_pattern(size: int) -> bytes:
+    """Return the pattern of a list of ``size`` numbers, or of an empty list."""
+    nothing = rb"[\x00-\x0f]"
+    if size >= LONG_FORM:
+        return nothing
+    numbers = rb"\x%02x(?:%b){%d}" % (size << 4 | _I64, NUMBER_PATTERN, size)
+    return either_pattern(nothing, numbers)

@@ -66,10 +66,11 @@ def grow_tree(
     """
     rows = samples[0].rows
     part = np.uint64(0) if ties is None else ties >> np.uint64(64 - TIE_BITS)
+    shares = [column.shares() for column in samples]
     sample = _Sample(
         places=[column.run.astype(np.uint64) << _TIE_SHIFT | part for column in samples],
-        lows=np.stack([column.shares_below() for column in samples]),
-        highs=np.stack([column.shares_up_to() for column in samples]),
+        lows=np.stack([below for below, _ in shares]),
+        highs=np.stack([up_to for _, up_to in shares]),
         sizes=np.ones(rows) if sizes is None else sizes,
         has_ties=ties is not None,
         boxes=boxes,

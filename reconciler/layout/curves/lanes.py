@@ -52,7 +52,8 @@ class TextBytes:
 
     def lane(self, depth: int, rows: Integers | None = None) -> Lane:
         """Return the eight bytes from ``8 * depth`` on, big-endian, with zeros past the end."""
-        starts, ends = (self.starts, self.ends) if rows is None else _row_ends(self, rows)
+        at = slice(None) if rows is None else rows
+        starts, ends = self.starts[at], self.ends[at]
         begins = np.minimum(starts + _WORD * depth, ends)
         missing = _WORD - np.minimum(ends - begins, _WORD)
         shift = (missing * 8).astype(np.uint64)
@@ -60,12 +61,8 @@ class TextBytes:
 
     def lengths(self, rows: Integers | None = None) -> Lane:
         """Return the number of bytes of each row."""
-        starts, ends = (self.starts, self.ends) if rows is None else _row_ends(self, rows)
-        return (ends - starts).astype(np.uint64)
-
-
-def _row_ends(text: TextBytes, rows: Integers) -> tuple[Integers, Integers]:
-    return text.starts[rows], text.ends[rows]
+        at = slice(None) if rows is None else rows
+        return (self.ends[at] - self.starts[at]).astype(np.uint64)
 
 
 def to_plain_array(column: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.arrays import Floats, Integers, to_arrow
+from reconciler.arrays import Integers, to_arrow
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.tie_breakers import make_tie_breakers
 
@@ -17,7 +17,7 @@ MIN_SAMPLE_ROWS: Final = 100
 
 def pick_spread_rows(rows: int, count: int, seed: int) -> Integers:
     """Return ``count`` positions among ``rows``, one in each stretch of equal length."""
-    at = (np.arange(count) + _uniform_shares(count, seed)) * (rows / count)
+    at = (np.arange(count) + pseudo_random_bits(count, seed) / 2.0**64) * (rows / count)
     positions: Integers = np.minimum(at.astype(np.int64), rows - 1)
     return positions
 
@@ -30,7 +30,3 @@ def count_sample_rows(rows: int, size: float, total: float) -> int:
 def pseudo_random_bits(count: int, seed: int) -> Lane:
     """Return ``count`` pseudo-random numbers of 64 bits, determined by the seed."""
     return make_tie_breakers(to_arrow(np.arange(count) + (seed << 40)), "")
-
-
-def _uniform_shares(count: int, seed: int) -> Floats:
-    return pseudo_random_bits(count, seed) / 2.0**64

@@ -50,18 +50,14 @@ class SampledColumn:
     def runs(self) -> int:
         return len(self.starts) - 1
 
-    def shares_below(self) -> Floats:
-        """Return, for each row, the share of rows below its value; infinity for null."""
-        return self._share(self.starts[:-1], np.inf)
+    def shares(self) -> tuple[Floats, Floats]:
+        """Return, for each row, the share of rows below its value and the share up to it.
 
-    def shares_up_to(self) -> Floats:
-        """Return, for each row, the share of rows up to its value; minus infinity for null."""
-        return self._share(self.starts[1:], -np.inf)
-
-    def _share(self, places: Integers, null: float) -> Floats:
-        shares = places / max(self.rows, 1)
-        shares[len(self.first) :] = null
-        return shares[self.run]
+        Infinity and minus infinity for null.
+        """
+        below, up_to = self.starts[:-1] / max(self.rows, 1), self.starts[1:] / max(self.rows, 1)
+        below[len(self.first) :], up_to[len(self.first) :] = np.inf, -np.inf
+        return below[self.run], up_to[self.run]
 
 
 def sort_sample(column: Any, name: str) -> SampledColumn:

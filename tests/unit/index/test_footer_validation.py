@@ -9,7 +9,6 @@ from hypothesis import given, settings
 
 from reconciler.index.footer_validation import (
     LeafColumn,
-    _match_usual_chunk,
     find_chunk_starts,
     is_valid_footer,
     list_leaves,
@@ -89,7 +88,7 @@ def test_footers_written_by_pyarrow_are_valid(footer):
             assert leaf.are_valid([(footer, at)])
             assert leaf._is_valid(footer, at)
             is_short = b"x" * 128 not in footer
-            assert not is_short or _match_usual_chunk(leaf)(footer, at)
+            assert not is_short or leaf.match_usual_chunk(footer, at)
 
 
 def test_leaf_columns_match_the_schema():
