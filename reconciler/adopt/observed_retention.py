@@ -156,12 +156,9 @@ def _find_window(state: TableState, clean: CompletedClean) -> _RetainedWindow | 
         and not (i.is_completed and was_completed(i.requested))
     ]
     kept = tuple(known[at:])
-    return _RetainedWindow(
-        clean=clean,
-        commits=kept,
-        before=known[at - 1] if at else None,
-        is_held_back=bool(pending) and len(kept) > 1 and pending[0] < kept[1],
-    )
+    is_held_back = bool(pending) and len(kept) > 1 and pending[0] < kept[1]
+    before = known[at - 1] if at else None
+    return _RetainedWindow(clean=clean, commits=kept, before=before, is_held_back=is_held_back)
 
 
 def _observe_commits(
@@ -296,11 +293,8 @@ def _count_remaining_slices(view: FileView, cleans: Sequence[CompletedClean]) ->
         for partition, names in clean.removed.items():
             for file_id in {_file_id(name) for name in names} - {None}:
                 newest.setdefault((partition, str(file_id)), clean)
-    of_policy = {
-        key: clean.instant
-        for key, clean in newest.items()
-        if clean.policy == Policy.FILE_VERSIONS.value
-    }
+    by_versions = Policy.FILE_VERSIONS.value
+    of_policy = {at: clean.instant for at, clean in newest.items() if clean.policy == by_versions}
     groups = find_group_codes(view.files, of_policy)
     bound = np.zeros(len(view.files.group_partition), np.int32)
     for group, instant in zip(groups.tolist(), of_policy.values(), strict=True):

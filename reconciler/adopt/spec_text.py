@@ -127,14 +127,10 @@ def _path_lines(findings: Findings) -> list[str]:
 def _timezone_lines(state: TableState, findings: Findings) -> list[str]:
     if state.timezone is not None:
         return [f"  # the timeline's zone is {state.timezone}, recorded by the table"]
-    if (
-        findings.timezone is not None
-        and findings.environment is not None
-        and findings.is_zone_known
-    ):
-        file = words.escape_text(findings.environment)
-        return [f"  # the timeline's zone is {findings.timezone}: see {file}"]
     if findings.timezone is not None:
+        if findings.environment is not None and findings.is_zone_known:
+            file = words.escape_text(findings.environment)
+            return [f"  # the timeline's zone is {findings.timezone}: see {file}"]
         zone = json.dumps(findings.timezone)
         return [f"  timezone: {zone}  # given to `reconciler init`; the table does not record it"]
     lines = [
@@ -186,9 +182,8 @@ def _retention_lines(observed: ObservedRetention | None, proposed: ProposedReten
 
 
 def _evidence_lines(observed: ObservedRetention, candidate: RetentionCandidate) -> list[str]:
-    return _comment_lines(
-        " ".join(text for text in (*observed.findings, candidate.because) if text)
-    )
+    texts = filter(None, (*observed.findings, candidate.because))
+    return _comment_lines(" ".join(texts))
 
 
 def _undecided_lines(fields: Sequence[str]) -> list[str]:
@@ -201,11 +196,8 @@ def _clustering_lines(observed: ObservedClustering | None) -> list[str]:
         return []
     columns = words.escape_text(json.dumps(list(observed.columns), ensure_ascii=False))
     by = f"sorts by {columns}" if observed.columns else "has no sort columns"
-    alike = ""
-    if observed.plans > 1:
-        alike = (
-            f" (so do {observed.equal_plans} of the {observed.plans} such plans on the timeline)"
-        )
+    counts = f"{observed.equal_plans} of the {observed.plans} such plans"
+    alike = f" (so do {counts} on the timeline)" if observed.plans > 1 else ""
     curve = observed.curve or "...                # linear | z-order | hilbert: not recorded"
     sentence = (
         f"The clustering {observed.instant} {by}{alike}. "
@@ -239,11 +231,6 @@ def _comment_lines(text: str) -> list[str]:
 
 
 def _wrap_comment(text: str, start: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=start,
-        subsequent_indent=start,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    width = _WIDTH - len(start)
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return [f"{start}{line}" for line in lines]

@@ -179,11 +179,8 @@ def _read_clustering_plans(
     storage: Storage, state: TableState
 ) -> Iterator[tuple[str, RequestedReplace]]:
     """Yield the newest clustering plans, pending or not, that can be read."""
-    files = [
-        file
-        for file in state.timeline.files
-        if file.instant.action in _REPLACING and file.instant.state is State.REQUESTED and file.size
-    ]
+    requested = [file for file in state.timeline.files if file.instant.state is State.REQUESTED]
+    files = [file for file in requested if file.instant.action in _REPLACING and file.size]
     if not files:
         return
     properties = load_properties(storage)

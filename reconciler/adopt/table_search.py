@@ -112,11 +112,8 @@ class _StoreFolders:
     storage: Storage
 
     def children(self, folder: str) -> list[str]:
-        return [
-            entry.name
-            for entry in self.storage.list(self._relative_folder(folder))
-            if entry.is_folder
-        ]
+        entries = self.storage.list(self._relative_folder(folder))
+        return [entry.name for entry in entries if entry.is_folder]
 
     def is_table(self, folder: str) -> bool:
         start = f"{below}/" if (below := self._relative_folder(folder)) else ""
@@ -204,11 +201,10 @@ def _resolve_start(place: str, open_storage: OpenStorage) -> tuple[_FolderTree, 
     folders: _FolderTree = _DiskFolders() if is_local else _StoreFolders(open_storage(head))
     starts = [head]
     for part in wild:
-        starts = [
-            f"{at.rstrip('/')}/{name}"
-            for at in starts
-            for name in _match_folders(folders, at, part)
-        ]
+        inner = (
+            (at.rstrip("/"), name) for at in starts for name in _match_folders(folders, at, part)
+        )
+        starts = [f"{at}/{name}" for at, name in inner]
     return folders, starts
 
 
@@ -235,8 +231,5 @@ def _match_folders(folders: _FolderTree, at: str, part: str) -> Iterable[str]:
         names = folders.children(at)
     except NotFoundError:
         return []
-    return [
-        name
-        for name in names
-        if fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
-    ]
+    shown = [name for name in names if part.startswith(".") or not name.startswith(".")]
+    return [name for name in shown if fnmatchcase(name, part)]

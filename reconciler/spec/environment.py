@@ -25,7 +25,7 @@ from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, join_path, mak
 FOLDER: Final = "environments"
 """The folder in which an environment is found by its name, beside the specs or above them."""
 
-_MOST_LISTED_NAMES: Final = 5
+_MAX_LISTED_NAMES: Final = 5
 """The number of names that one message lists at most."""
 
 
@@ -127,13 +127,8 @@ def build_environment(declaration: Declaration, problems: Problems) -> Environme
     problems.extend(found)
     if found.errors:
         return None
-    return Environment(
-        name=declaration.name,
-        source=declaration.file,
-        folder=declaration.folder,
-        node=declaration.spec,
-        data=data,
-    )
+    head = {"name": declaration.name, "source": declaration.file, "folder": declaration.folder}
+    return Environment(**head, node=declaration.spec, data=data)
 
 
 def read_environment(name: str, paths: Sequence[Path] = (Path(),)) -> Environment:
@@ -199,15 +194,12 @@ def check_listed_tables(
     rest = []
     for name in unknown:
         if close := did_you_mean(name, declared - listed.keys()):
-            message = "no table has this name"
-            at = environment.table_position(name)
-            problems.warning(
-                at, join_path("spec.tables", name), message, f"did you mean {close!r}?"
-            )
+            at, path = environment.table_position(name), join_path("spec.tables", name)
+            problems.warning(at, path, "no table has this name", f"did you mean {close!r}?")
         else:
             rest.append(name)
     if rest and all(path.suffix not in YAML_ENDINGS for path in paths):
-        some = ", ".join(rest[:_MOST_LISTED_NAMES]) + (", ..." if rest[_MOST_LISTED_NAMES:] else "")
+        some = ", ".join(rest[:_MAX_LISTED_NAMES]) + (", ..." if rest[_MAX_LISTED_NAMES:] else "")
         message = f"lists tables that no spec declares: {some}"
         problems.warning(environment.table_position(rest[0]), "spec.tables", message, "remove them")
 

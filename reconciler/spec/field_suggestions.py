@@ -107,12 +107,9 @@ def find_meant_word(text: str, words: Sequence[str]) -> str | None:
     plain = _normalize_key(text)
     if _WORD_ALIASES.get(plain) in words:
         return _WORD_ALIASES[plain]
-    within = [
-        word
-        for word in words
-        if _normalize_key(word) in plain or _normalize_key(word).startswith(plain)
-    ]
-    return did_you_mean(text, words) or (within[0] if within and plain else None)
+    keys = {word: _normalize_key(word) for word in words}
+    within = (word for word, key in keys.items() if key in plain or key.startswith(plain))
+    return did_you_mean(text, words) or (next(within, None) if plain else None)
 
 
 def _find_elsewhere(key: str, parent: str) -> str | None:

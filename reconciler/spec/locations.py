@@ -59,9 +59,8 @@ def compile_glob(pattern: str, folder: str) -> re.Pattern[str]:
     >>> bool(compile_glob("s3a://lake/**", "/").fullmatch("s3://lake/sales/orders"))
     True
     """
-    text = (
-        pattern if pattern.startswith("**") else normalize_store(resolve_location(pattern, folder))
-    )
+    is_anywhere = pattern.startswith("**")
+    text = pattern if is_anywhere else normalize_store(resolve_location(pattern, folder))
     parts = re.split(r"(\*\*|\*|\?)", text)
     wild = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(wild.get(part, re.escape(part)) for part in parts), re.DOTALL)

@@ -62,9 +62,8 @@ def _read_variable(node: MappingNode, path: str, problems: Problems) -> str | No
     """Return the variable of a reference; None after an error."""
     if list(node.entries) != [_REFERENCE]:
         close = [key for key in node.entries if did_you_mean(key, [_REFERENCE])]
-        hint = f"write {{{_REFERENCE}: VARIABLE}}, and nothing else"
-        if not close:
-            hint = f"write {{{_REFERENCE}: VARIABLE}}, or a mapping for the client as JSON text"
+        rest = "and nothing else" if close else "or a mapping for the client as JSON text"
+        hint = f"write {{{_REFERENCE}: VARIABLE}}, {rest}"
         problems.error(node.position, path, "expected text or the variable that holds it", hint)
         return None
     name = node.entries[_REFERENCE].node

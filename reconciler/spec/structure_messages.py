@@ -108,9 +108,8 @@ def _describe_word_or_block(schema: Schema, node: Node) -> tuple[str, str]:
     word = next(each["const"] for each in schema["anyOf"] if "const" in each)
     close = did_you_mean(node.text, [word]) if isinstance(node, ScalarNode) else None
     fields = f"its fields are {', '.join(block['properties'])}"
-    return _expected(
-        node, f"{word!r} or a mapping", f"did you mean {close!r}?" if close else fields
-    )
+    hint = f"did you mean {close!r}?" if close else fields
+    return _expected(node, f"{word!r} or a mapping", hint)
 
 
 def _describe_range(schema: Mapping[str, Any], node: Node) -> tuple[str, str]:

@@ -60,10 +60,8 @@ def find_filter_problem(text: str) -> str | None:
         problem = f"{quote_value(text)} ends with '/', but partition paths do not; remove it"
         return problem if text.endswith("/") else None
     if len(text) < len("/x/") or not text.endswith("/"):
-        return (
-            f"{quote_value(text)} starts with '/', but partition paths do not; "
-            f"write a regular expression as /…/, or a glob without the slash"
-        )
+        hint = "write a regular expression as /…/, or a glob without the slash"
+        return f"{quote_value(text)} starts with '/', but partition paths do not; {hint}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a set in a set will change its meaning
@@ -104,9 +102,8 @@ def find_location_problem(text: str) -> str | None:
     if "${" in text or "{{" in text:
         return f"{quote_value(text)}: variables are not expanded; write the full path"
     if single := re.match(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text, re.IGNORECASE):
-        return (
-            f"{quote_value(text)} has one slash after the scheme; write {single[1]}://bucket/folder"
-        )
+        hint = f"write {single[1]}://bucket/folder"
+        return f"{quote_value(text)} has one slash after the scheme; {hint}"
     return _find_url_problem(text) if "://" in text else None
 
 

@@ -122,10 +122,8 @@ class _Observation:
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
-            listed = TableListing(
-                files=build_files(metadata.read_folders(), properties.base_extension),
-                metafile_partitions=frozenset(known),
-            )
+            files = build_files(metadata.read_folders(), properties.base_extension)
+            listed = TableListing(files=files, metafile_partitions=frozenset(known))
         else:
             instants = {one.requested for one in pending}
             listed = load_listing(self.storage, properties, known, instants)

@@ -121,11 +121,8 @@ def _find_formatted_fields(properties: TableProperties) -> frozenset[str]:
     if not kind.startswith("CUSTOM"):
         return frozenset()
     fields = properties.raw.get("hoodie.table.partition.fields", "").split(",")
-    simple = {
-        field.partition(":")[0].strip()
-        for field in fields
-        if field.partition(":")[2].strip().upper() == "SIMPLE"
-    }
+    pairs = [field.partition(":")[::2] for field in fields]
+    simple = {name.strip() for name, form in pairs if form.strip().upper() == "SIMPLE"}
     return frozenset(properties.partition_fields) - simple
 
 

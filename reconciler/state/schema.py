@@ -102,10 +102,9 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
         entries = storage.list(SCHEMA_FOLDER)
     except NotFoundError:  # schema evolution was never used
         return ()
+    parsed = ((Instant.parse(entry.name), entry.name) for entry in entries)
     found = [
-        (instant.requested, entry.name)
-        for entry in entries
-        if (instant := Instant.parse(entry.name)) and instant.is_completed
+        (instant.requested, name) for instant, name in parsed if instant and instant.is_completed
     ]
     if not found:
         return ()

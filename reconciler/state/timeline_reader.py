@@ -152,19 +152,14 @@ class TimelineReader:
             return {}
 
     def read_pending_cleans(self) -> tuple[PendingClean, ...]:
-        return tuple(
-            self._read_pending_clean(entry)
-            for entry in self._list_entries({Action.CLEAN})
-            if not entry.instant.is_completed
-        )
+        entries = self._list_entries({Action.CLEAN})
+        pending = (entry for entry in entries if not entry.instant.is_completed)
+        return tuple(map(self._read_pending_clean, pending))
 
     def _read_pending_clean(self, entry: TimelineFile) -> PendingClean:
         instant = entry.instant
-        clean = PendingClean(
-            instant=instant.requested,
-            state=instant.state.value,
-            started_ms=self._find_start(instant),
-        )
+        time, state, started_ms = instant.requested, instant.state.value, self._find_start(instant)
+        clean = PendingClean(instant=time, state=state, started_ms=started_ms)
         requested = self.timeline.find_file(instant.requested, Action.CLEAN, State.REQUESTED)
         if requested is None:
             return replace(clean, problem="its requested file is missing")

@@ -233,13 +233,9 @@ def _merge_parts(
     parts = [part for part in parts if len(part.keys)]
     if not parts:
         none = pa.array([], pa.string())
-        return LogRecords(
-            keys=none,
-            row=np.zeros(0, np.int64),
-            is_final=np.zeros(0, np.bool_),
-            ordering=(),
-            table=wanted.columns.empty_table(),
-        )
+        row, is_final = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        table = wanted.columns.empty_table()
+        return LogRecords(keys=none, row=row, is_final=is_final, ordering=(), table=table)
     encoded = pa.concat_arrays([part.keys for part in parts]).dictionary_encode()
     codes = to_numpy(encoded.indices).astype(np.int64)
     key_count = len(encoded.dictionary)
