@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from reconciler.arrays import sum_by_code
 from reconciler.plans import columns
 from reconciler.plans.model import (
     KEEP_RULES,
@@ -135,8 +136,7 @@ def removed_by_partition(files: RemovedFiles) -> list[PartitionRemoval]:
     """Return what every partition loses: most bytes first, then most files, then by path."""
     paths, row = columns.rank_values(files.partition)
     count = np.bincount(row, minlength=len(paths))
-    size = np.zeros(len(paths), np.int64)
-    np.add.at(size, row, files.bytes)
+    size = sum_by_code(row, files.bytes, len(paths))
     sums = zip(paths, count.tolist(), size.tolist(), strict=True)
     return sorted(
         (PartitionRemoval(*each) for each in sums if each[1]),

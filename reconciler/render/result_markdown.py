@@ -13,12 +13,7 @@ from reconciler.render.cluster_result import describe_left_group, sum_rewrites
 from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
-from reconciler.render.plan_markdown import (
-    clip_block,
-    clip_text,
-    comment_marker,
-    comment_title,
-)
+from reconciler.render.plan_markdown import clip_block, clip_text, comment_marker, comment_title
 from reconciler.render.terminal import Terminal
 
 _MAX_DETAIL_LINES: Final = 40

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from reconciler.arrays import Mask, to_arrow, to_numpy
+from reconciler.arrays import Mask, sum_by_code, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.timeline.instant import SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
@@ -129,10 +129,7 @@ def _unreadable_status(spec: TableSpec, plan: TablePlan) -> TableStatus:
 
 
 def _health_condition(
-    plan: TablePlan,
-    pending: tuple[PendingStatus, ...],
-    lock: LockStatus | None,
-    limit: int,
+    plan: TablePlan, pending: tuple[PendingStatus, ...], lock: LockStatus | None, limit: int
 ) -> TableCondition:
     stuck = [
         f"{one.action} {one.instant} is {one.state.lower()} for {format_age(one.age_seconds)}, "
@@ -217,8 +214,7 @@ def _size_classes(state: TableState, is_read: Mask) -> tuple[SizeClass, ...]:
     size = state.files.size[is_read & (state.files.kind == FileKind.BASE)]
     row = np.searchsorted(np.array(SIZE_CLASSES), size, side="right")
     count = np.bincount(row, minlength=len(SIZE_CLASSES) + 1)
-    total = np.zeros(len(SIZE_CLASSES) + 1, np.int64)
-    np.add.at(total, row, size)
+    total = sum_by_code(row, size, len(SIZE_CLASSES) + 1)
     rows = zip((*SIZE_CLASSES, None), count.tolist(), total.tolist(), strict=True)
     return tuple(SizeClass(below=below, files=files, bytes=b) for below, files, b in rows)
 
