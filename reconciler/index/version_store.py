@@ -21,7 +21,8 @@ from reconciler.index.versions import (
     describe_nested,
     read_versions,
 )
-from reconciler.storage.api import Storage, StorageEntry
+from reconciler.storage.api import Storage
+from reconciler.storage.paths import list_if_exists
 
 
 def list_versions(storage: Storage) -> IndexVersions:
@@ -37,7 +38,7 @@ def list_versions(storage: Storage) -> IndexVersions:
     folders: dict[str, list[tuple[str, int]]] = {}
     nested: list[str] = []
     for folder in (entry.name for entry in entries if entry.is_folder):
-        inside = _list_folder(storage, folder)
+        inside = list_if_exists(storage, f"{FOLDER}/{folder}")
         folders[folder] = [(entry.name, entry.size) for entry in inside if not entry.is_folder]
         nested += [f"{folder}/{entry.name}" for entry in inside if entry.is_folder]
     names = [entry.name for entry in entries if not entry.is_folder]
@@ -48,13 +49,6 @@ def _is_blocked_by_file(storage: Storage) -> bool:
     """Return whether a file has the name of the index folder."""
     entry = storage.stat(FOLDER)
     return entry is not None and not entry.is_folder
-
-
-def _list_folder(storage: Storage, folder: str) -> list[StorageEntry]:
-    try:
-        return list(storage.list(f"{FOLDER}/{folder}"))
-    except NotFoundError:  # another process removed it
-        return []
 
 
 def read_newest(

@@ -146,17 +146,15 @@ def _read_log_statistics(
 
 def _make_column_stats(minima: list[Any], maxima: list[Any], kind: pa.DataType) -> ColumnStats:
     """Return the bounds that are valid for the column's type; null counts are unknown."""
-    is_valid = [
-        isinstance(least, int)
-        and isinstance(greatest, int)
-        and _is_valid_range(least, greatest, kind)
-        for least, greatest in zip(minima, maxima, strict=True)
+    bounds = [
+        pair if _is_valid_range(*pair, kind) else (None, None)
+        for pair in zip(minima, maxima, strict=True)
     ]
     unknown = np.full(len(minima), UNKNOWN, np.int64)
     none = np.zeros(len(minima), np.bool_)
     return ColumnStats(
-        least=_make_bounds(minima, is_valid, kind),
-        greatest=_make_bounds(maxima, is_valid, kind),
+        least=_make_bounds([least for least, _ in bounds], kind),
+        greatest=_make_bounds([greatest for _, greatest in bounds], kind),
         nulls=unknown,
         values=unknown,
         is_exact_least=none,
@@ -165,18 +163,16 @@ def _make_column_stats(minima: list[Any], maxima: list[Any], kind: pa.DataType) 
     )
 
 
-def _is_valid_range(least: int, greatest: int, kind: pa.DataType) -> bool:
+def _is_valid_range(least: Any, greatest: Any, kind: pa.DataType) -> bool:
     """True if both bounds are values of the type, in order."""
+    if not isinstance(least, int) or not isinstance(greatest, int):
+        return False
     if pa.types.is_boolean(kind):
         return 0 <= least <= greatest <= 1
     half: int = 1 << (kind.bit_width - 1)
     return -half <= least <= greatest < half
 
 
-def _make_bounds(values: list[Any], is_valid: list[bool], kind: pa.DataType) -> pa.Array:
-    known = [value if is_known else None for value, is_known in zip(values, is_valid, strict=True)]
-    if pa.types.is_boolean(kind):
-        return pa.array([None if value is None else bool(value) for value in known], kind)
-    if pa.types.is_date32(kind):
-        return pa.array(known, pa.int32()).cast(kind)
-    return pa.array(known, kind)
+def _make_bounds(values: list[int | None], kind: pa.DataType) -> pa.Array:
+    numbers = pa.array(values, pa.int64())
+    return (numbers.cast(pa.int32()) if pa.types.is_date32(kind) else numbers).cast(kind)

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow.compute as pc
-
-from reconciler.arrays import to_numpy
 from reconciler.errors import NotFoundError, ReconcilerError
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.load import load_properties, load_timeline
@@ -50,9 +47,9 @@ def find_short_logs(storage: Storage, scan: Scan) -> tuple[str, ...]:
 def _list_log_sizes(scan: Scan) -> list[tuple[list[str], int]]:
     """Return the paths of each slice's log files, and their total size."""
     slices = scan.slices
-    if not pc.any(pc.greater(pc.list_value_length(slices.column("logs")), 0)).as_py():
+    if not scan.has_logs.any():
         return []
-    sizes = to_numpy(slices.column("log_size").combine_chunks()).tolist()
+    sizes = scan.get_numbers("log_size").tolist()
     return list(zip(slices.column("logs").to_pylist(), sizes, strict=True))
 
 

@@ -120,8 +120,7 @@ def check_mergeable(scan: Scan) -> None:
             f"{skeletons[0].as_py()}: is a bootstrap skeleton, whose data are in files outside the "
             "table; rewrite its partition with Hudi (for example by clustering)"
         )
-    has_logs = pc.greater(pc.list_value_length(scan.slices.column("logs")), 0)
-    if scan.rules.refusal and pc.any(has_logs).as_py():
+    if scan.rules.refusal and scan.has_logs.any():
         raise UnsupportedError(f"{scan.rules.refusal}; its log files cannot be read")
 
 

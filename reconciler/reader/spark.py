@@ -28,15 +28,17 @@ from reconciler.reader.model import Scan, find_python_reasons
 from reconciler.reader.pruning import PrunedScan, keep_all, prune_by_index, widen_to_scan
 from reconciler.reader.session import (
     activate_session,
+    check_where,
+    derive_partition_condition,
     find_replaced_functions,
     find_unusual_settings,
+    is_spark_error,
     read_session_zone,
 )
 from reconciler.reader.skipping import SkipDecision, parse_condition, uses_time_columns
 from reconciler.reader.slice_rows import COMMIT_TIME, check_mergeable
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
-from reconciler.reader.where import check_where, derive_partition_condition, is_spark_error
 from reconciler.reader.worker import SliceReadTask, group_into_tasks, pack_slices, weigh_slices
 from reconciler.spark.failures import JVM_ENDED, explain_failure
 from reconciler.spark.jobs import ship_package

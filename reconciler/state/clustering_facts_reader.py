@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_arrow
-from reconciler.errors import FormatError, NotFoundError, UnsupportedError
+from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.timeline.declared_schema import list_top_columns
@@ -25,6 +25,7 @@ from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning
 from reconciler.state.footers import Footer, choose_by_size, read_footers, sum_footers
 from reconciler.state.hudi_column_stats import read_file_bounds
 from reconciler.state.write_history import WriteHistory, read_write_history
+from reconciler.storage.paths import list_if_exists
 
 if TYPE_CHECKING:
     from reconciler.hudi.table.properties import TableProperties
@@ -97,10 +98,7 @@ class _FactsReader:
 
     def _is_consistently_hashed(self) -> bool:
         """Return whether a partition has a consistent-hashing bucket index."""
-        try:
-            return bool(self.storage.list(_HASHING))
-        except NotFoundError:
-            return False
+        return bool(list_if_exists(self.storage, _HASHING))
 
     def _find_columns(self) -> dict[str, str] | None:
         """Return the table's columns, with partition columns even if files lack them."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from reconciler.arrays import Integers
-from reconciler.errors import NotFoundError
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
 from reconciler.hudi.load import PROPERTIES, read_archived_commits, read_instant_file
@@ -25,6 +24,7 @@ from reconciler.state.schema_versions import (
     find_renamed_columns,
     parse_schema_versions,
 )
+from reconciler.storage.paths import list_if_exists
 
 if TYPE_CHECKING:
     from reconciler.hudi.table.properties import TableProperties
@@ -98,10 +98,7 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
 
     Raises FormatError, StorageError, and NotFoundError if they were just rewritten.
     """
-    try:
-        entries = storage.list(SCHEMA_FOLDER)
-    except NotFoundError:  # schema evolution was never used
-        return ()
+    entries = list_if_exists(storage, SCHEMA_FOLDER)
     parsed = ((Instant.parse(entry.name), entry.name) for entry in entries)
     found = [
         (instant.requested, name) for instant, name in parsed if instant and instant.is_completed

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.errors import FormatError, NotFoundError
+from reconciler.errors import FormatError
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
@@ -36,6 +36,7 @@ from reconciler.state.model import (
     Savepoint,
 )
 from reconciler.storage.api import Storage, StorageEntry
+from reconciler.storage.paths import list_if_exists
 
 #: returns whether an owner's process runs; None if that is unknown
 ProcessCheck = Callable[[Owner], bool | None]
@@ -240,10 +241,7 @@ class TimelineReader:
 
     def _list_heartbeats(self) -> dict[str, StorageEntry]:
         """Return the heartbeat files by instant."""
-        try:
-            entries = self.storage.list(HEARTBEAT_FOLDER)
-        except NotFoundError:
-            return {}
+        entries = list_if_exists(self.storage, HEARTBEAT_FOLDER)
         return {entry.name: entry for entry in entries if not entry.is_folder}
 
     def _list_entries(self, actions: Iterable[Action]) -> list[TimelineFile]:

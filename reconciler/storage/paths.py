@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final
 
 from reconciler.errors import NotFoundError, StorageError
-from reconciler.storage.api import FolderListing
+from reconciler.storage.api import FolderListing, Storage, StorageEntry
 
 _TEMPORARY: Final = re.compile(
     r".+\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.DOTALL
@@ -79,6 +79,24 @@ def make_temporary_path(path: str) -> str:
     calls again.
     """
     return f"{path}.{os.getpid() & 0xFFFFFFFF:08x}-7265-636f-6e63-{next(_counter):012x}"
+
+
+def list_if_exists(storage: Storage, folder: str) -> list[StorageEntry]:
+    """Return the entries of a folder, none if it does not exist."""
+    try:
+        return storage.list(folder)
+    except NotFoundError:
+        return []
+
+
+def list_files_below(storage: Storage, root: str, folder: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the folder, relative to the root, and the name of every file below a root."""
+    for entry in list_if_exists(storage, f"{root}/{folder}" if folder else root):
+        if entry.is_folder:
+            inner = f"{folder}/{entry.name}" if folder else entry.name
+            yield from list_files_below(storage, root, inner)
+        else:
+            yield folder, entry.name
 
 
 def walk_folders(

@@ -26,8 +26,15 @@ from reconciler.layout.sizing.key_routing import (
 )
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.writer.job import Broadcast
-from reconciler.writer.row_blocks import BlockKind, RowBlock, group_rows, send_rows
-from reconciler.writer.row_chunks import MatchedRows, RowChunk, read_matched_chunks
+from reconciler.writer.row_blocks import (
+    BlockKind,
+    MatchedRows,
+    RowBlock,
+    RowChunk,
+    group_rows,
+    read_matched_chunks,
+    send_rows,
+)
 
 #: columns of changes: whether a row is a deletion, and whether it wins over any event time
 DELETION: Final = "reconciler.deletion"

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.errors import FormatError, NotFoundError, RowsError, UnsupportedError
+from reconciler.errors import FormatError, RowsError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
@@ -43,6 +43,7 @@ from reconciler.state.schema import (
 from reconciler.state.schema_versions import SCHEMA_FOLDER
 from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
+from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
 from reconciler.transaction.metadata.sync import open_record_index
 from reconciler.transaction.recovery.damaged_files import REMEDY, find_lost_files
@@ -197,18 +198,11 @@ def _check_supported(storage: Storage, properties: TableProperties, state: Table
             table_version=properties.table_version,
             inflight=properties.metadata_partitions_inflight,
         )
-    if _has_schema_versions(storage):
+    if list_if_exists(storage, SCHEMA_FOLDER):
         raise UnsupportedError(
             f"table {name}: columns were renamed or retyped in place (schema on read); write it "
             "with Hudi"
         )
-
-
-def _has_schema_versions(storage: Storage) -> bool:
-    try:
-        return bool(storage.list(SCHEMA_FOLDER))
-    except NotFoundError:
-        return False
 
 
 def _measure_groups(state: TableState) -> FileGroupSizes:

@@ -40,13 +40,16 @@ from reconciler.writer.key_search import (
     send_keys,
     send_tags,
 )
-from reconciler.writer.row_blocks import BlockKind, RowBlock, group_rows, send_rows
-from reconciler.writer.row_chunks import (
+from reconciler.writer.row_blocks import (
+    BlockKind,
     MatchOutcome,
+    RowBlock,
     RowChunk,
     build_chunks,
+    group_rows,
     make_tags,
     read_matched_chunks,
+    send_rows,
 )
 from reconciler.writer.stored_keys import find_stored_keys
 

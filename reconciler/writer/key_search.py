@@ -19,8 +19,15 @@ from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.spark.staged_rows import BlockForPartition
 from reconciler.storage.api import Storage
 from reconciler.writer.job import Broadcast, TaskContext
-from reconciler.writer.row_blocks import BlockKind, RowBlock, send_rows, split_by_code
-from reconciler.writer.row_chunks import RowChunk, build_chunks, make_tags
+from reconciler.writer.row_blocks import (
+    BlockKind,
+    RowBlock,
+    RowChunk,
+    build_chunks,
+    make_tags,
+    send_rows,
+    split_by_code,
+)
 from reconciler.writer.stored_keys import find_stored_keys
 
 #: keys that a task looks for at a time; each time it reads the footers of its files again

@@ -17,8 +17,7 @@ from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import Hashes
 from reconciler.rewrite.model import Tally
 from reconciler.writer.job import Broadcast
-from reconciler.writer.row_blocks import RowBlock
-from reconciler.writer.row_chunks import MatchedRows, RowChunk, read_matched_chunks
+from reconciler.writer.row_blocks import MatchedRows, RowBlock, RowChunk, read_matched_chunks
 from reconciler.writer.row_weight import RowWeight, WeightSample
 
 

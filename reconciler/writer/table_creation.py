@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import (
     AlreadyExistsError,
-    NotFoundError,
     PlanError,
     ReconcilerError,
     SpecError,
     StorageError,
 )
+from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.load import PROPERTIES
 from reconciler.hudi.metadata.new_metadata_table import PROPERTIES as METADATA_PROPERTIES
 from reconciler.hudi.metadata.new_metadata_table import (
@@ -37,6 +36,7 @@ from reconciler.hudi.timeline.lock_file import LOCK_FILE
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageEntry
+from reconciler.storage.paths import list_files_below, list_if_exists
 from reconciler.transaction.locks.file_lock import LOCK_CLOCK
 from reconciler.transaction.session import TableSession
 
@@ -81,7 +81,7 @@ def create_table(session: TableSession, table: NewHudiTable, lock: str = _HOODIE
 def _check_vacant(session: TableSession, lock: str) -> Timeline:
     """Return instants that stopped runs requested; PlanError for anything else in the folder."""
     location = session.storage.location
-    for entry in _list_folder(session, ""):
+    for entry in list_if_exists(session.storage, ""):
         if entry.name not in (_HOODIE, LOCK_FILE, LOCK_CLOCK, lock):
             raise PlanError(
                 f"{location}: has {entry.name} but no Hudi table, so no table is created there; "
@@ -89,7 +89,7 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
             )
     found = []
     for folder in (_HOODIE, _TIMELINE):
-        for entry in _list_folder(session, folder):
+        for entry in list_if_exists(session.storage, folder):
             if f"{folder}/{entry.name}" in _LEFTOVERS or _is_ignored(entry):
                 continue
             instant = None if entry.is_folder else Instant.parse(entry.name)
@@ -127,28 +127,15 @@ def _create_metadata(session: TableSession, table: NewHudiTable) -> None:
         storage.create(write.path, write.data)
 
 
-def _remove_files_below(session: TableSession, folder: str) -> None:
+def _remove_files_below(session: TableSession, root: str) -> None:
     """Delete the leftovers of a metadata table. Raises StorageError."""
-    paths = [*_list_files_below(session, folder)]
+    paths = [
+        f"{root}/{make_file_path(folder, name)}"
+        for folder, name in list_files_below(session.storage, root)
+    ]
     for deletion in session.storage.delete_many(paths):
         if deletion.error is not None:
             raise StorageError(deletion.path, deletion.error)
-
-
-def _list_files_below(session: TableSession, folder: str) -> Iterator[str]:
-    for entry in _list_folder(session, folder):
-        path = f"{folder}/{entry.name}"
-        if entry.is_folder:
-            yield from _list_files_below(session, path)
-        else:
-            yield path
-
-
-def _list_folder(session: TableSession, folder: str) -> list[StorageEntry]:
-    try:
-        return session.storage.list(folder)
-    except NotFoundError:
-        return []
 
 
 def make_declared_table(spec: TableSpec, schema: str | None = None) -> NewHudiTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.errors import AlreadyExistsError, NotFoundError, PartialError
+from reconciler.errors import AlreadyExistsError, PartialError
 from reconciler.executor.cluster.execution import (
     ClusterExecution,
     RewrittenGroups,
@@ -38,6 +38,7 @@ from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import PLAN_DIGEST
 from reconciler.state.schema_versions import SCHEMA_FOLDER
+from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.conflicts import find_conflicts
 from reconciler.transaction.footprints import collect_completed_writes, read_footprints
 from reconciler.transaction.recovery.damaged_files import find_damaged_files
@@ -198,10 +199,7 @@ def _has_schema_changed(session: ApplySession, before: Timeline) -> bool:
 
     Readers take the columns of a file for those of the last version before its instant.
     """
-    try:
-        versions = session.storage.list(SCHEMA_FOLDER)
-    except NotFoundError:
-        return False
+    versions = list_if_exists(session.storage, SCHEMA_FOLDER)
     newest = before.newest_time or ""
     times = (entry.name.partition(".")[0] for entry in versions)
     return any(time.isdigit() and time > newest for time in times)

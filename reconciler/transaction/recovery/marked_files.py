@@ -12,7 +12,8 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.hudi.timeline.markers import is_marker_list, marker_folder, parse_marker
-from reconciler.storage.api import Storage, StorageEntry
+from reconciler.storage.api import Storage
+from reconciler.storage.paths import list_files_below, list_if_exists
 from reconciler.transaction.paths import LARGEST_CALL, resolve_path
 
 
@@ -23,7 +24,7 @@ def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
     """
     root = marker_folder(instant)
     found: set[tuple[str, str]] = set()
-    for folder, name in _walk_files(storage, root):
+    for folder, name in list_files_below(storage, root):
         if not folder and is_marker_list(name):
             for line in _read_lines(storage, f"{root}/{name}"):
                 found.add(_split_path(parse_marker(line) or line))
@@ -62,7 +63,7 @@ def list_present_marked_files(
             asked.setdefault(partition, []).append(name)
     found = []
     for partition, names in asked.items():
-        there = {entry.name for entry in _list(storage, partition)}
+        there = {entry.name for entry in list_if_exists(storage, partition)}
         found += [(partition, name) for name in names if name in there]
     return found
 
@@ -86,7 +87,7 @@ def remove_files(storage: Storage, files: Collection[tuple[str, str]]) -> list[t
 def remove_markers(storage: Storage, instant: str) -> None:
     """Delete an instant's markers and their folders. Raises StorageError."""
     root = marker_folder(instant)
-    below = list(_walk_files(storage, root))
+    below = list(list_files_below(storage, root))
     paths = [f"{root}/{folder}/{name}" if folder else f"{root}/{name}" for folder, name in below]
     for start in range(0, len(paths), LARGEST_CALL):
         for done in storage.delete_many(paths[start : start + LARGEST_CALL]):
@@ -114,7 +115,7 @@ def remove_uncommitted_files(
     there = [
         (partition, entry.name)
         for partition in sorted(touched.groups)
-        for entry in _list(storage, partition)
+        for entry in list_if_exists(storage, partition)
         if not entry.is_folder and is_written_by(entry.name, done.requested)
     ]
     found = {*there, *list_marked_files(storage, done.requested)} - touched.files
@@ -140,15 +141,6 @@ def parse_file_group(name: str) -> str | None:
     return base.file_id if base else log.file_id if log else None
 
 
-def _walk_files(storage: Storage, root: str, folder: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the folder, relative to the root, and the name of every file."""
-    for entry in _list(storage, f"{root}/{folder}" if folder else root):
-        if not entry.is_folder:
-            yield folder, entry.name
-            continue
-        yield from _walk_files(storage, root, f"{folder}/{entry.name}" if folder else entry.name)
-
-
 def _walk_folders(storage: Storage, root: str) -> Iterator[str]:
     """Yield the root and every folder below it."""
     try:
@@ -159,13 +151,6 @@ def _walk_folders(storage: Storage, root: str) -> Iterator[str]:
     for entry in entries:
         if entry.is_folder:
             yield from _walk_folders(storage, f"{root}/{entry.name}")
-
-
-def _list(storage: Storage, folder: str) -> list[StorageEntry]:
-    try:
-        return storage.list(folder)
-    except NotFoundError:
-        return []
 
 
 def _read_lines(storage: Storage, path: str) -> list[str]:
