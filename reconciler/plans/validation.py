@@ -2,7 +2,7 @@
 
 ``plan.v1.json`` beside this module is kept by hand; ``schemas/`` has the copy for other programs.
 The first problem is one sentence with a path. jsonschema finds the same problems, as a test shows,
-but takes 20 times as long and 50 ms to import.
+but takes 40 times as long, and 45 ms to import.
 """
 
 from __future__ import annotations
