@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, to_arrow
+from reconciler.arrays import Codes, Integers, Mask, to_arrow
 from reconciler.errors import BlockedError
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
@@ -56,7 +55,7 @@ class SliceSelection:
     """
 
     files: TableFiles
-    group: NDArray[np.int32]
+    group: Codes
     base: Integers
     logs: Integers
     ends: Integers
@@ -86,13 +85,13 @@ class SliceSelection:
         marked: Mask = seen[self.ends[1:]] > seen[self.ends[:-1]]
         return marked
 
-    def get_base_instants(self) -> NDArray[np.int32]:
+    def get_base_instants(self) -> Codes:
         """Return per slice the code of its base file's instant in ``files.instants``, else -1."""
         if not len(self.files):
             return np.full(len(self), -1, np.int32)
         return np.where(self.base >= 0, self.files.instant[self.base], -1).astype(np.int32)
 
-    def to_table(self, partition: NDArray[np.int32], evolves: Mask) -> pa.Table:
+    def to_table(self, partition: Codes, evolves: Mask) -> pa.Table:
         """Return the columns of ``Scan.slices``; two of them are given."""
         paths = _make_paths(self.files)
         rows = np.concatenate([[0], np.cumsum(self.files.size[self.logs])])
@@ -257,7 +256,7 @@ def _select_merged_slices(view: FileView) -> SliceSelection:
     return picked.filter((base >= 0) | picked.has_logs)
 
 
-def _sort_logs(files: TableFiles, logs: Integers, slice_of: NDArray[np.int32]) -> Integers:
+def _sort_logs(files: TableFiles, logs: Integers, slice_of: Codes) -> Integers:
     """Sort log files like Hudi's LogFileComparator; slices follow each other."""
     keys = (files.version[logs], files.instant[logs], slice_of)
     order = np.lexsort(keys)
@@ -284,7 +283,7 @@ def _parse_write_token(name: str) -> tuple[int, ...]:
     return log.order[2]
 
 
-def _is_last(group: NDArray[np.int32]) -> Mask:
+def _is_last(group: Codes) -> Mask:
     """Return a mask of elements in an ascending array that are followed by another value."""
     return np.append(np.diff(group) != 0, True)[: len(group)]
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.arrays import Integers, to_nullable
+from reconciler.arrays import Codes, Integers, to_nullable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.hudi.metadata.column_stats import Bound
 
 #: Arrow types by Python type; decimals with 38 digits before and after the point
@@ -55,7 +53,7 @@ class BoundsBuilder:
                 high = _build_array([greatest[place] for place in some], stored)
                 self._chunks.setdefault(kind, []).append((rows[some], low, high))
 
-    def build_arrays(self, instant: NDArray[np.int32]) -> tuple[Any, Any]:
+    def build_arrays(self, instant: Codes) -> tuple[Any, Any]:
         """Return the least and the greatest value of each file, null where unknown.
 
         ``instant``: per file, codes that ascend with time. If the type of the column has changed,
@@ -72,7 +70,7 @@ class BoundsBuilder:
         high = pa.concat_arrays([empty, *(_cast_column(high, stored) for _, _, high in chunks)])
         return low.take(at), high.take(at)
 
-    def _comparable_kinds(self, instant: NDArray[np.int32]) -> list[type]:
+    def _comparable_kinds(self, instant: Codes) -> list[type]:
         """Return the kinds that compare with each other: all numbers, or text."""
         kinds = [kind for kind in _TYPES if kind in self._chunks]
         if bytes not in kinds or len(kinds) == 1:

@@ -14,9 +14,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.executor.result import ClusterOutcome, LeftGroup
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
@@ -116,7 +115,7 @@ def drop_groups(chosen: GroupSelection, conflicts: Mapping[int, str]) -> GroupSe
     )
 
 
-def take_groups(groups: Rewrites, rows: NDArray[np.int64]) -> Rewrites:
+def take_groups(groups: Rewrites, rows: Integers) -> Rewrites:
     """Return some of the groups, with their slices."""
     counts = np.diff(groups.starts)[rows]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
@@ -143,14 +142,14 @@ class _Reasons:
     count: int
     noted: dict[int, str] | None = None
 
-    def note(self, mask: NDArray[np.bool_], says: Any) -> None:
+    def note(self, mask: Mask, says: Any) -> None:
         known = self.noted = self.noted or {}
         for at in np.flatnonzero(mask).tolist():
             if at not in known:
                 known[at] = says(at)
 
     @property
-    def is_noted(self) -> NDArray[np.bool_]:
+    def is_noted(self) -> Mask:
         found = np.zeros(self.count, np.bool_)
         found[list(self.noted or ())] = True
         return found
@@ -164,7 +163,7 @@ def _note_pending(
     because: _Reasons,
     reviewed: Rewrites,
     found: CandidateSlices,
-    rows: NDArray[np.int64],
+    rows: Integers,
     own: str | None,
 ) -> None:
     holder = np.where(rows >= 0, found.holder[rows], -1) if len(found) else np.full(len(rows), -1)
@@ -180,7 +179,7 @@ def _note_pending(
 
 
 def _note_changed(
-    because: _Reasons, reviewed: Rewrites, found: CandidateSlices, rows: NDArray[np.int64]
+    because: _Reasons, reviewed: Rewrites, found: CandidateSlices, rows: Integers
 ) -> None:
     """Note slices that have another base file than was reviewed, or other log files."""
     files, there = found.view.files, rows >= 0
@@ -247,7 +246,7 @@ def _find_replacing_instants(reviewed: Rewrites, state: TableState) -> list[str 
 
 def _find_done(
     reviewed: Rewrites, state: TableState, by: Sequence[str | None], done: Collection[str]
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Return for each slice whether this plan has replaced it, even if its files are cleaned."""
     files = state.files
     there = np.zeros(len(files.group_partition), np.bool_)
@@ -278,7 +277,7 @@ def _join_logs(found: CandidateSlices) -> Any:
     return pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), names), "/")
 
 
-def _make_nullable(rows: NDArray[np.int64]) -> Any:
+def _make_nullable(rows: Integers) -> Any:
     return pc.if_else(pa.array(rows >= 0), pa.array(rows, pa.int64()), None)
 
 

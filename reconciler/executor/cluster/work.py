@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.errors import ReconcilerError
 from reconciler.executor.cluster.group_selection import GroupSelection
 from reconciler.file_slices.base_file.write_stat import build_created_stat
@@ -233,7 +232,7 @@ def check_results(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list[
     return [by_number[number] for number in range(len(partitions))]
 
 
-def get_base_sizes(groups: Rewrites, state: TableState) -> NDArray[np.int64]:
+def get_base_sizes(groups: Rewrites, state: TableState) -> Integers:
     """Return the bytes of every slice's base file, 0 without one."""
     return _get_sizes(groups, groups.base, group_of_slices(groups), state)
 
@@ -247,9 +246,7 @@ def _get_log_sizes(groups: Rewrites, state: TableState) -> list[list[int]]:
     return [part.tolist() for part in np.split(sizes, ends[:-1])] if len(counts) else []
 
 
-def _get_sizes(
-    groups: Rewrites, names: Any, group_of: NDArray[np.int64], state: TableState
-) -> NDArray[np.int64]:
+def _get_sizes(groups: Rewrites, names: Any, group_of: Integers, state: TableState) -> Integers:
     """Return the bytes of files by name and group; 0 for a null and for a missing file."""
     partition = to_arrow(groups.partition.to_pylist()).take(to_arrow(group_of))
     keys = pc.binary_join_element_wise(partition, names, "/")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from reconciler.arrays import Integers
 from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, ReconcilerError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import is_in, make_keys
@@ -32,8 +33,6 @@ from reconciler.state.index_state_reader import build_file_keys
 from reconciler.transaction.retry import ATTEMPTS, retry_while_changing
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from reconciler.index.model import FileIndex
     from reconciler.state.index_state import IndexState
     from reconciler.state.model import TableState
@@ -161,9 +160,7 @@ def _find_left_columns(columns: Sequence[str], known: IndexState) -> Iterator[Le
             yield LeftColumn(column, why)
 
 
-def _find_live_files(
-    session: ApplySession, state: TableState, known: IndexState
-) -> NDArray[np.int64]:
+def _find_live_files(session: ApplySession, state: TableState, known: IndexState) -> Integers:
     """Return base files that can be read and that no clean of this apply removes."""
     files = state.files
     stays = files.kind == FileKind.BASE

@@ -17,7 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import encode_distinct, encode_sorted_distinct, to_arrow, to_numpy
+from reconciler.arrays import (
+    Codes,
+    Integers,
+    encode_distinct,
+    encode_sorted_distinct,
+    to_arrow,
+    to_numpy,
+)
 from reconciler.errors import UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 
@@ -65,15 +72,15 @@ class TableFiles:
     """
 
     partitions: tuple[str, ...]
-    partition: NDArray[np.int32]
+    partition: Codes
     name: Any
-    size: NDArray[np.int64]
+    size: Integers
     kind: NDArray[np.int8]
-    group: NDArray[np.int32]
-    instant: NDArray[np.int32]
-    version: NDArray[np.int32]
+    group: Codes
+    instant: Codes
+    version: Codes
     instants: tuple[str, ...]
-    group_partition: NDArray[np.int32]
+    group_partition: Codes
     group_id: Any
 
     def __len__(self) -> int:
@@ -96,7 +103,7 @@ def build_files(
     """
     partitions: list[str] = []
     names: list[Any] = []
-    sizes: list[NDArray[np.int64]] = []
+    sizes: list[Integers] = []
     for partition, in_folder, in_bytes in folders:
         try:
             column, size = (to_arrow(in_folder), np.fromiter(in_bytes, np.int64, len(in_folder)))
@@ -125,9 +132,9 @@ def build_files(
 
 def build_files_from_columns(
     partitions: tuple[str, ...],
-    partition: NDArray[np.int32],
+    partition: Codes,
     name: Any,
-    size: NDArray[np.int64],
+    size: Integers,
     base_extension: str,
 ) -> TableFiles:
     """Build the columns from parallel arrays of partition codes, names and sizes.
@@ -156,9 +163,7 @@ def build_files_from_columns(
     )
 
 
-def _sort_names(
-    partition: NDArray[np.int32], name: Any, size: NDArray[np.int64]
-) -> tuple[Any, NDArray[np.int64]]:
+def _sort_names(partition: Codes, name: Any, size: Integers) -> tuple[Any, Integers]:
     """Return names and sizes sorted by (partition, name), unchanged if already sorted."""
     if len(name) < 2:  # noqa: PLR2004
         return name, size
@@ -174,7 +179,7 @@ def _sort_names(
 
 def _parse_names(
     name: Any, base_extension: str
-) -> tuple[NDArray[np.int64], Any, Any, NDArray[np.int8], NDArray[np.int32]]:
+) -> tuple[Integers, Any, Any, NDArray[np.int8], Codes]:
     """Return the rows that are data files, their file ids, instants, kinds and log versions."""
     is_log = to_numpy(pc.starts_with(name, "."))
     bases, base_parts = _match_names(
@@ -210,15 +215,15 @@ def make_present_keys(files: TableFiles) -> Any:
     )
 
 
-def find_sizes(files: TableFiles, keys: Any) -> NDArray[np.int64]:
+def find_sizes(files: TableFiles, keys: Any) -> Integers:
     """Return the bytes of files by ``partition/name``, -1 for a null and for a missing file."""
     rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(files)).fill_null(-1))
     sizes = files.size[rows] if len(files) else np.zeros(len(rows), np.int64)
-    found: NDArray[np.int64] = np.where(rows >= 0, sizes, -1)
+    found: Integers = np.where(rows >= 0, sizes, -1)
     return found
 
 
-def _match_names(name: Any, rows: NDArray[np.int64], pattern: str) -> tuple[NDArray[np.int64], Any]:
+def _match_names(name: Any, rows: Integers, pattern: str) -> tuple[Integers, Any]:
     """Return the rows whose names match, and the pattern's groups of each."""
     names = name if len(rows) == len(name) else name.take(to_arrow(rows))
     groups = pc.extract_regex(names, pattern)

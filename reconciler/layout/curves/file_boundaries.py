@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import Floats, Integers
+from reconciler.arrays import Codes, Floats, Integers
 from reconciler.layout.curves.lanes import Lane
 from reconciler.layout.curves.mark_search import (
     MarkSearch,
@@ -85,9 +84,7 @@ def _build_boundaries(keys: Lane, *, needs_ties: bool = False) -> FileBoundaries
     return FileBoundaries(search=build_marks(keys), count=keys.shape[1], needs_ties=needs_ties)
 
 
-def find_files(
-    boundaries: FileBoundaries, keys: Lane, ties: Lane | None = None
-) -> NDArray[np.int32]:
+def find_files(boundaries: FileBoundaries, keys: Lane, ties: Lane | None = None) -> Codes:
     """Return the file of each row, counted from 0."""
     tie = np.zeros(keys.shape[1], np.uint64) if ties is None else ties
     lanes = stored_lanes([*keys, tie])

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import Floats, Integers
+from reconciler.arrays import Codes, Floats, Integers
 from reconciler.layout.curves.lanes import Lane, row_blocks
 from reconciler.layout.curves.rank_scale import Ranks, RankScale, rank_values
 
@@ -37,8 +37,8 @@ class KdTree:
     scales: tuple[RankScale, ...]
     column: NDArray[np.int16]
     cut: NDArray[np.uint32]
-    below: NDArray[np.int32]
-    above: NDArray[np.int32]
+    below: Codes
+    above: Codes
     leaves: int
     leaf_grid: NDArray[np.uint16] | None = None
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask
+from reconciler.arrays import Codes, Integers, Mask
 from reconciler.layout.curves.lanes import Lane, row_blocks
 
 #: returns the lane at a depth, of all rows or of the given ones
@@ -35,7 +34,7 @@ class MarkSearch:
 
     marks: Lane
     count: int
-    before: NDArray[np.int32]
+    before: Codes
     low: np.uint64
     high: np.uint64
     shift: int

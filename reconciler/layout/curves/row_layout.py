@@ -19,9 +19,8 @@ from typing import Any, Final, Literal, assert_never
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from reconciler.arrays import Floats, Integers
+from reconciler.arrays import Codes, Floats, Integers
 from reconciler.errors import UnsupportedError
 from reconciler.layout.curves.curve_keys import hilbert_keys, interleave_bits
 from reconciler.layout.curves.direct_mapping import column_order, direct_keys
@@ -289,7 +288,7 @@ def _linear_keys(path: LinearPath, names: Sequence[str], columns: Sequence[Any])
     return np.stack(key)
 
 
-def assign_files(layout: RowLayout, key: Lane, *, ties: Lane | None = None) -> NDArray[np.int32]:
+def assign_files(layout: RowLayout, key: Lane, *, ties: Lane | None = None) -> Codes:
     """Return the file of each row, counted from 0; ``ties`` as for ``compute_keys``."""
     return find_files(layout.boundaries, key, ties)
 

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask, sum_by_code, to_arrow, to_nullable
+from reconciler.arrays import Codes, Integers, Mask, sum_by_code, to_arrow, to_nullable
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
@@ -33,13 +32,13 @@ class FileGroupSizes:
     """
 
     partitions: tuple[str, ...]
-    partition: NDArray[np.int32]
+    partition: Codes
     file_id: Any
     base: Integers
     base_name: Any
     logs: Integers
     log_files: Integers
-    slice_start: NDArray[np.int32]
+    slice_start: Codes
     instants: tuple[str, ...]
     is_live: Mask
     is_compacting: Mask

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.arrays import Integers
+from reconciler.arrays import Codes, Integers
 from reconciler.layout.curves.lanes import to_plain_array
 from reconciler.layout.curves.tie_breakers import hash_text
 
@@ -28,7 +28,7 @@ _BINS_PER_BUCKET: Final = 256
 _MIN_BITS: Final = 12
 
 
-def route_by_md5(keys: Any, inserts: Integers) -> NDArray[np.int32]:
+def route_by_md5(keys: Any, inserts: Integers) -> Codes:
     """Return the bucket of each record key by Hudi's rule, numbered among those that take rows.
 
     ``keys``: string array without nulls. ``inserts``: planned rows of the partition's buckets in
@@ -78,7 +78,7 @@ class RouteBoundaries:
 
     starts: Hashes
 
-    def route(self, hashes: Hashes) -> NDArray[np.int32]:
+    def route(self, hashes: Hashes) -> Codes:
         """Return the bucket of each row, numbered among those that take rows."""
         return np.searchsorted(self.starts, hashes, "right").astype(np.int32)
 

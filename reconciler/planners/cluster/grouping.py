@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reconciler.arrays import Integers, Mask
+from reconciler.arrays import Codes, Integers, Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +57,7 @@ class SliceGroups:
 
 def pack_next_fit(
     order: Integers,
-    partition: NDArray[np.int32],
+    partition: Codes,
     weight: Integers,
     max_weight: int,
 ) -> SliceGroups:
@@ -80,7 +79,7 @@ def pack_next_fit(
     return SliceGroups(order, np.array(starts, np.int64))
 
 
-def find_first_in_partition(groups: SliceGroups, partition: NDArray[np.int32], limit: int) -> Mask:
+def find_first_in_partition(groups: SliceGroups, partition: Codes, limit: int) -> Mask:
     """Return which groups are among the first ``limit`` of their partition."""
     of = partition[groups.first_members]
     place = np.arange(len(groups)) - np.searchsorted(of, of)
@@ -91,7 +90,7 @@ def form_groups(
     order: Integers,
     pack: Callable[[Integers], SliceGroups],
     is_worth: Callable[[SliceGroups], Mask],
-    partition: NDArray[np.int32],
+    partition: Codes,
 ) -> tuple[list[SliceGroups], Integers]:
     """Form groups repeatedly from the slices left over; return worthwhile groups and the rest.
 
