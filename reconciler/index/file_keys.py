@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
+from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_numpy
 from reconciler.index.model import PARTITION, UNKNOWN, ColumnStats, FileIndex, FileKeys
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def sort_index(index: FileIndex) -> FileIndex:
@@ -143,7 +140,7 @@ def is_in_order(index: FileIndex) -> bool:
     return bool((is_same_name & (size[alike] < size[alike + 1])).all())
 
 
-def _sort_keys(codes: NDArray[Any], name: Any, size: Integers) -> Integers:
+def _sort_keys(codes: Codes, name: Any, size: Integers) -> Integers:
     """Return the rows sorted by (partition, name, size); equal rows keep their order."""
     rows = {
         "partition": to_arrow(codes),

@@ -17,9 +17,8 @@ from reconciler.index import thrift_compact, thrift_patterns
 from reconciler.index.thrift_compact import BINARY, LIST, STOP, STRUCT, MalformedError
 
 _I32, _I64 = 5, 6
-#: Thrift field numbers: of the footer, a row group, a chunk, the chunk's metadata, its statistics
+#: Thrift field numbers: of the footer, a chunk, the chunk's metadata, its statistics
 _GROUPS: Final = 4
-_COLUMNS: Final = 1
 _META, _CRYPTO = 3, 8
 _TYPE, _PATH, _STATISTICS, _SIZES = 1, 3, 12, 16
 _BOUNDS: Final = frozenset({1, 2, 5, 6})

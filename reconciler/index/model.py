@@ -60,14 +60,12 @@ def list_indexable_fields(column: str, kind: Any) -> tuple[str, ...]:
     """
     if not pa.types.is_struct(kind):
         return ()
-    named = [(f"{column}.{part.name}", part.type) for part in kind]
-    return tuple(
-        field
-        for name, inner in named
-        for field in (
-            (name,) if indexed_type(inner) is not None else list_indexable_fields(name, inner)
-        )
-    )
+    names: list[str] = []
+    for field in kind:
+        name = f"{column}.{field.name}"
+        is_indexable = indexed_type(field.type) is not None
+        names += [name] if is_indexable else list_indexable_fields(name, field.type)
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

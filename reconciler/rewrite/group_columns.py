@@ -15,7 +15,7 @@ from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.ordering import find_column
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions, SliceSource, read_slice
 from reconciler.layout.curves.lanes import Lane
-from reconciler.layout.curves.tie_breakers import make_tie_breakers
+from reconciler.layout.curves.pseudo_random import make_tie_breakers
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.slice_parts import SlicePart
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
-from reconciler.layout.sizing.buckets import BucketAssignment
+from reconciler.layout.sizing.assign import BucketAssignment
 from reconciler.layout.sizing.key_routing import (
     Hashes,
     RouteBoundaries,

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from reconciler.hudi.metadata.record_index import RecordIndex
+from reconciler.layout.sizing.assign import BucketAssignment, Workload
 from reconciler.layout.sizing.assignment_rules import AssignmentRule
-from reconciler.layout.sizing.buckets import BucketAssignment, Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.storage.api import Storage
 from reconciler.writer.bucket import BucketSettings, WrittenBaseFile

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import sort_unique
 from reconciler.file_slices.base_file.meta_columns import PARTITION
-from reconciler.layout.sizing.buckets import Workload
+from reconciler.layout.sizing.assign import Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import Hashes
 from reconciler.rewrite.model import Tally

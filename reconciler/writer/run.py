@@ -15,7 +15,7 @@ from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError, Us
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile
-from reconciler.layout.sizing.buckets import Workload
+from reconciler.layout.sizing.assign import Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import Note

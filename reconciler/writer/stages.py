@@ -13,9 +13,8 @@ from functools import partial
 
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.file_slices.merge.slice_reader import SliceFiles
-from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assign import BucketAssignment, assign_rows
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, SteadyRule
-from reconciler.layout.sizing.buckets import BucketAssignment
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.rewrite.file_ids import make_output_id
 from reconciler.rewrite.model import Tally

@@ -15,6 +15,7 @@ from reconciler.file_slices.base_file.meta_columns import CommitStamp
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
+from reconciler.layout.curves.pseudo_random import make_tie_breakers
 from reconciler.layout.curves.row_layout import (
     FitSample,
     assign_files,
@@ -23,7 +24,6 @@ from reconciler.layout.curves.row_layout import (
     needed_sample_rows,
     sort_by_key,
 )
-from reconciler.layout.curves.tie_breakers import make_tie_breakers
 from tests.base_files import write_base_file
 
 AVRO = {"int64": "long", "int32": "int", "double": "double", "string": "string"}

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from reconciler.layout.curves.curve_keys import interleave_bits
 from reconciler.layout.curves.lanes import fixed_lanes
+from reconciler.layout.curves.pseudo_random import make_tie_breakers
 from reconciler.layout.curves.row_layout import (
     DirectMapping,
     FitSample,
@@ -34,7 +35,6 @@ from reconciler.layout.curves.row_layout import (
     sort_by_key,
 )
 from reconciler.layout.curves.row_layout import assign_files as files_of
-from reconciler.layout.curves.tie_breakers import make_tie_breakers
 from tests.bench.curve_data import Data, Query, pairs, trips, where
 
 #: places of the columns in a table of Hudi: after its five, a key and one more

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pytest
 
 from reconciler.hudi.timeline.instant import Action
-from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assign import Workload, assign_rows
 from reconciler.layout.sizing.assignment_rules import (
     CopyOnWrite,
     FileSizeLimits,
     HudiRule,
     MergeOnRead,
 )
-from reconciler.layout.sizing.buckets import Workload
 from reconciler.layout.sizing.choose_rule import compute_average_size
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import route_by_md5

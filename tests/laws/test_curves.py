@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.layout.curves.curve_keys import hilbert_keys
+from reconciler.layout.curves.pseudo_random import make_tie_breakers
 from reconciler.layout.curves.rank_scale import make_quantile_scale, rank_values
 from reconciler.layout.curves.row_layout import (
     FitSample,
@@ -24,7 +25,6 @@ from reconciler.layout.curves.row_layout import (
     sort_by_key,
 )
 from reconciler.layout.curves.sorted_sample import sort_sample
-from reconciler.layout.curves.tie_breakers import make_tie_breakers
 from tests.selection import examples
 
 FEW = settings(max_examples=examples(12, many=50), deadline=None)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.arrays import to_arrow
-from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assign import Workload, assign_rows, make_insert_workload
 from reconciler.layout.sizing.assignment_rules import (
     CopyOnWrite,
     FileSizeLimits,
@@ -20,7 +20,6 @@ from reconciler.layout.sizing.assignment_rules import (
     RewriteCap,
     SteadyRule,
 )
-from reconciler.layout.sizing.buckets import Workload, make_insert_workload
 from reconciler.layout.sizing.key_routing import (
     count_hashes,
     find_route_boundaries,

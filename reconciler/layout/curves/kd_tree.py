@@ -61,17 +61,13 @@ def add_leaf_grid(tree: KdTree) -> KdTree:
 def find_leaves(tree: KdTree, columns: Sequence[Any], ties: Lane | None) -> NDArray[np.uint16]:
     """Return the leaf of each row; without ties, rows with equal values stay together."""
     codes = [rank_values(scale, column) for scale, column in zip(tree.scales, columns, strict=True)]
-    if tree.leaf_grid is not None:
-        return tree.leaf_grid.take(_cell_numbers(tree, codes))
-    return _walk_tree(tree, codes, ties)
-
-
-def _cell_numbers(tree: KdTree, codes: Sequence[Ranks]) -> Integers:
+    if tree.leaf_grid is None:
+        return _walk_tree(tree, codes, ties)
     cell = np.zeros(len(codes[0]), np.int64)
     for scale, code in zip(tree.scales, codes, strict=True):
         cell *= len(scale.ranks)
         cell += code
-    return cell
+    return tree.leaf_grid.take(cell)
 
 
 def _walk_tree(

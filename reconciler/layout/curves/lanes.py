@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reconciler.arrays import Floats, Integers, Mask, to_numpy, view_values
@@ -176,8 +175,3 @@ def truncate_decimals(column: Any) -> Integers:
     """Convert decimals like Java's BigDecimal.longValue: the lowest 64 bits, without fraction."""
     whole = column.cast(pa.decimal256(76, 0), safe=False)
     return view_values(whole, "<u8", 4)[:, 0].view(np.int64)
-
-
-def sort_text(values: Any) -> Any:
-    """Return the row numbers of an Arrow array of text in ascending order, nulls last."""
-    return pc.array_sort_indices(values, null_placement="at_end")

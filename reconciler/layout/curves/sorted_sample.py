@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reconciler.arrays import Floats, Integers, Mask, to_arrow
 from reconciler.layout.curves.lanes import (
@@ -15,7 +16,6 @@ from reconciler.layout.curves.lanes import (
     fixed_lanes,
     is_null,
     is_text,
-    sort_text,
     text_bytes,
     to_plain_array,
 )
@@ -95,7 +95,8 @@ def _sort_fixed_values(column: Any, name: str) -> tuple[Integers, Mask]:
 
 def _sort_text_values(column: Any) -> tuple[Integers, Mask]:
     column = column.cast(pa.large_binary())
-    order = np.frombuffer(sort_text(column).buffers()[1] or b"", np.uint64).astype(np.int64)
+    sorted_rows = pc.array_sort_indices(column, null_placement="at_end")
+    order = np.frombuffer(sorted_rows.buffers()[1] or b"", np.uint64).astype(np.int64)
     order = order[: len(column) - column.null_count]
     ordered = text_bytes(column.take(to_arrow(order)))
     is_new = np.ones(len(order), np.bool_)

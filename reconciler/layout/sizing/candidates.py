@@ -24,8 +24,6 @@ from reconciler.layout.sizing.assignment_rules import (
 )
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 
-Rows = Integers
-
 #: the least capacity of a HashMap; it grows when more than 3/4 of its slots are taken
 _MIN_CAPACITY: Final = 16
 
@@ -37,7 +35,7 @@ def find_small_files(
     rule: AssignmentRule,
     *,
     has_commits: bool = True,
-) -> Rows:
+) -> Integers:
     """Return the groups of a partition that may take new rows, as indexes into ``groups``.
 
     Empty without a completed write, or if ``small`` is 0. Groups of a pending compaction or
@@ -59,27 +57,27 @@ def find_small_files(
 
 def _find_by_hudi(
     groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
-) -> Rows:
+) -> Integers:
     base = groups.base[place]
     at = sort_as_hash_set(groups.file_id[place], (base < 0) & (groups.log_files[place] > 0))
     at = at[_takes_rows(groups, place, kind, sizes)[at]]
     if isinstance(kind, MergeOnRead) and not kind.indexes_logs:
         at = at[np.argsort(base[at], kind="stable")][: kind.max_candidates]
     # after the limit: groups of a pending clustering are dropped, not replaced by larger ones
-    small: Rows = at[~groups.is_clustering[place][at]] + place.start
+    small: Integers = at[~groups.is_clustering[place][at]] + place.start
     return small
 
 
 def _find_steadily(
     groups: FileGroupSizes, place: slice, kind: TableKind, sizes: FileSizeLimits
-) -> Rows:
+) -> Integers:
     is_whole = groups.base[place] != 0  # an empty base file is damaged
     is_free = ~groups.is_clustering[place]
     at = np.flatnonzero(_takes_rows(groups, place, kind, sizes) & is_whole & is_free) + place.start
     ids = groups.file_id.take(to_arrow(at)).to_pylist()
     size = groups.size[at].tolist()
     order = sorted(range(len(at)), key=lambda nth: (size[nth], ids[nth]))
-    small: Rows = at[np.array(order, np.int64)]
+    small: Integers = at[np.array(order, np.int64)]
     return small
 
 

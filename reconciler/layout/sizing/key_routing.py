@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import Codes, Integers
 from reconciler.layout.curves.lanes import to_plain_array
-from reconciler.layout.curves.tie_breakers import hash_text
+from reconciler.layout.curves.pseudo_random import hash_text
 
 Hashes = NDArray[np.uint64]
 

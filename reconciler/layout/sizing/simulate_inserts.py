@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 
 from reconciler.arrays import Integers
-from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assign import BucketAssignment, assign_rows, make_insert_workload
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, MergeOnRead, TableKind
-from reconciler.layout.sizing.buckets import BucketAssignment, make_insert_workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 
 _COUNTS: Final = ("rows", "filled", "filled_rows", "rewritten", "new", "small")

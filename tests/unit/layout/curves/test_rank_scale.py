@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from reconciler.layout.curves.lanes import NAN, fixed_lanes
+from reconciler.layout.curves.pseudo_random import make_tie_breakers
 from reconciler.layout.curves.rank_scale import make_quantile_scale, rank_values
 from reconciler.layout.curves.row_layout import FitSample, assign_files, compute_keys, fit_layout
 from reconciler.layout.curves.sorted_sample import sort_sample
-from reconciler.layout.curves.tie_breakers import make_tie_breakers
 
 
 def rank_of(sample, *values, bits=12):

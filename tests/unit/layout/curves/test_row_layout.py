@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import UnsupportedError
+from reconciler.layout.curves.pseudo_random import make_tie_breakers
 from reconciler.layout.curves.row_layout import (
     MAX_FILES,
     DirectMapping,
@@ -21,7 +22,6 @@ from reconciler.layout.curves.row_layout import (
     row_group_starts,
     sort_by_key,
 )
-from reconciler.layout.curves.tie_breakers import make_tie_breakers
 
 
 def grid(side=16):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assign import Workload, assign_rows, make_insert_workload
 from reconciler.layout.sizing.assignment_rules import (
     CopyOnWrite,
     FileSizeLimits,
@@ -14,7 +14,6 @@ from reconciler.layout.sizing.assignment_rules import (
     RewriteCap,
     SteadyRule,
 )
-from reconciler.layout.sizing.buckets import Workload, make_insert_workload
 from reconciler.layout.sizing.record_size import RecordSize
 from tests.unit.layout.sizing.file_groups import MIB, file_ids, make_groups
 

@@ -7,7 +7,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from reconciler.layout.sizing.assign import assign_rows
+from reconciler.layout.sizing.assign import assign_rows, make_insert_workload
 from reconciler.layout.sizing.assignment_rules import (
     CopyOnWrite,
     FileSizeLimits,
@@ -15,7 +15,6 @@ from reconciler.layout.sizing.assignment_rules import (
     MergeOnRead,
     SteadyRule,
 )
-from reconciler.layout.sizing.buckets import make_insert_workload
 from reconciler.layout.sizing.record_size import RecordSize
 from tests.stream_assignment import (
     FreeSpace,
