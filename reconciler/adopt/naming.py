@@ -15,7 +15,7 @@ from typing import Final
 
 _UNSAFE: Final = re.compile("[^A-Za-z0-9_.-]+")
 #: leaves room for an ending and a number within the 255 bytes of a file name
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 #: Hive's name for "no particular database", which is no part of a name
 _NO_DATABASE: Final = ("", "default")
 
@@ -67,7 +67,7 @@ def to_safe_name(text: str) -> str:
     """
     plain = _UNSAFE.sub("_", text)
     ends = ".-" if plain == text else "._-"
-    return plain.strip(ends)[:_LONGEST].rstrip(ends)
+    return plain.strip(ends)[:_MAX_LENGTH].rstrip(ends)
 
 
 def _candidates(table: UnnamedTable) -> Iterator[str]:

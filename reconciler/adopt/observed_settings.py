@@ -22,13 +22,13 @@ _CURVE: Final = "hoodie.layout.optimize.strategy"
 _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
 
 #: fewer files do not show the size that writers fill them to
-_FEWEST_FILES: Final = 10
+_MIN_FILES: Final = 10
 _HALF_HOUR: Final = 1800
 #: an instant is named just before its file is written
 _LATEST_FILE_S: Final = 120
-_FEWEST_TIMES: Final = 3
-_MOST_OFFSETS: Final = 2
-_LARGEST_OFFSET_S: Final = 14 * 3600
+_MIN_TIMES: Final = 3
+_MAX_OFFSETS: Final = 2
+_MAX_OFFSET_S: Final = 14 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def observe_sizes(view: FileView) -> ObservedSizes | None:
     is_base = files.kind == FileKind.BASE
     slices = view.row_slice[is_base]
     sizes = files.size[is_base][(view.is_newest & view.is_live)[slices]]
-    if len(sizes) < _FEWEST_FILES:
+    if len(sizes) < _MIN_FILES:
         return None
     ordered = np.sort(sizes)
     rank = -(-len(ordered) * 95 // 100) - 1  # not np.percentile: take the size of a file
@@ -102,15 +102,15 @@ def observe_offsets(timeline: Timeline) -> tuple[int, ...]:
             continue
         ahead = named - file.modified_ms // 1000
         offset = -(-ahead // _HALF_HOUR) * _HALF_HOUR
-        if offset - ahead > _LATEST_FILE_S or abs(offset) > _LARGEST_OFFSET_S:
+        if offset - ahead > _LATEST_FILE_S or abs(offset) > _MAX_OFFSET_S:
             return ()
         offsets.add(offset)
         times += 1
-    return _plausible_offsets(sorted(offsets)) if times >= _FEWEST_TIMES else ()
+    return _plausible_offsets(sorted(offsets)) if times >= _MIN_TIMES else ()
 
 
 def _plausible_offsets(offsets: Sequence[int]) -> tuple[int, ...]:
-    is_plausible = len(offsets) <= _MOST_OFFSETS and offsets[-1] - offsets[0] <= 2 * _HALF_HOUR
+    is_plausible = len(offsets) <= _MAX_OFFSETS and offsets[-1] - offsets[0] <= 2 * _HALF_HOUR
     return tuple(offsets) if is_plausible else ()
 
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from reconciler.adopt.environment_file import EnvironmentFile
 from reconciler.adopt.naming import UnnamedTable, choose_names, preferred_name
-from reconciler.adopt.table import AdoptedTable, AdoptionOptions, adopt_table, spell_location
+from reconciler.adopt.table import AdoptedTable, AdoptionOptions, adopt_table, format_location
 from reconciler.adopt.table_search import OpenStorage
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.load import load_properties
@@ -172,7 +172,7 @@ class Adoption:
         adopted = [made for future in ended if (made := future.result().adopted)]
         base = self.environment.file.parent if self.options.is_relative else None
         new = {
-            each.name: spell_location(each.location, base)
+            each.name: format_location(each.location, base)
             for each in adopted
             if not self.environment.is_listed(each.name, each.location)
         }

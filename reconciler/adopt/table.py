@@ -32,7 +32,7 @@ from reconciler.storage.api import Storage
 
 _REPLACING: Final = frozenset({Action.CLUSTERING, Action.REPLACECOMMIT})
 #: more plans add no information
-_MOST_PLANS: Final = 20
+_MAX_PLANS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
     declared = _choose_retention(bare, state, seen, options.now)
     found = Findings(
         name=name,
-        path=spell_location(location, options.folder if options.is_relative else None),
+        path=format_location(location, options.folder if options.is_relative else None),
         timezone=zone,
         environment=options.environment,
         is_zone_known=zone == options.known_zone,
@@ -184,7 +184,7 @@ def _read_clustering_plans(
     if not files:
         return
     properties = load_properties(storage)
-    for file in files[-_MOST_PLANS:]:
+    for file in files[-_MAX_PLANS:]:
         try:
             plan = RequestedReplace.parse(*read_instant_file(storage, properties, file))
             yield file.instant.requested, plan
@@ -192,7 +192,7 @@ def _read_clustering_plans(
             continue
 
 
-def spell_location(location: str, folder: Path | None) -> str:
+def format_location(location: str, folder: Path | None) -> str:
     """Return the path as a file in the folder spells it; only local paths can be relative."""
     if folder is None or "://" in location:
         return location

@@ -20,7 +20,7 @@ from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import YAML_ENDINGS, FileTree, SpecFiles
 from reconciler.spec.structure import read_structure
 from reconciler.spec.text_rules import fill_placeholders
-from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, join_path, make_scalar, to_plain
+from reconciler.spec.yaml_nodes import Entry, MappingNode, join_path, make_scalar, to_plain
 
 FOLDER: Final = "environments"
 """The folder in which an environment is found by its name, beside the specs or above them."""
@@ -83,14 +83,14 @@ class Environment:
             return Placement(path=place, position=at, field="spec.pattern", problem=problem)
         return None
 
-    def timezone_entry(self, table: str) -> MappingEntry | None:
+    def timezone_entry(self, table: str) -> Entry | None:
         """Return the time zone of tables whose spec and defaults give none."""
         if zone := self._listed_fields(table).get("timezone"):
             return _make_entry(self.table_position(table, "timezone"), zone)
         return self.node.entries.get("timezone")
 
     def find_timezone_conflict(
-        self, table: str, zone: MappingEntry | None
+        self, table: str, zone: Entry | None
     ) -> tuple[SourcePosition, str, str] | None:
         """Return position, field and message if the zone listed here differs from the spec's."""
         listed = self._listed_fields(table).get("timezone")
@@ -100,7 +100,7 @@ class Environment:
         message = f"{listed} contradicts {quote_value(to_plain(zone.node))} in {zone.position}"
         return self.table_position(table, "timezone"), field, message
 
-    def storage_option_entries(self) -> dict[str, MappingEntry]:
+    def storage_option_entries(self) -> dict[str, Entry]:
         """Return the storage options as written."""
         entry = self.node.entries.get("storageOptions")
         return {} if entry is None else {"storageOptions": entry}
@@ -263,10 +263,10 @@ def _relative_to_cwd(path: Path) -> Path:
     return path if here.startswith("..") else Path(here)
 
 
-def make_path_entry(placement: Placement) -> MappingEntry:
+def make_path_entry(placement: Placement) -> Entry:
     """Return the path of a placement as a field."""
     return _make_entry(placement.position, placement.path)
 
 
-def _make_entry(position: SourcePosition, text: str) -> MappingEntry:
-    return MappingEntry(position, make_scalar(position, text, quoted=True))
+def _make_entry(position: SourcePosition, text: str) -> Entry:
+    return Entry(position, make_scalar(position, text, quoted=True))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from reconciler.spec import locations
 from reconciler.spec.rules import COUNTS
 from reconciler.spec.schema import Schema, find_block, find_field
-from reconciler.spec.yaml_nodes import MappingEntry, MappingNode, Node
+from reconciler.spec.yaml_nodes import Entry, MappingNode, Node
 
 _EXCLUSIVE: Final = frozenset(("policy", *COUNTS))
 """Fields of a retention that replace each other."""
@@ -60,14 +60,12 @@ def merge_nodes(base: MappingNode, top: MappingNode, block: Schema) -> MappingNo
     return MappingNode(top.position, {**below, **merged})
 
 
-def _merge_entry(
-    below: MappingEntry | None, above: MappingEntry, key: str, block: Schema
-) -> MappingEntry:
+def _merge_entry(below: Entry | None, above: Entry, key: str, block: Schema) -> Entry:
     inner = find_block(find_field(block, key))
     if below is None or inner is None:
         return above
     if isinstance(below.node, MappingNode) and isinstance(above.node, MappingNode):
-        return MappingEntry(above.position, merge_nodes(below.node, above.node, inner))
+        return Entry(above.position, merge_nodes(below.node, above.node, inner))
     return above
 
 

@@ -17,7 +17,7 @@ PLACEHOLDERS: Final = ("{name}", "{schema}", "{table}")
 """Stand for a table's name, and for its parts before and after the last dot."""
 
 _MACHINE_ZONES: Final = frozenset(("localtime", "local", "posixrules", "Factory", "system"))
-_LONGEST: Final = 100
+_MAX_LENGTH: Final = 100
 
 
 def find_zone_problem(text: str) -> str | None:
@@ -30,7 +30,7 @@ def find_zone_problem(text: str) -> str | None:
     """
     if text in _MACHINE_ZONES:
         return f"{quote_value(text)} differs from machine to machine; write the name of the zone"
-    if len(text) <= _LONGEST and _is_zone(text):
+    if len(text) <= _MAX_LENGTH and _is_zone(text):
         return None
     problem = f"{quote_value(text)} is not a time zone"
     if close := did_you_mean(text, zoneinfo.available_timezones() - _MACHINE_ZONES):

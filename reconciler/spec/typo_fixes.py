@@ -19,7 +19,7 @@ from reconciler.spec.rules import COUNTS, POLICY_BY_COUNT
 from reconciler.spec.schema import KINDS, Schema, find_block, find_field, load_definition
 from reconciler.spec.structure import is_valid
 from reconciler.spec.yaml_nodes import (
-    MappingEntry,
+    Entry,
     MappingNode,
     Node,
     ScalarNode,
@@ -140,7 +140,7 @@ class _FixFinder:
         inner = {}
         for key, entry in node.entries.items():
             value = self.visit_node(entry.node, item, join_path(path, key))
-            inner[key] = MappingEntry(entry.position, value)
+            inner[key] = Entry(entry.position, value)
         return MappingNode(node.position, inner)
 
     def _visit_items(self, node: Node, item: Schema, path: str) -> Node:
@@ -151,12 +151,12 @@ class _FixFinder:
 
     def _visit_block(self, node: MappingNode, block: Schema, path: str) -> Node:
         names = _UnknownKeys(node, block, path)
-        entries: dict[str, MappingEntry] = {}
+        entries: dict[str, Entry] = {}
         for key, entry in node.entries.items():
             known = find_field(block, key)
             if known is not None:
                 inner = self.visit_node(entry.node, known, join_path(path, key))
-                entries[key] = MappingEntry(entry.position, inner)
+                entries[key] = Entry(entry.position, inner)
             elif (meant := names.find_meant_field(key)) is not None:
                 name, kept = self._rename_key(key, meant, entry, path)
                 entries[name] = kept
@@ -165,8 +165,8 @@ class _FixFinder:
         return MappingNode(node.position, entries)
 
     def _rename_key(
-        self, key: str, meant: tuple[str, Schema], entry: MappingEntry, path: str
-    ) -> tuple[str, MappingEntry]:
+        self, key: str, meant: tuple[str, Schema], entry: Entry, path: str
+    ) -> tuple[str, Entry]:
         """Return the meant name and the fixed value, if the value is valid there."""
         name, schema = meant
         start = self._find_key_start(entry.position, key)
@@ -176,7 +176,7 @@ class _FixFinder:
             return key, entry
         fix = TypoFix(entry.position, join_path(path, key), key, name, start)
         self.found += [fix, *trial.found]
-        return name, MappingEntry(entry.position, inner)
+        return name, Entry(entry.position, inner)
 
     def _find_key_start(self, position: SourcePosition, key: str) -> int | None:
         plain = self.text.find_start(position, key, quoted=False)

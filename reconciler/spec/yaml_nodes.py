@@ -38,7 +38,7 @@ class SequenceNode:
 
 
 @dataclass(frozen=True, slots=True)
-class MappingEntry:
+class Entry:
     """One field of a mapping; ``position`` is that of its key."""
 
     position: SourcePosition
@@ -48,7 +48,7 @@ class MappingEntry:
 @dataclass(frozen=True, slots=True)
 class MappingNode:
     position: SourcePosition
-    entries: Mapping[str, MappingEntry]
+    entries: Mapping[str, Entry]
 
     def key_position(self, key: str) -> SourcePosition:
         """Return the position of a field's key, or of the mapping if it has no such field."""
@@ -100,8 +100,7 @@ def from_plain(value: Any, position: SourcePosition) -> Node:
     """Return the node of JSON data that has no lines; all its nodes get one position."""
     if isinstance(value, Mapping):
         entries = {
-            str(key): MappingEntry(position, from_plain(item, position))
-            for key, item in value.items()
+            str(key): Entry(position, from_plain(item, position)) for key, item in value.items()
         }
         return MappingNode(position, entries)
     if isinstance(value, list | tuple):

@@ -15,7 +15,7 @@ import yaml
 
 from reconciler.errors import Problems, SourcePosition, quote_value
 from reconciler.spec.yaml_nodes import (
-    MappingEntry,
+    Entry,
     MappingNode,
     Node,
     ScalarNode,
@@ -158,8 +158,8 @@ class _Composer:
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
             yield self.compose_node(event, events, depth + 1)
 
-    def _compose_entries(self, events: Iterator[yaml.Event], depth: int) -> dict[str, MappingEntry]:
-        entries: dict[str, MappingEntry] = {}
+    def _compose_entries(self, events: Iterator[yaml.Event], depth: int) -> dict[str, Entry]:
+        entries: dict[str, Entry] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             at, key = self._compose_key(event, events, depth)
             value = self.compose_node(next(events), events, depth + 1)
@@ -168,7 +168,7 @@ class _Composer:
                 message = f"duplicate key {quote_value(key)}, first on line {first}"
                 self.problems.error(at, "", message, "keep one of them")
             else:
-                entries[key] = MappingEntry(at, value)
+                entries[key] = Entry(at, value)
         return entries
 
     def _compose_key(

@@ -88,17 +88,13 @@ class _FactsReader:
             rows=self._estimate_rows(footers),
             columns=self._find_columns(),
             warnings=tuple(self.warnings),
-            is_consistently_hashed=self._is_consistently_hashed(),
+            is_consistently_hashed=bool(list_if_exists(self.storage, _HASHING)),
             damaged={
                 row: footer.problem
                 for row, footer in self.footers.items()
                 if footer.problem is not None
             },
         )
-
-    def _is_consistently_hashed(self) -> bool:
-        """Return whether a partition has a consistent-hashing bucket index."""
-        return bool(list_if_exists(self.storage, _HASHING))
 
     def _find_columns(self) -> dict[str, str] | None:
         """Return the table's columns, with partition columns even if files lack them."""

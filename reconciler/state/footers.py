@@ -18,8 +18,8 @@ from reconciler.index.footer_tails import FooterTails, damaged_file_error
 from reconciler.index.footer_validation import is_valid_footer
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.record_size import FooterSizes
-from reconciler.storage import parallel
 from reconciler.storage.api import Storage
+from reconciler.storage.parallel import run_parallel
 
 #: files at a time: reading waits for the store
 _AT_ONCE: Final = 16
@@ -52,7 +52,7 @@ def read_footers(
     A file that is missing, damaged or not permitted has only a ``problem``. Raises StorageError.
     """
     read = partial(_read_footer, FooterTails(storage), tuple(columns))
-    return parallel.run_parallel(read, files, parallelism=_AT_ONCE)
+    return run_parallel(read, files, parallelism=_AT_ONCE)
 
 
 def choose_by_size(sizes: Integers, count: int) -> Integers:

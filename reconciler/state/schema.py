@@ -100,10 +100,8 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
     """
     entries = list_if_exists(storage, SCHEMA_FOLDER)
     parsed = ((Instant.parse(entry.name), entry.name) for entry in entries)
-    found = [
-        (instant.requested, name) for instant, name in parsed if instant and instant.is_completed
-    ]
-    if not found:
+    found = [(at.requested, name) for at, name in parsed if at and at.is_completed]
+    if not found:  # schema evolution was never used
         return ()
     path = f"{SCHEMA_FOLDER}/{max(found)[1]}"
     return parse_schema_versions(storage.read(path), path)

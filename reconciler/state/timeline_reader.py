@@ -35,7 +35,7 @@ from reconciler.state.model import (
     PendingWrite,
     Savepoint,
 )
-from reconciler.storage.api import Storage, StorageEntry
+from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_if_exists
 
 #: returns whether an owner's process runs; None if that is unknown
@@ -217,7 +217,8 @@ class TimelineReader:
         store if no write is pending. Heartbeats of other tools are empty, so they are only listed.
         """
         instants = tuple(pending)
-        entries = self._list_heartbeats() if instants else {}
+        listed = list_if_exists(self.storage, HEARTBEAT_FOLDER) if instants else ()
+        entries = {entry.name: entry for entry in listed if not entry.is_folder}
         found = []
         for instant in instants:
             entry = entries.get(instant.requested)
@@ -238,11 +239,6 @@ class TimelineReader:
                 found.append(write)
         undone = self._read_rolled_back() if found else frozenset()
         return tuple(replace(write, is_rolled_back=write.instant in undone) for write in found)
-
-    def _list_heartbeats(self) -> dict[str, StorageEntry]:
-        """Return the heartbeat files by instant."""
-        entries = list_if_exists(self.storage, HEARTBEAT_FOLDER)
-        return {entry.name: entry for entry in entries if not entry.is_folder}
 
     def _list_entries(self, actions: Iterable[Action]) -> list[TimelineFile]:
         wanted = frozenset(actions)

@@ -18,8 +18,8 @@ from reconciler.file_slices.merge.range_file import open_parquet, reading_parque
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.state.sampling.model import RowSample, SampleRequest, WholeRows
 from reconciler.state.sampling.row_groups import ChosenFile, OpenedFile, SampleReader, spread_evenly
-from reconciler.storage import parallel
 from reconciler.storage.api import Storage
+from reconciler.storage.parallel import run_parallel
 
 #: files at a time: reading waits for the store
 _AT_ONCE: Final = 4
@@ -63,9 +63,7 @@ def read_sample(
     chosen = _choose_files(reading, groups, limits.groups)
     there = sum(int(one.sizes.sum()) for one in chosen)
     share = min(1.0, limits.rows / max(there, 1))
-    read = parallel.run_parallel(
-        lambda one: reading.read_rows(one, share), chosen, parallelism=_AT_ONCE
-    )
+    read = run_parallel(lambda one: reading.read_rows(one, share), chosen, parallelism=_AT_ONCE)
     found = sorted(
         ((one, table) for one, table in zip(chosen, read, strict=True) if table is not None),
         key=lambda pair: pair[0].row,
@@ -113,9 +111,7 @@ def _choose_files(
         groups = [groups[at] for at in spread_evenly(len(groups), most)]
     sizes = [float(reading.files.size[group.files].sum()) for group in groups]
     wanted = _spread_files(reading.files, groups, _distribute(sizes, most))
-    opened = [
-        one for one in parallel.run_parallel(reading.open_file, wanted, parallelism=_AT_ONCE) if one
-    ]
+    opened = [one for one in run_parallel(reading.open_file, wanted, parallelism=_AT_ONCE) if one]
     of: list[list[OpenedFile]] = [[] for _ in groups]
     for one in opened:
         of[one.chosen.group].append(one)
@@ -207,7 +203,7 @@ def _read_whole_rows(
         groups = [groups[at] for at in spread_evenly(len(groups), _MAX_GROUPS)]
         rows, size = _measure_groups(groups)
     share = min(1.0, max_rows / max(rows, 1), _MAX_BYTES / max(size, 1))
-    read = parallel.run_parallel(
+    read = run_parallel(
         lambda pair: _read_group(reading, *pair, share), groups, parallelism=_AT_ONCE
     )
     found = [one for one in read if one is not None]
