@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_arrow, to_numpy
+from reconciler.arrays import take_rows, to_arrow, to_numpy
 from reconciler.executor.result import FileReasons
 from reconciler.hudi.files.table_files import TableFiles, find_sizes, make_present_keys
 from reconciler.hudi.files.view import FileView, find_group_codes
@@ -28,6 +28,7 @@ from reconciler.plans.model import (
 )
 from reconciler.state.model import TableState
 
+_Files = TypeVar("_Files", RemovedFiles, FileReasons)
 _KEPT_NOW = "a plan made now keeps it: the table has moved since the review"
 _PARTITION_KEPT_NOW = "a plan made now keeps the partition: the table has moved since the review"
 _SAVEPOINT = KEEP_RULES.index("savepoint")
@@ -163,17 +164,9 @@ def find_earliest_base(view: FileView, staying: Any) -> str | None:
     return view.times[int(found.min())] if len(found) else None
 
 
-def take_files(files: RemovedFiles, mask: NDArray[np.bool_]) -> RemovedFiles:
+def take_files(files: _Files, mask: NDArray[np.bool_]) -> _Files:
     """Return the rows where the mask is true."""
-    rows = to_arrow(np.flatnonzero(mask))
-    return RemovedFiles(
-        partition=files.partition.take(rows),
-        name=files.name.take(rows),
-        bytes=files.bytes[mask],
-        kind=files.kind[mask],
-        rule=files.rule[mask],
-        because=files.because.take(rows),
-    )
+    return take_rows(files, np.flatnonzero(mask))
 
 
 def update_sizes(files: RemovedFiles, present: TableFiles) -> RemovedFiles:

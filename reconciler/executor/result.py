@@ -6,9 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reconciler import canonical_json
 from reconciler.arrays import to_arrow
 from reconciler.plans.model import Note, Selection
@@ -71,15 +68,6 @@ class FileReasons:
             partition=to_arrow(partition).dictionary_encode(),
             name=to_arrow(name),
             because=to_arrow(because).dictionary_encode(),
-        )
-
-    def filter(self, mask: NDArray[np.bool_]) -> FileReasons:
-        """Return the rows where the mask is true."""
-        rows = to_arrow(np.flatnonzero(mask))
-        return FileReasons(
-            partition=self.partition.take(rows),
-            name=self.name.take(rows),
-            because=self.because.take(rows),
         )
 
     def count_reasons(self) -> tuple[tuple[str, int], ...]:

@@ -19,7 +19,7 @@ from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Step, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import Lock, TableSpec
 from reconciler.state.model import PLAN_DIGEST
 from reconciler.state.observe import observe
 from reconciler.storage.api import Storage
@@ -107,6 +107,10 @@ class ApplySession(TableSession):
     spec: TableSpec
     clustered: set[str] = field(default_factory=set)
 
+    @property
+    def declared_lock(self) -> Lock | None:
+        return self.spec.concurrency.lock if self.spec.concurrency else None
+
     def make_extra(self) -> dict[str, str]:
         """Return the extra metadata that every instant of an apply has: its owner, plan, spec."""
         origin = self.context.origin
@@ -128,10 +132,10 @@ class ApplySession(TableSession):
         with self.phase("observe"):
             return self.make_fresh_plan()
 
-    @contextlib.contextmanager
-    def phase(self, phase: Phase, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        with self.context.phase(self.plan.name, phase, total) as advance:
-            yield advance
+    def phase(
+        self, phase: Phase, total: int | None = None
+    ) -> AbstractContextManager[Callable[[int], None]]:
+        return self.context.phase(self.plan.name, phase, total)
 
 
 class ApplyChange:

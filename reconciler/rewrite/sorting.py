@@ -262,5 +262,4 @@ def _count_up_to(lanes: Lane, end_key: tuple[int, ...]) -> int:
 
 
 def _split_evenly(rows: int, count: int) -> Integers:
-    offsets: Integers = np.arange(count + 1) * rows // count
-    return offsets
+    return np.arange(count + 1) * rows // count

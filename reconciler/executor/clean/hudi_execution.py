@@ -52,11 +52,10 @@ def make_hudi_options(
 ) -> dict[str, str]:
     """Return the options by which Hudi knows a table as it is now."""
     properties = load_properties(session.storage)
-    concurrency = session.spec.concurrency
     return make_table_options(
         properties,
         location=session.storage.location,
-        lock=concurrency.lock if concurrency else None,
+        lock=session.declared_lock,
         bundle=hudi.read_version(),
         schema=schema,
         indexes=_make_index_options(session, properties),

@@ -173,17 +173,14 @@ def _find_remaining_work(
     found = revalidate_clean(state, clean, window=window)
     reviewed = _find_reviewed_step(session, clean)
     files, partitions = found.files, found.delete_partitions
-    withheld = FileReasons(
-        partition=found.withheld.partition,
-        name=found.withheld.name,
-        because=found.withheld.because,
-    )
+    kept = found.withheld
+    withheld = FileReasons(partition=kept.partition, name=kept.name, because=kept.because)
     staying = make_keys(withheld)
     if reviewed is not None:
         is_named = is_in(make_keys(files), make_keys(reviewed.files))
         staying = pa.concat_arrays([staying, pc.filter(make_keys(files), to_arrow(~is_named))])
         files = take_files(files, is_named)
-        withheld = withheld.filter(is_in(make_keys(withheld), make_keys(reviewed.files)))
+        withheld = take_files(withheld, is_in(make_keys(withheld), make_keys(reviewed.files)))
         partitions = tuple(path for path in partitions if path in reviewed.delete_partitions)
     there = state.metafile_partitions.union(state.partitions)
     return _RemainingWork(

@@ -29,7 +29,7 @@ from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.planners.reasons import pluralize
-from reconciler.plans.groups import group_of_slices
+from reconciler.plans.groups import iterate_groups
 from reconciler.plans.model import Note
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
 from reconciler.transaction.footprints import find_unexcluded_write
@@ -107,9 +107,7 @@ class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups
     ) -> StepOutcome | None:
         """Return the outcome of a clustering whose input is damaged, once nothing is left of it."""
         damage = None if has_worked else find_damaged_input(pending, error)
-        if not damage:
-            return None
-        if not _is_withdrawn(self.session, pending):
+        if not damage or not _is_withdrawn(self.session, pending):
             return None
         return _make_failed_outcome(pending, damage)
 
@@ -127,7 +125,7 @@ def _rewrite(session: ApplySession, work: ClusterWork) -> list[RewrittenGroup]:
 
 
 def _is_withdrawn(session: ApplySession, work: ClusterWork) -> bool:
-    """Whether nothing of a clustering is on the timeline."""
+    """Return True if nothing of a clustering is on the timeline."""
     return all(file.instant.requested != work.instant for file in session.reload_timeline().files)
 
 
@@ -155,14 +153,12 @@ def check_listing(
     except ReconcilerError as error:  # it is completed in any case
         text = f"the clustering is completed; its metadata table could not be compared: {error}"
         return replace(outcome, warnings=(*outcome.warnings, Note("metadataListing", text)))
-    notes = tuple(
-        Note(
-            "metadataListing",
-            f"the metadata table and the disk differ in {pluralize(len(names), 'file')} of "
-            f"partition {path!r}, for example {', '.join(names[:5])}",
-        )
+    texts = (
+        f"the metadata table and the disk differ in {pluralize(len(names), 'file')} of partition "
+        f"{path!r}, for example {', '.join(names[:5])}"
         for path, names in sorted(found.items())
     )
+    notes = tuple(Note("metadataListing", text) for text in texts)
     return replace(outcome, differences=notes)
 
 
@@ -172,12 +168,11 @@ def check_no_foreign_writes(
     """Raise RefusedError for another pending write that no lock keeps out; ``own``: our instant."""
     other = find_unexcluded_write(session, fresh.state.timeline, own)
     if other is not None:
-        note = Note(
-            "lock",
+        text = (
             f"{other.action} {other.requested} is pending, and without a lock it could write to "
-            "what is being rewritten; configure concurrency.lock or wait",
+            "what is being rewritten; configure concurrency.lock or wait"
         )
-        raise RefusedError((note,))
+        raise RefusedError((Note("lock", text),))
 
 
 def require_rewriter(session: ApplySession) -> Rewriter:
@@ -208,8 +203,8 @@ def find_damaged_input(work: ClusterWork, error: BaseException) -> str | None:
 def _list_inputs(work: ClusterWork) -> Iterator[str]:
     """Yield the paths of base and log files below the table."""
     groups = work.groups
-    partitions, of = groups.partition.to_pylist(), group_of_slices(groups).tolist()
-    slices = zip(groups.base.to_pylist(), groups.logs.to_pylist(), of, strict=True)
-    for base, logs, group in slices:
-        for name in (*([] if base is None else [base]), *logs):
-            yield resolve_path(partitions[group], name)
+    bases, logs = groups.base.to_pylist(), groups.logs.to_pylist()
+    for partition, part in iterate_groups(groups):
+        for base, names in zip(bases[part], logs[part], strict=True):
+            for name in (*([] if base is None else [base]), *names):
+                yield resolve_path(partition, name)

@@ -16,14 +16,13 @@ from reconciler.executor.clean.hudi_execution import (
     describe_changed_indexes,
     make_hudi_options,
 )
-from reconciler.executor.cluster.publish import adopt_completed, remove_strays
+from reconciler.executor.cluster.publish import adopt_completed, list_file_groups, remove_strays
 from reconciler.executor.cluster.query_measurement import ClusteredFile, measure_queries
 from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.executor.cluster.work import ClusterWork
 from reconciler.executor.result import ClusterOutcome, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.merge.slice_reader import SliceFiles
-from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.timeline.commit import CommitMetadata, WriteFootprint
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.hudi_engine.layouts import check_columns, find_strategy
@@ -121,11 +120,8 @@ def _execute(
     session: ApplySession, hudi: HudiExecutor, work: ClusterWork, groups: Sequence[RewriteGroup]
 ) -> None:
     outputs = max(group.outputs for group in groups)
-    concurrency = session.spec.concurrency
-    options = add_conflict_check(
-        make_hudi_options(session, hudi, schema=work.facts.avro),
-        concurrency.lock if concurrency else None,
-    ) | make_clustering_options(
+    table = make_hudi_options(session, hudi, schema=work.facts.avro)
+    options = add_conflict_check(table, session.declared_lock) | make_clustering_options(
         work.layout, target=_get_target(session), outputs=outputs, codec=work.facts.form.codec
     )
     with session.phase("rewrite", sum(group.bytes for group in groups)) as advance:
@@ -152,23 +148,16 @@ def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
 
     ``adopt_completed`` finds what it did not replace.
     """
-    data, path = _read_completed(session, work)
-    replaced = CommitMetadata.parse(data, path, replaces=True).replaced
-    planned: dict[str, set[str]] = {}
-    of = work.groups.partition.to_pylist()
-    ids, starts = work.groups.file_id.to_pylist(), work.groups.starts.tolist()
-    for number, partition in enumerate(of):
-        planned.setdefault(partition, set()).update(ids[starts[number] : starts[number + 1]])
+    replaced = CommitMetadata.parse(*_read_completed(session, work), replaces=True).replaced
+    planned = list_file_groups(work.groups)
     notes = []
-    for partition, found in sorted(replaced.items()):
-        if more := sorted(set(found) - planned.get(partition, set())):
-            notes.append(
-                Note(
-                    _RULE,
-                    f"Hudi has replaced {len(more)} file groups of partition {partition!r} that "
-                    f"were not reviewed, for example {', '.join(more[:_NAMED])}",
-                )
+    for partition, ids in sorted(replaced.items()):
+        if more := sorted(one for one in set(ids) if (partition, one) not in planned):
+            text = (
+                f"Hudi has replaced {len(more)} file groups of partition {partition!r} that were "
+                f"not reviewed, for example {', '.join(more[:_NAMED])}"
             )
+            notes.append(Note(_RULE, text))
     return notes
 
 
@@ -177,7 +166,7 @@ def _read_completed(session: ApplySession, work: ClusterWork) -> tuple[bytes, st
     timeline = session.reload_timeline()
     done = find_completion(timeline, work.instant, work.action)
     file = next(file for file in timeline.files if file.instant == done)
-    return read_instant_file(session.storage, session.properties, file)
+    return session.read_instant(file)
 
 
 def _make_new_groups(
@@ -224,14 +213,11 @@ def _describe_unequal(
         what = f"{was.rows} rows were there and {is_.rows} are there now"
         if was.rows == is_.rows:
             what = f"there are {was.rows} rows as before, and their keys are others"
-        notes.append(
-            Note(
-                _RULE,
-                f"Hudi's rewrite of partition {partition!r} is not what it was made of: {what}; "
-                "the replaced files are still there: roll the replacecommit back with Hudi before "
-                "anything is cleaned",
-            )
+        text = (
+            f"Hudi's rewrite of partition {partition!r} is not what it was made of: {what}; the "
+            f"replaced files are still there: {_REMEDY}"
         )
+        notes.append(Note(_RULE, text))
     return notes
 
 
@@ -250,10 +236,8 @@ def _describe_too_large(session: ApplySession, groups: Sequence[RewriteGroup]) -
     if not large:
         return []
     most = max(one.base_size for one in large)
-    return [
-        Note(
-            "fileSize",
-            f"{len(large)} of the {len(files)} files that Hudi has written are larger than the "
-            f"target of {target} bytes by more than 15 %, the largest has {most}",
-        )
-    ]
+    text = (
+        f"{len(large)} of the {len(files)} files that Hudi has written are larger than the target "
+        f"of {target} bytes by more than 15 %, the largest has {most}"
+    )
+    return [Note("fileSize", text)]

@@ -174,7 +174,7 @@ def adopt_completed(
     kept = _read_committed_files(session, work)
     remove_marked_files(session.storage, work.instant, kept)
     _remove_own_files(session, work, kept)
-    planned = _list_file_groups(work.groups)
+    planned = list_file_groups(work.groups)
     replaced = {(partition, one) for partition, ids in commit.replaced.items() for one in ids}
     stats = WriteStats.parse(data, path)
     return StepOutcome(
@@ -336,7 +336,7 @@ def _summarize(
     )
 
 
-def _list_file_groups(groups: Rewrites) -> set[tuple[str, str]]:
+def list_file_groups(groups: Rewrites) -> set[tuple[str, str]]:
     """Return partition and file id of every slice."""
     ids = groups.file_id.to_pylist()
     return {(partition, name) for partition, part in iterate_groups(groups) for name in ids[part]}
