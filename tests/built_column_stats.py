@@ -8,7 +8,7 @@ import reconciler
 from reconciler import runtime
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.index.column_stats import build_column_stats
-from reconciler.executor.progress import NoProgress
+from reconciler.executor.progress import Progress
 from reconciler.executor.session import ApplyContext, open_apply_session
 from reconciler.storage.open import open_storage
 
@@ -48,7 +48,7 @@ def open_test_session(path, columns, *, around=lambda storage: storage, clock=No
         clock=clock or runtime.SystemClock(),
         process=runtime.current_process(),
         new_token=runtime.new_token,
-        progress=NoProgress(),
+        progress=Progress(),
         now=datetime.now(UTC),
         **more,
     )

@@ -20,7 +20,7 @@ from reconciler.executor.audit import AuditLog
 from reconciler.executor.deletion import DeletionOutcome, FileDeleter, LocalDeleter
 from reconciler.executor.gate import AdmittedPlan, admit_plan, get_waiver_time
 from reconciler.executor.origin import Origin
-from reconciler.executor.progress import Phase
+from reconciler.executor.progress import Phase, Progress
 from reconciler.executor.result import ApplyResult
 from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
@@ -244,7 +244,7 @@ def _connect_hudi(session: Any) -> HudiExecutor:
     return hudi
 
 
-class TerminalProgress:
+class TerminalProgress(Progress):
     """Shows the progress of an apply."""
 
     @contextmanager

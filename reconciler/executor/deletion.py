@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.api import Advance, Storage, StorageRef
 from reconciler.transaction.paths import LARGEST_CALL, resolve_path
 
 
@@ -23,7 +23,7 @@ class DeletionBatch:
 
 @dataclass(frozen=True, slots=True)
 class DeletionOutcome:
-    """What became of a batch: how many were deleted, which were gone, which failed and why."""
+    """The outcome of a batch: number deleted, names that were absent, and failures with reasons."""
 
     partition: str
     deleted: int
@@ -35,15 +35,11 @@ class FileDeleter(Protocol):
     """Deletes files, here or on other hosts."""
 
     def delete_files(
-        self,
-        ref: StorageRef,
-        batches: Sequence[DeletionBatch],
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, batches: Sequence[DeletionBatch], *, progress: Advance
     ) -> list[DeletionOutcome]:
-        """Delete every file of every batch; a file that is gone already is a success.
+        """Delete every file of every batch; a file that is absent already is a success.
 
-        ``progress`` is told of every share of work that is done, in files. Outcomes come in any
+        ``progress`` gets the number of files of every share that is done. Outcomes come in any
         order.
         """
 
@@ -55,11 +51,7 @@ class LocalDeleter:
     open_storage: Callable[[StorageRef], Storage]
 
     def delete_files(
-        self,
-        ref: StorageRef,
-        batches: Sequence[DeletionBatch],
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, batches: Sequence[DeletionBatch], *, progress: Advance
     ) -> list[DeletionOutcome]:
         outcomes: list[DeletionOutcome] = []
         for done in delete_share(self.open_storage(ref), batches):

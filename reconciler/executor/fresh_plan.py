@@ -137,7 +137,7 @@ def check_identity(reviewed: TablePlan, state: TableState) -> None:
 
 
 def _needs_lock(fresh: FreshPlan, reviewed: Sequence[Step]) -> bool:
-    """Whether an apply has more to do than to build our own index, which no other tool writes.
+    """Return True unless an apply only builds reconciler's own index, which no other tool writes.
 
     What was left pending is finished first.
     """

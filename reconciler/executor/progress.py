@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import Literal
+
+from reconciler.storage.api import Advance
 
 Phase = Literal[
     "observe", "resume", "rollback", "request", "rewrite", "index", "delete", "complete", "check"
 ]
 
 
-class Progress(Protocol):
-    """Is told of phases as they begin and end."""
+class Progress:
+    """Reports phases as they begin and end; here to nobody.
 
-    def phase(
-        self, table: str, phase: Phase, total: int | None
-    ) -> AbstractContextManager[Callable[[int], None]]:
-        """Report a phase of a table; the function in the block is told of units that are done.
-
-        ``total`` counts files where a phase has a known length (bytes to be read in a rewrite),
-        otherwise it is None.
-        """
-
-    def report_wait(self, table: str, what: str) -> None:
-        """Report that a table waits for others: for its lock, or for a pending write."""
-
-
-class NoProgress:
-    """Reports to nobody."""
+    A subclass that shows them overrides both methods.
+    """
 
     def phase(
         self,
-        table: str,  # noqa: ARG002 (the protocol's)
+        table: str,  # noqa: ARG002 (for subclasses)
         phase: Phase,  # noqa: ARG002
         total: int | None,  # noqa: ARG002
-    ) -> AbstractContextManager[Callable[[int], None]]:
+    ) -> AbstractContextManager[Advance]:
+        """Report a phase of a table; the function in the block gets units that are done.
+
+        ``total`` counts files if a phase has a known length (bytes to be read in a rewrite),
+        otherwise it is None.
+        """
         return contextlib.nullcontext(lambda _count: None)
 
-    def report_wait(self, table: str, what: str) -> None:  # noqa: ARG002 (the protocol's)
-        return
+    def report_wait(self, table: str, what: str) -> None:
+        """Report that a table waits for other writers: for its lock, or for a pending write."""

@@ -128,7 +128,7 @@ class IndexOutcome:
     ``unread`` of them could not be. ``left``: reviewed columns that cannot be indexed any more.
     ``error``: why nothing was written; the earlier index stays valid, and no read is wrong.
 
-    Of ``zindex``: ``version``: path of the file that was written, None where none was;
+    Of ``zindex``: ``version``: path of the file that was written, None if none was;
     ``previous``: name of the version that it was merged with; ``bytes``: its size. ``kept``,
     ``dropped``: files of that earlier version that are in it and that are not. ``tidied``: folders
     of older versions and of stopped runs that were removed. Of ``column_stats``: ``partitions`` of

@@ -78,7 +78,7 @@ class _Rollback(LockedApplyChange[FreshPlan, StepOutcome]):
 
 
 def _check_dead(session: ApplySession, pending: Instant) -> None:
-    """Raise BusyError while the write's run lives, and where its owner is unknown."""
+    """Raise BusyError while the write's run lives, and if its owner is unknown."""
     what = f"{session.name}: {pending.action} {pending.requested}"
     beat = read_last_heartbeat(session.storage, pending.requested)
     if beat is None:

@@ -59,10 +59,10 @@ def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
     """Do what was reviewed as far as it still holds, and report the rest.
 
     What goes wrong with a table is in its result. ``parallelism``: tables at a time, never two at
-    one place. ``journal`` is told of a table before anything is done to it and when its work ends,
-    ``on_table`` of its result, ``on_crash`` of errors that are this program's own. An interruption
-    ends each table at its next phase and is raised when all have ended; ``on_stop`` is told how
-    many those are.
+    one place. ``journal`` records a table before anything is done to it and when its work ends.
+    ``on_table`` gets its result, ``on_crash`` errors that are this program's own. An interruption
+    ends each table at its next phase and is raised when all have ended; ``on_stop`` gets their
+    number.
     """
     run = _ApplyRun(context, admitted.digest, on_crash, journal or Journal())
     started = context.clock.now_ms()
@@ -115,8 +115,8 @@ class _ApplyRun:
             result = self._apply(table, done)
         except ReconcilerError as error:
             refusals = error.notes if isinstance(error, RefusedError) else ()
-            said = None if refusals else str(error)
-            result = done.make_result(error=said, code=error.exit_code, refusals=refusals)
+            text = None if refusals else str(error)
+            result = done.make_result(error=text, code=error.exit_code, refusals=refusals)
         except Exception as error:  # noqa: BLE001 (reported as this table's, the others go on)
             if self.on_crash is not None:
                 self.on_crash(plan, error)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 from reconciler.executor.deletion import FileDeleter
 from reconciler.executor.fresh_plan import FreshPlan, check_refusals
 from reconciler.executor.origin import Origin
-from reconciler.executor.progress import NoProgress, Phase, Progress
+from reconciler.executor.progress import Phase, Progress
 from reconciler.executor.result import StepOutcome
 from reconciler.hudi.load import load_properties
 from reconciler.hudi_engine.executor import HudiExecutor
@@ -22,10 +22,9 @@ from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.state.model import PLAN_DIGEST
 from reconciler.state.observe import observe
-from reconciler.storage.api import Storage
+from reconciler.storage.api import Advance, Storage
 from reconciler.storage.parallel import StopRequest
-from reconciler.transaction.ownership import make_ownership_metadata
-from reconciler.transaction.process import Clock, Process
+from reconciler.transaction.process import Clock, Process, make_ownership_metadata
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, RequestedInstant
 from reconciler.transaction.session import RunContext, StorageOpener, TableSession, open_session
@@ -44,9 +43,9 @@ class ApplyContext:
     """What an apply works with; none of it is part of the plan.
 
     ``now``: what policies count from, the clock's time if None; instants always take the clock's.
-    ``hudi`` executes what was requested, where there is one (``--executor hudi``). ``stop`` is
+    ``hudi`` executes what was requested, if there is one (``--executor hudi``). ``stop`` is
     asked where work may end early. ``lock_wait_s`` bounds the wait for a lock, and for writes to
-    say where they go. ``heartbeat_s``: time between heartbeats. ``rewriter``: None where nothing
+    say where they go. ``heartbeat_s``: time between heartbeats. ``rewriter``: None if nothing
     can be rewritten. ``builder`` reads footers into an index; None: threads of this process do.
     """
 
@@ -55,7 +54,7 @@ class ApplyContext:
     clock: Clock
     process: Process
     new_token: Callable[[], str]
-    progress: Progress = field(default_factory=NoProgress)
+    progress: Progress = field(default_factory=Progress)
     hudi: HudiExecutor | None = None
     stop: StopRequest = field(default_factory=StopRequest)
     now: datetime | None = None
@@ -66,9 +65,7 @@ class ApplyContext:
     builder: IndexBuilder | None = None
 
     @contextlib.contextmanager
-    def phase(
-        self, table: str, phase: Phase, total: int | None = None
-    ) -> Iterator[Callable[[int], None]]:
+    def phase(self, table: str, phase: Phase, total: int | None = None) -> Iterator[Advance]:
         """Report a phase of a table; it does not begin when the apply has to stop."""
         self.stop.check()
         with self.progress.phase(table, phase, total) as advance:
@@ -132,22 +129,20 @@ class ApplySession(TableSession):
         with self.phase("observe"):
             return self.make_fresh_plan()
 
-    def phase(
-        self, phase: Phase, total: int | None = None
-    ) -> AbstractContextManager[Callable[[int], None]]:
+    def phase(self, phase: Phase, total: int | None = None) -> AbstractContextManager[Advance]:
         return self.context.phase(self.plan.name, phase, total)
 
 
 class ApplyChange:
     """What the changes of an apply have in common: their phases, and the fresh plan.
 
-    ``fresh``: one that was made just now, which is used once; None where there is none.
+    ``fresh``: one that was made just now, which is used once; None if there is none.
     """
 
     session: ApplySession
     fresh: FreshPlan | None = None
 
-    def phase(self, name: Phase) -> AbstractContextManager[Callable[[int], None]]:
+    def phase(self, name: Phase) -> AbstractContextManager[Advance]:
         return self.session.phase(name)
 
     def stays_pending(self, outcome: Any) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, delete_share, split_shares
 from reconciler.spark.jobs import report_progress, run_job_group, ship_package
-from reconciler.storage.api import StorageRef
+from reconciler.storage.api import Advance, StorageRef
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
@@ -31,11 +31,7 @@ class SparkFileDeleter:
         self._context = session.sparkContext
 
     def delete_files(
-        self,
-        ref: StorageRef,
-        batches: Sequence[DeletionBatch],
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, batches: Sequence[DeletionBatch], *, progress: Advance
     ) -> list[DeletionOutcome]:
         files = sum(len(batch.names) for batch in batches)
         slots = self._context.defaultParallelism

@@ -9,7 +9,7 @@ from reconciler.plans.model import TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
 
-_MOST = 3
+_MAX_SHOWN = 3
 _ABSENT = object()
 
 
@@ -57,8 +57,8 @@ def _format_few(things: list[str]) -> str:
     >>> _format_few(["a"]), _format_few(["a", "b", "c", "d", "e"])
     ('a', 'a, b, c and 2 more')
     """
-    rest = len(things) - _MOST
-    return ", ".join(things[:_MOST]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(things) - _MAX_SHOWN
+    return ", ".join(things[:_MAX_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _list_changes(before: Any, now: Any, at: str = "") -> Iterator[str]:

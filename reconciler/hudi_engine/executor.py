@@ -27,7 +27,7 @@ class HudiExecutor(Protocol):
         """Execute the pending clustering of an instant and complete it.
 
         ``outputs``: the largest number of files that one of its groups becomes. After an
-        interruption Hudi has stopped; raises PartialError where it has not.
+        interruption Hudi has stopped; raises PartialError if it has not.
         """
 
     def tally_groups(

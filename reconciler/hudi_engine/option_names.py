@@ -136,7 +136,7 @@ _OWN_NAMES: Final = {
 def find_option_names(
     setting: Setting, engine: WriterEngine, releases: Collection[HudiRelease]
 ) -> tuple[str, ...]:
-    """Return the names that an engine uses in one of the releases; empty where it has none.
+    """Return the names that an engine uses in one of the releases; empty if it has none.
 
     >>> find_option_names(Setting.CLEAN_POLICY, WriterEngine.SPARK, tuple(HudiRelease))
     ('hoodie.cleaner.policy', 'hoodie.clean.policy')

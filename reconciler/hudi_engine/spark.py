@@ -213,7 +213,7 @@ def tally_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> Tally:
 
 
 def _select_key_columns(columns: GroupColumns) -> GroupColumns:
-    """Restrict a reading to the key columns, where rows have a key."""
+    """Restrict a reading to the key columns, if rows have a key."""
     key_columns = {RECORD_KEY} if columns.key == (RECORD_KEY,) else _top_level_names(columns.key)
     if not key_columns:
         return columns

@@ -46,7 +46,7 @@ class TableFacts:
 
     @property
     def merge_refusal(self) -> str:
-        """Why log files of this table cannot be merged; empty where they can."""
+        """Why log files of this table cannot be merged; empty if they can."""
         return self.scan.rules.refusal
 
 
@@ -54,7 +54,7 @@ def read_table_facts(storage: Storage, state: TableState) -> TableFacts:
     """Read the facts of a table; only a few small files are read.
 
     Raises UnsupportedError where rows of the table cannot be read or written here, FormatError for
-    damage and where no file declares the table's schema.
+    damage and if no file declares the table's schema.
     """
     properties = load_properties(storage)
     declared = read_declared_schema(storage, properties, state)
@@ -78,7 +78,7 @@ def read_table_facts(storage: Storage, state: TableState) -> TableFacts:
 
 
 def read_file_form(storage: Storage, scan: Scan) -> BaseFileSettings:
-    """Return the settings of the newest base file that readers see; Hudi's defaults where none is.
+    """Return the settings of the newest base file that readers see; Hudi's defaults if none is.
 
     Other files may be unfinished, left by a dead write. A damaged file is skipped, because it may
     be in no group; where all that are tried are damaged, the newest one's error is raised.

@@ -64,7 +64,7 @@ class GroupColumns:
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows of a part.
 
-        Raises as ``read_slice`` does, and StorageError for a file that is gone.
+        Raises as ``read_slice`` does, and StorageError for a missing file.
         """
         try:
             yield from read_slice(

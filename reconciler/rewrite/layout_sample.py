@@ -46,7 +46,7 @@ class LayoutSample:
 
 
 def sample_part(part: SlicePart, job: RewriteJob, source: SliceSource) -> LayoutSample | None:
-    """Sample rows of a part in proportion to its bytes; None where it has no rows.
+    """Sample rows of a part in proportion to its bytes; None if it has no rows.
 
     Memory: the columns that order the rows.
     """

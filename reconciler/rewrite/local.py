@@ -17,7 +17,7 @@ from reconciler.rewrite.runs import Run
 from reconciler.rewrite.slice_parts import PART_BYTES, SlicePart, split_into_parts
 from reconciler.rewrite.sorting import SORT_BYTES, RowSorter
 from reconciler.spark.spill_files import SpillFile, SpillWriter, read_blocks
-from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.api import Advance, Storage, StorageRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,7 @@ class LocalRewriter:
     limits: MemoryLimits = MemoryLimits()
 
     def rewrite(
-        self,
-        ref: StorageRef,
-        job: RewriteJob,
-        groups: Sequence[RewriteGroup],
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, job: RewriteJob, groups: Sequence[RewriteGroup], *, progress: Advance
     ) -> list[RewrittenGroup]:
         storage = self.open_storage(ref)
         results = []
@@ -61,7 +56,7 @@ class LocalRewriter:
         job: RewriteJob,
         group: RewriteGroup,
         folder: Path,
-        progress: Callable[[int], None],
+        progress: Advance,
     ) -> RewrittenGroup:
         parts = split_into_parts(group, part_bytes=self.limits.part_bytes)
         layout = _fit_group_layout(job, group, parts, storage)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -10,7 +12,7 @@ from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
-from reconciler.storage.api import StorageRef
+from reconciler.storage.api import Advance, StorageRef
 
 #: sums of key hashes are taken modulo this
 _HASH_MODULUS = 1 << 64
@@ -40,7 +42,7 @@ class RewriteJob:
     no other attempt has; file ids are derived from it. ``reading``: reads every column that files
     hold. ``schema``, ``form``: of the new files. ``target``: bytes of a file. ``range_columns``:
     columns whose ranges are collected for every new file. ``key_fields``: the columns of a row's
-    key where the table has no meta columns.
+    key if the table has no meta columns.
     """
 
     instant: str
@@ -58,7 +60,7 @@ class RewriteJob:
 class RewriteGroup:
     """Slices of one partition whose rows go into new files together.
 
-    ``number``: of the group in its clustering. ``partition``: its path, "" where there is none;
+    ``number``: of the group in its clustering. ``partition``: its path, "" if there is none;
     ``values``: of columns that only the folder name holds. ``outputs``: wanted files. ``bytes``: of
     base and log files; progress is counted in them.
     """
@@ -99,16 +101,29 @@ class RewrittenGroup:
     splits: int = 0
 
 
+def make_seed(instant: str, attempt: str) -> str:
+    """Return the 32 hex digits from which the file ids of an attempt are derived.
+
+    >>> len(make_seed("20260101000000000", "a"))
+    32
+    """
+    return hashlib.md5(f"{instant} {attempt}".encode(), usedforsecurity=False).hexdigest()
+
+
+def make_output_id(seed: str, group: int, output: int) -> str:
+    """Return the prefix of the file ids of a group's output, the same in every task.
+
+    >>> make_output_id("0" * 32, 1, 2)
+    '6cee07e1-2fa1-53e2-a5d7-62684920eb4c'
+    """
+    return str(uuid.uuid5(uuid.UUID(hex=seed), f"{group}/{output}"))
+
+
 class Rewriter(Protocol):
     """Rewrites groups, in this process or elsewhere."""
 
     def rewrite(
-        self,
-        ref: StorageRef,
-        job: RewriteJob,
-        groups: Sequence[RewriteGroup],
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, job: RewriteJob, groups: Sequence[RewriteGroup], *, progress: Advance
     ) -> list[RewrittenGroup]:
         """Write the new files of every group, each after its marker; results come in any order.
 

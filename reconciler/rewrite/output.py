@@ -19,13 +19,12 @@ from reconciler.file_slices.base_file.local_file import (
 )
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
-from reconciler.rewrite.file_ids import make_output_id
 from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
-from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally, make_output_id
 from reconciler.rewrite.sorting import RowSorter, SortedRows, choose_calendar
 from reconciler.storage.api import Storage
 
-#: where footers take more of a file than this, more files do not help
+#: if footers take more of a file than this, more files do not help
 _MAX_FOOTER_SHARE: Final = 0.5
 #: bytes of a footer apart from bloom filter and schema
 _FOOTER_BYTES: Final = 10_000
@@ -33,7 +32,7 @@ _FOOTER_BYTES: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupOutput:
-    """The result of one output of a group: one file, or several where it grew too large.
+    """The result of one output of a group: one file, or several if it grew too large.
 
     ``read``: the tallies of ``parts`` parts that came with its runs; those of all outputs together
     are the group's.
@@ -123,7 +122,7 @@ class OutputWriter:
                     break
             if needed <= count and sum(file.rows for file in files) == sorted_rows.rows:
                 return files, tallies
-            gives_up = needed > count  # where more files do not help, accept large ones
+            gives_up = needed > count  # if more files do not help, accept large ones
             count = needed
 
     def _count_needed_files(self, file: WrittenFile, rows: int, count: int) -> int:

@@ -35,7 +35,7 @@ def build_runs(
 ) -> Iterator[Run]:
     """Yield the rows of a part as runs; the last run has the tally of all rows.
 
-    ``layout``: of the group, None where rows keep their order. Memory: three times ``run_bytes``,
+    ``layout``: of the group, None if rows keep their order. Memory: three times ``run_bytes``,
     and what ``read_slice`` needs. Raises as it does.
     """
     columns = GroupColumns.from_job(job, part.group)
@@ -153,7 +153,7 @@ class _RunBuilder:
 
 
 def _has_old_dates(rows: Any) -> bool:
-    """Whether the rows have dates for which the calendar matters."""
+    """Return True if the rows have dates for which the calendar matters."""
     try:
         convert_calendar(rows, UNSPECIFIED, PROLEPTIC, "")
     except UnsupportedError:

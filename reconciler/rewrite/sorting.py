@@ -49,7 +49,7 @@ class RowSorter:
     """Collects the runs of one file in any order; ``folder``: an empty local folder.
 
     ``read`` and ``parts``: tally of the rows, and number of parts, whose last run has come. Memory:
-    twice ``sort_bytes`` and one run; eight bytes a row where more rows come.
+    twice ``sort_bytes`` and one run; eight bytes a row if more rows come.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ def _combine(batches: list[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Lane
 
 
 def choose_calendar(calendars: Iterable[DateCalendar], otherwise: Calendar) -> Calendar | None:
-    """Return the calendar of a file from the calendars of its rows; None where they conflict.
+    """Return the calendar of a file from the calendars of its rows; None if they conflict.
 
     ``otherwise``: what the table's files declare, for rows of logs alone.
 

@@ -30,7 +30,7 @@ from reconciler.spark.jobs import report_progress, run_job_group, ship_package
 from reconciler.spark.staged_rows import BlockForPartition, Receive, RowSource, Send
 from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
-from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.api import Advance, Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
@@ -61,12 +61,7 @@ class SparkRewriter:
         self._staging = staging or choose_staging(self._context)
 
     def rewrite(
-        self,
-        ref: StorageRef,
-        job: RewriteJob,
-        groups: Sequence[RewriteGroup],
-        *,
-        progress: Callable[[int], None],
+        self, ref: StorageRef, job: RewriteJob, groups: Sequence[RewriteGroup], *, progress: Advance
     ) -> list[RewrittenGroup]:
         if not groups:
             return []
@@ -115,7 +110,7 @@ def _use_system_memory_pool(context: Any) -> Iterator[None]:
 class _ReadProgress:
     """Reports bytes read, at most ``total``: Spark counts a stage that runs again anew."""
 
-    def __init__(self, progress: Callable[[int], None], total: int) -> None:
+    def __init__(self, progress: Advance, total: int) -> None:
         self._progress, self._left = progress, total
 
     def __call__(self, count: int) -> None:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+#: gets the units of work that are done, such as files or bytes
+Advance = Callable[[int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class StorageEntry:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.errors import NotFoundError, PlanError
-from reconciler.storage.api import Storage
+from reconciler.errors import NotFoundError, PlanError, StorageError
+from reconciler.storage.api import DeletionResult, Storage
 
 #: most paths in one call of ``Storage.delete_many``: what one request to an object store takes
 LARGEST_CALL: Final = 1000
@@ -36,8 +37,20 @@ def resolve_folder(partition: str) -> str:
     return partition
 
 
+def delete_paths(storage: Storage, paths: Sequence[str]) -> Iterator[DeletionResult]:
+    """Delete files in calls that a store takes, and yield the result of each, in order.
+
+    Raises StorageError for the first that stays.
+    """
+    for start in range(0, len(paths), LARGEST_CALL):
+        for done in storage.delete_many(paths[start : start + LARGEST_CALL]):
+            if done.error is not None:
+                raise StorageError(done.path, done.error)
+            yield done
+
+
 def list_names(storage: Storage, partition: str) -> set[str]:
-    """Return the names of all files in a partition's folder; none where there is no folder."""
+    """Return the names of all files in a partition's folder; none if there is no folder."""
     try:
         entries = storage.list(resolve_folder(partition) if partition else "")
     except NotFoundError:

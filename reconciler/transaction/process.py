@@ -20,6 +20,12 @@ from reconciler.storage.api import Storage
 CLOCK_FILE: Final = f"{MARKER_FOLDER}/reconciler.clock"
 
 
+#: keys of the extra metadata of every instant of reconciler
+SPEC_DIGEST: Final = "reconciler.spec.digest"
+OWNER: Final = "reconciler.owner"
+TOOL: Final = "reconciler.tool"
+
+
 class Clock(Protocol):
     """The only source of time, which tests replace."""
 
@@ -59,6 +65,11 @@ class Process:
             tool=self.tool,
             token=token,
         )
+
+
+def make_ownership_metadata(spec_digest: str, owner: Owner) -> dict[str, str]:
+    """Return the extra metadata that names an instant's spec, its run and its tool."""
+    return {SPEC_DIGEST: spec_digest, OWNER: owner.encode().decode(), TOOL: owner.tool}
 
 
 def is_dead(

@@ -13,7 +13,7 @@ from reconciler.transaction.session import TableSession
 #: how often a timeline may change while it is read or a change is prepared
 ATTEMPTS: Final = 8
 _FIRST_PAUSE_S: Final = 0.2
-_LONGEST_PAUSE_S: Final = 2.0
+_MAX_PAUSE_S: Final = 2.0
 
 _T = TypeVar("_T")
 #: whether to wait before these claims are given up because of these writes
@@ -83,4 +83,4 @@ class _UnknownWriteWait:
         self.session.run_context.check_stop()
         self.session.clock.sleep(self.pause_s)
         self.session.waited.seconds += self.pause_s
-        self.pause_s = min(self.pause_s * 2, _LONGEST_PAUSE_S)
+        self.pause_s = min(self.pause_s * 2, _MAX_PAUSE_S)

@@ -62,7 +62,7 @@ class Completion(Generic[_Outcome]):
 
     ``timeline``: as the metadata table is synced with. ``check`` is called last and raises where
     the instant is not ours any more. ``make_payload`` returns the bytes of the completed file,
-    ``make_outcome`` the outcome with notes for people.
+    ``make_outcome`` the outcome with notes for users.
     """
 
     timeline: Timeline
@@ -78,11 +78,11 @@ class RequestedChange(ABC, Generic[_Pending, _Result, _Outcome]):
     session: TableSession
 
     def phase(self, name: Any) -> AbstractContextManager[Any]:  # noqa: ARG002 (for subclasses)
-        """Report a phase of the change to whoever watches; nobody does by default."""
+        """Report a phase of the change; by default nothing is reported."""
         return nullcontext()
 
     def begin(self, pending: _Pending) -> None:
-        """Write the inflight file, where that is not part of the work. Failing undoes nothing."""
+        """Write the inflight file, if that is not part of the work. Failing undoes nothing."""
 
     @abstractmethod
     def work(self, pending: _Pending) -> _Result | Ended[_Outcome]:
@@ -94,15 +94,15 @@ class RequestedChange(ABC, Generic[_Pending, _Result, _Outcome]):
     ) -> Completion[_Outcome] | Ended[_Outcome] | None:
         """Look for conflicts for the last time, and say how the change completes.
 
-        The table's lock is held. None when it was told to wait.
+        The table's lock is held. None if it has to wait.
         """
 
     def tidy(self, pending: _Pending, result: _Result | None, outcome: _Outcome) -> _Outcome:  # noqa: ARG002
-        """Remove what is of no use after the end; ``result``: None where the work ended it."""
+        """Remove what is of no use after the end; ``result``: None if the work ended it."""
         return outcome
 
     def is_undone_after(self, error: BaseException) -> bool:  # noqa: ARG002
-        """Whether a change that fails so is undone; otherwise it stays pending for another run."""
+        """Return True to undo a change that fails so; otherwise another run goes on with it."""
         return True
 
     @abstractmethod
@@ -116,14 +116,14 @@ class RequestedChange(ABC, Generic[_Pending, _Result, _Outcome]):
         *,
         has_worked: bool,  # noqa: ARG002
     ) -> _Outcome | None:
-        """Return an outcome where the failure is one, raise a clearer error, or return None.
+        """Return an outcome if the failure is one, raise a clearer error, or return None.
 
         It is called once the change is abandoned. After None the error is raised as it is.
         """
         return None
 
     def stays_pending(self, outcome: _Outcome) -> bool:  # noqa: ARG002
-        """Whether the instant is pending still, so that another run goes on at once."""
+        """Return True if the instant is pending still, so that another run goes on at once."""
         return False
 
 
@@ -149,11 +149,11 @@ class Change(
     ) -> _Pending | Ended[_Outcome] | None:
         """Write the requested file; the table's lock is held.
 
-        None when the table has changed since ``prepare``, or when it was told to wait.
+        None when the table has changed since ``prepare``, or if it has to wait.
         """
 
     def confirm_request(self, prepared: _Prepared, pending: _Pending) -> bool:  # noqa: ARG002
-        """Whether the request may stand, asked when the lock is released; if not, it is gone."""
+        """Return True if the request may stand, asked without the lock; if not, it is withdrawn."""
         return True
 
     def drop_request(self, pending: _Pending | None) -> None:
@@ -295,7 +295,7 @@ def _complete(
 ) -> _Outcome:
     """Complete a change whose work is done.
 
-    Once it is completed it is: where the lock cannot be given back the outcome says so.
+    Once it is completed it is: if the lock cannot be given back the outcome says so.
     """
     completed: Ended[_Outcome] | None = None
 
@@ -334,8 +334,8 @@ def publish_completion(
         timeline = session.reload_timeline()
         if find_completion(timeline, pending.instant, pending.action) is None:
             raise
-        said = f"{pending.action} {pending.instant} is completed, although the store says: {error}"
-        notes = (*notes, Note("store", said))
+        text = f"{pending.action} {pending.instant} is completed, although the store says: {error}"
+        notes = (*notes, Note("store", text))
     return completion.make_outcome(notes)
 
 

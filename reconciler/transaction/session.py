@@ -26,7 +26,7 @@ from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.publish import Publisher
 
 #: no healthy writer announces a write longer than this after the write's time
-_MOST_BACKDATING_S: Final = 3600
+_MAX_BACKDATING_S: Final = 3600
 
 
 class StorageOpener(Protocol):
@@ -46,7 +46,7 @@ class RunContext:
 
     ``lock_wait_s`` bounds the wait for a lock, ``heartbeat_s`` is the time between heartbeats.
     ``report_wait`` is called once a wait with a table's name and what it waits for.
-    ``check_stop`` is called where a run may end, and raises where it has to.
+    ``check_stop`` is called where a run may end, and raises if it has to.
     """
 
     open_storage: StorageOpener
@@ -160,7 +160,7 @@ def open_session(  # noqa: PLR0913 (facts about one table)
 
 
 def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunContext) -> TableLock:
-    """Return the lock that a spec declares, or ``NoLock`` where it declares none."""
+    """Return the lock that a spec declares, or ``NoLock`` if it declares none."""
     lock = spec.concurrency.lock if spec.concurrency else None
     if lock is None or lock.provider == "none":
         return NoLock()
@@ -187,8 +187,8 @@ def _get_backdating_s(spec: TableSpec) -> int:
     """
     retention = spec.retention
     if retention is None or retention.policy is not Policy.HOURS:
-        return _MOST_BACKDATING_S
-    return min(_MOST_BACKDATING_S, retention.keep * 3600 // 4)
+        return _MAX_BACKDATING_S
+    return min(_MAX_BACKDATING_S, retention.keep * 3600 // 4)
 
 
 def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:

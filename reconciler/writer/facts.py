@@ -30,7 +30,7 @@ from reconciler.layout.sizing.record_size import can_fit_size
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.rewrite.facts import read_file_form
-from reconciler.rewrite.file_ids import make_seed
+from reconciler.rewrite.model import make_seed
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.footers import sample_footers
 from reconciler.state.model import TableState

@@ -27,7 +27,7 @@ from reconciler.transaction.footprints import (
     is_being_rolled_back,
     read_footprints,
 )
-from reconciler.transaction.ownership import make_ownership_metadata
+from reconciler.transaction.process import make_ownership_metadata
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.dead_writes import undo_dead_writes
 from reconciler.transaction.recovery.marked_files import remove_marked_files, remove_markers

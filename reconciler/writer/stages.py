@@ -16,8 +16,7 @@ from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.layout.sizing.assign import BucketAssignment, assign_rows
 from reconciler.layout.sizing.assignment_rules import AssignmentRule, CopyOnWrite, SteadyRule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
-from reconciler.rewrite.file_ids import make_output_id
-from reconciler.rewrite.model import Tally
+from reconciler.rewrite.model import Tally, make_output_id
 from reconciler.spark.staged_rows import RowSource, StagedRows
 from reconciler.writer.bucket import Bucket
 from reconciler.writer.bucket_routes import BucketRoutes, count_bins, cut_bins, route_rows

@@ -95,7 +95,7 @@ def test_without_queries_nothing_is_read_and_nothing_said(tmp_path, monkeypatch)
 
 def test_where_too_many_files_stay_only_new_ones_are_measured(tmp_path, monkeypatch):
     it = make_clustering_drill(TABLES / "v9_cow_part.zip", tmp_path / "t", more=QUERIED)
-    monkeypatch.setattr(query_measurement, "MOST_FOOTERS", 0)
+    monkeypatch.setattr(query_measurement, "MAX_FOOTERS", 0)
     (outcome,) = it.apply(it.plan()).tables[0].outcomes
     understood = outcome.rewritten.queries[3]
 

@@ -146,7 +146,7 @@ class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOu
                 return replace(outcome, warnings=(*outcome.warnings, note))
 
     def is_undone_after(self, error: BaseException) -> bool:  # noqa: ARG002
-        """No clean is undone: files of it may be gone."""
+        """No clean is undone: some of its files may be deleted."""
         return False
 
     def abandon(self, pending: CleanWork) -> None:
@@ -167,7 +167,7 @@ class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOu
 
 
 def _delete_files(session: ApplySession, work: CleanWork) -> list[DeletionOutcome]:
-    """Have the files deleted; raises PartialError when that stops, since some may be gone."""
+    """Have the files deleted; raises PartialError when that stops, since some may be deleted."""
     with session.phase("delete", len(work.files)) as advance:
         try:
             outcomes = session.context.deleter.delete_files(
@@ -234,7 +234,7 @@ def _describe_unchecked(error: ReconcilerError) -> str:
 
 
 def list_removed_names(work: CleanWork) -> dict[str, list[str]]:
-    """Return the names that are gone by partition; a folder that was empty has an empty list."""
+    """Return the deleted names by partition; a folder that was empty has an empty list."""
     found: dict[str, list[str]] = {path: [] for path in work.delete_partitions}
     for path, names in work.gone.items():
         found.setdefault(path, []).extend(names)

@@ -101,7 +101,7 @@ def add_differences(outcome: StepOutcome, notes: Collection[Note]) -> StepOutcom
 
 
 def describe_changed_indexes(session: ApplySession) -> list[Note]:
-    """Return a note where the table's metadata partitions are not those from before."""
+    """Return a note if the table's metadata partitions are not those from before."""
     before = set(session.properties.metadata_partitions)
     now = set(load_properties(session.storage).metadata_partitions)
     if before == now:
@@ -158,7 +158,7 @@ def _describe_unplanned(
     before: Mapping[str, Collection[str]],
     after: Mapping[str, Collection[str]],
 ) -> list[Note]:
-    """Return a note for every partition in which more is gone than was reviewed."""
+    """Return a note for every partition in which Hudi deleted more than was reviewed."""
     found = []
     for path in sorted({*planned, *reported}):
         gone = {*reported.get(path, ()), *(set(before.get(path, ())) - set(after.get(path, ())))}

@@ -74,7 +74,7 @@ def report_finished_clean(fresh: FreshPlan, step: ResumeStep) -> StepOutcome:
 
 
 def _take_over(session: ApplySession, fresh: FreshPlan, clean: PendingClean) -> None:
-    """Check that nobody works on a pending clean, and take it over."""
+    """Check that no run works on a pending clean, and take it over."""
     if not is_own_clean(clean):
         _check_foreign_clean(session, clean)
     take_over(session, clean, known=fresh.state.timeline, kind="clean")
@@ -219,7 +219,7 @@ def _is_data_file(name: str, base_extension: str) -> bool:
 
 
 def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | None) -> bytes:
-    """Return the requested file, rewritten where it claims more than will be done.
+    """Return the requested file, rewritten if it claims more than will be done.
 
     Hudi's archiver takes the boundary from there, not from the completed file.
     """

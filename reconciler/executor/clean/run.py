@@ -83,7 +83,7 @@ class _CleanStep(CleanExecution, Change[_Decision, CleanWork, StepOutcome, StepO
         return _write_request(self.session, prepared, timeline, self.started_ms)
 
     def confirm_request(self, prepared: _Decision, pending: CleanWork) -> bool:
-        """Look at the savepoints once more, and withdraw the clean where they have changed.
+        """Look at the savepoints once more, and withdraw the clean if they have changed.
 
         Files that a new savepoint protects are found by deciding again.
         """
@@ -202,7 +202,7 @@ def _withdraw(session: ApplySession, instant: str) -> None:
 
 
 def has_changed(before: Timeline, now: Timeline) -> bool:
-    """Whether anything happened since that a decided clean must not ignore.
+    """Return True if anything happened since that a decided clean must not ignore.
 
     Writes that begin or complete only supersede more files. Whatever disappears (by a rollback or
     the archiver) and every other action (savepoint, clean, restore, compaction, clustering,
@@ -213,7 +213,7 @@ def has_changed(before: Timeline, now: Timeline) -> bool:
 
 
 def have_savepoints_changed(before: Timeline, now: Timeline) -> bool:
-    """Whether a savepoint was made, half made or removed."""
+    """Return True if a savepoint was made, half made or removed."""
     return _list_savepoints(before) != _list_savepoints(now)
 
 

@@ -240,7 +240,7 @@ def _note_lost_files(
 
 
 def _find_replacing_instants(reviewed: Rewrites, state: TableState) -> list[str | None]:
-    """Return for each slice the instant that replaced its file group, None where none has."""
+    """Return for each slice the instant that replaced its file group, None if none has."""
     return [state.replaced.get(pair) for pair in _split_keys(slice_paths(reviewed))]
 
 

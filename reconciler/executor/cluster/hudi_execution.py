@@ -144,7 +144,7 @@ def _adopt_completed(session: ApplySession, work: ClusterWork) -> StepOutcome:
 
 
 def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
-    """Return notes for what Hudi replaced and nobody reviewed.
+    """Return notes for what Hudi replaced without a review.
 
     ``adopt_completed`` finds what it did not replace.
     """

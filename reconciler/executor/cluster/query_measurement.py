@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconciler.rewrite.model import RewrittenGroup
 
 #: footers of files that stay as they are, which are read at most
-MOST_FOOTERS: Final = 2000
+MAX_FOOTERS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ def list_new_files(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list
 def measure_queries(
     session: ApplySession, work: ClusterWork, files: Sequence[ClusteredFile]
 ) -> QueryMeasurement | None:
-    """Measure a table with these new files; None where the spec declares no query.
+    """Measure a table with these new files; None if the spec declares no query.
 
-    Reads the footers of the new files, and of at most MOST_FOOTERS files that stay and that the
+    Reads the footers of the new files, and of at most MAX_FOOTERS files that stay and that the
     index does not know. Those of replaced files are not read, so the files of a group that is
     dropped at the last moment count as read. Raises nothing: a failure is recorded as the result's
     ``problem``.
@@ -81,7 +81,7 @@ def _measure(
     queries = session.spec.queries
     old, new = _MeasuredSlices.from_table(work), _MeasuredSlices.from_files(files)
     unread = int(np.count_nonzero(old.is_examined))
-    unread = unread if unread > MOST_FOOTERS else 0
+    unread = unread if unread > MAX_FOOTERS else 0
     wheres = [query.where for query in queries]
     parts = [new] if unread else [old, new]
     return QueryMeasurement(

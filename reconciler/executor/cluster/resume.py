@@ -1,7 +1,7 @@
 """Resume pending clusterings of ours: do them again under their instant, or undo them.
 
 Files of the earlier attempt are removed first, by their markers, and what it wrote to the metadata
-table: nobody knows whether they are whole. Other writers' clusterings are never touched.
+table: they may be incomplete. Other writers' clusterings are never touched.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _begin_again(
     """Remove the earlier attempt, and return the groups that may still run.
 
     The table's lock is held. The requested plan is reduced to these groups, so that no other writer
-    does what we would not. Without any group the instant is withdrawn. None when it was told to
+    does what we would not. Without any group the instant is withdrawn. None if it has to
     wait.
     """
     time, action = pending.instant, get_clustering_action(state.table_version)

@@ -14,8 +14,7 @@ from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.model import Rewrites
 from reconciler.reader.model import PATH
 from reconciler.rewrite.facts import TableFacts
-from reconciler.rewrite.file_ids import make_seed
-from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering
+from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering, make_seed
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import TableState

@@ -190,12 +190,12 @@ def _write_request(
 
 
 def _has_vanished(before: Timeline, now: Timeline) -> bool:
-    """Whether a write that was completed is not any more: undone, or archived."""
+    """Return True if a write that was completed is not any more: undone, or archived."""
     return bool(collect_completed_writes(before) - collect_completed_writes(now))
 
 
 def _has_schema_changed(session: ApplySession, before: Timeline) -> bool:
-    """Whether columns were renamed or retyped since (InternalSchemaCache).
+    """Return True if columns were renamed or retyped since (InternalSchemaCache).
 
     Readers take the columns of a file for those of the last version before its instant.
     """

@@ -27,8 +27,7 @@ from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.model import Rewrites
 from reconciler.rewrite.facts import TableFacts
-from reconciler.rewrite.file_ids import make_output_id, make_seed
-from reconciler.rewrite.model import RewrittenGroup
+from reconciler.rewrite.model import RewrittenGroup, make_output_id, make_seed
 from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 from reconciler.state.measured_queries import (
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 #: Hudi's own key, of every commit
 SCHEMA: Final = "schema"
 _EIGHT: Final = 8
-#: what Hudi's writers take for small unless they are told otherwise
+#: bytes below which Hudi's writers take a file for small by default
 _HUDIS_SMALL: Final = 104_857_600
 
 

@@ -9,14 +9,16 @@ Nothing is written to the data timeline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from reconciler.arrays import Integers
 from reconciler.errors import BusyError, NotFoundError, UnsupportedError
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.index.column_footers import FooterStatistics, list_built_columns
 from reconciler.executor.index.column_ranges import make_file_ranges, make_unknown_ranges
 from reconciler.executor.progress import Phase
 from reconciler.executor.session import ApplySession, LockedApplyChange
@@ -36,10 +38,18 @@ from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
 from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.planners.index.column_stats import assess_column_stats, find_busy_instant
+from reconciler.index.build import BuiltIndex, IndexRequest, ThreadedIndexBuilder
+from reconciler.index.file_keys import find_rows, join_indexes, take_files
+from reconciler.index.model import FileKeys
+from reconciler.planners.index.column_stats import (
+    assess_column_stats,
+    find_busy_instant,
+    list_indexed_columns,
+)
 from reconciler.state.current_files import find_newest_logs
+from reconciler.state.index_state_reader import build_file_keys
 from reconciler.state.model import TableState
-from reconciler.storage.api import Storage
+from reconciler.storage.api import Advance, Storage
 from reconciler.transaction.metadata.live_partitions import add_partitions, drop_partitions
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Ended, run_change
@@ -55,7 +65,7 @@ _DIGITS: Final = 17
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatsResult:
-    """What was built: ``partitions`` of the metadata table, none where there was nothing to do.
+    """What was built: ``partitions`` of the metadata table, none if there was nothing to do.
 
     ``columns``: all that the index holds. ``files``: those with entries; ``footers`` of them were
     read, ``unread`` could not be. ``problems``: why not, for the first few.
@@ -69,10 +79,72 @@ class ColumnStatsResult:
     problems: tuple[str, ...] = ()
 
 
+def list_built_columns(state: TableState) -> dict[str, Any]:
+    """Return the columns that the index is built of, with their Arrow types."""
+    known = state.index_state
+    assert known is not None, "a spec with an index block has one"
+    return list_indexed_columns(known.schema, state.table_version, known.hudi_defined)
+
+
+class FooterStatistics:
+    """Statistics of base files of newest slices; each footer is read once.
+
+    ``columns``: type by column.
+    """
+
+    def __init__(self, session: ApplySession) -> None:
+        self.columns: dict[str, Any] = {}
+        self.count = self.unread = 0
+        self.problems: list[str] = []
+        self._session = session
+        self._index: FileIndex | None = None
+
+    def read_statistics(self, state: TableState) -> FileIndex:
+        """Return the statistics of every base file that a reader sees now."""
+        known = state.index_state
+        assert known is not None, "a spec with an index block has one"
+        columns = list_built_columns(state)
+        if columns != self.columns:
+            self.columns, self._index = columns, None
+        files = build_file_keys(state, known.files)
+        rows = self._find_places(files)
+        lacking = np.flatnonzero(rows < 0)
+        if len(lacking) or self._index is None:
+            built = self._read(state, build_file_keys(state, known.files[lacking]))
+            self._index = join_indexes(
+                [built.index] if self._index is None else [self._index, built.index]
+            )
+            rows = self._find_places(files)
+        return take_files(self._index, np.sort(rows))
+
+    def _find_places(self, files: FileKeys) -> Integers:
+        if self._index is None:
+            return np.full(len(files), -1, np.int64)
+        return find_rows(self._index, files)
+
+    def _read(self, state: TableState, files: FileKeys) -> BuiltIndex:
+        known = state.index_state
+        assert known is not None, "a spec with an index block has one"
+        names = state.partition_fields
+        request = IndexRequest(
+            columns=tuple(self.columns),
+            schema=known.schema,
+            supplied=frozenset(c for c in self.columns if c.split(".")[0] in names),
+        )
+        context = self._session.context
+        builder = context.builder or ThreadedIndexBuilder(context.open_storage)
+        with self._session.phase("index", len(files)) as advance:
+            built = builder.build(self._session.storage.ref, request, files, progress=advance)
+        self.count += len(files)
+        self.unread += built.unread_count
+        self.problems += built.problems
+        return built
+
+
 def build_column_stats(
     session: ApplySession, columns: Sequence[str], fresh: FreshPlan | None = None
 ) -> ColumnStatsResult:
-    """Make Hudi's index cover ``columns``, where it does not yet; the lock is taken here.
+    """Make Hudi's index cover ``columns``, if it does not yet; the lock is taken here.
 
     ``fresh`` is a plan that was made just now, if there is one. Raises UnsupportedError where the
     index cannot be built here, BusyError while others are at work, and as
@@ -94,7 +166,7 @@ class _ColumnStatsChange(LockedApplyChange[FooterStatistics, ColumnStatsResult])
     columns: Sequence[str]
     footers: FooterStatistics | None = None
 
-    def phase(self, name: Phase) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG002
+    def phase(self, name: Phase) -> AbstractContextManager[Advance]:  # noqa: ARG002
         """Reading footers reports its own phase; the rest is short."""
         return nullcontext(lambda _count: None)
 
@@ -112,8 +184,8 @@ class _ColumnStatsChange(LockedApplyChange[FooterStatistics, ColumnStatsResult])
         prepared: FooterStatistics,
         should_wait: ShouldWait,  # noqa: ARG002
     ) -> Ended[ColumnStatsResult] | None:
-        """Build the index; None where a writer that takes no lock completed a commit meanwhile."""
-        # again: somebody may have written while footers were read
+        """Build the index; None if a writer that takes no lock completed a commit meanwhile."""
+        # again: a writer may have written while footers were read
         state = self.session.make_fresh_plan().state
         if not _is_due(state, self.columns):
             return Ended(ColumnStatsResult())
@@ -141,7 +213,7 @@ def _is_due(state: TableState, columns: Sequence[str]) -> bool:
 
 
 def _has_new_commits(timeline: Timeline, before: Timeline) -> bool:
-    """Whether an instant has completed since; that some were archived does not count."""
+    """Return True if an instant has completed since; that some were archived does not count."""
     known = {instant.requested for instant in before.instants if instant.is_completed}
     done = {instant.requested for instant in timeline.instants if instant.is_completed}
     return not done <= known
@@ -162,7 +234,7 @@ class _ColumnStatsBuild:
     def run(self) -> tuple[str, ...]:
         """Build the index, and return the metadata partitions that are live now.
 
-        Returns none where a commit completed meanwhile: what was written then is listed nowhere.
+        Returns none if a commit completed meanwhile: what was written then is listed nowhere.
         """
         properties = load_properties(self.storage)
         timeline = self._load_quiet_timeline()
@@ -204,7 +276,7 @@ class _ColumnStatsBuild:
         return partitions
 
     def _load_quiet_timeline(self) -> Timeline | None:
-        """Return the timeline; None where a commit has completed since the table was read.
+        """Return the timeline; None if a commit has completed since the table was read.
 
         Raises BusyError while a write is pending: it makes no entries in an index that was not
         there when it began.
@@ -239,7 +311,7 @@ class _ColumnStatsBuild:
             yield make_unknown_ranges(path, names[row], keepings)
 
     def _make_definitions(self, properties: TableProperties) -> bytes | None:
-        """Return the new index definitions; None where the table's version has none."""
+        """Return the new index definitions; None if the table's version has none."""
         if properties.table_version < VERSION_8:
             return None
         path = properties.raw.get("hoodie.table.index.defs.path")

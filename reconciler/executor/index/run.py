@@ -128,7 +128,7 @@ class _IndexWork:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether the newest version can be read and has just these columns."""
+        """Return True if the newest version can be read and has just these columns."""
         provenance = self.known.provenance
         if provenance is None or self.known.damaged:
             return False
@@ -172,14 +172,12 @@ def _find_live_files(session: ApplySession, state: TableState, known: IndexState
 
 
 def _execute(session: ApplySession, work: _IndexWork) -> StepOutcome | None:
-    """Read footers and publish a version; None where another process has published meanwhile."""
+    """Read footers and publish a version; None if another process has published meanwhile."""
     if work.known.newer:  # a later version of reconciler keeps the index
         notes = tuple(Note("newerIndex", problem) for problem in work.known.newer)
         return replace(_make_outcome(work, "nothing", IndexOutcome()), warnings=notes)
     if not work.wanted or (work.is_up_to_date and not len(work.read)):
-        return _remove_old_versions(
-            session, work, work.known.versions, work.known.version, IndexOutcome()
-        )
+        return _remove_old_versions(session, work)
     with session.phase("index", len(work.read)) as advance:
         request = IndexRequest(
             columns=tuple(work.wanted), schema=work.known.schema, supplied=work.known.supplied
@@ -193,10 +191,7 @@ def _execute(session: ApplySession, work: _IndexWork) -> StepOutcome | None:
             session.storage.ref, request, work.read, progress=report
         )
     if work.is_up_to_date and _has_nothing_new(work, built):
-        done = _remove_old_versions(
-            session, work, work.known.versions, work.known.version, IndexOutcome()
-        )
-        return _add_unread(done, built, len(work.read))
+        return _add_unread(_remove_old_versions(session, work), built, len(work.read))
     with session.phase("complete"):
         return _publish_version(session, work, built)
 
@@ -206,7 +201,7 @@ def _get_builder(session: ApplySession) -> IndexBuilder:
 
 
 def _has_nothing_new(work: _IndexWork, built: BuiltIndex) -> bool:
-    """Whether only footers were read that cannot be read, as the last version knows."""
+    """Return True if only footers were read that cannot be read, as the last version knows."""
     assert work.last is not None
     rows = find_rows(work.last, work.read)
     return built.unread_count == len(work.read) and bool((rows >= 0).all())
@@ -243,9 +238,8 @@ def _publish_version(
         kept=kept,
         dropped=(len(work.last) if work.last is not None else 0) - kept,
     )
-    return _add_unread(
-        _remove_old_versions(session, work, listed, version, done), built, len(work.read)
-    )
+    outcome = _remove_old_versions(session, work, (listed, version), done)
+    return _add_unread(outcome, built, len(work.read))
 
 
 def _count_kept(work: _IndexWork, index: FileIndex) -> int:
@@ -264,19 +258,16 @@ def find_covered_instant(state: TableState) -> str:
 def _remove_old_versions(
     session: ApplySession,
     work: _IndexWork,
-    versions: IndexVersions,
-    keep: IndexVersion | None,
-    done: IndexOutcome,
+    published: tuple[IndexVersions, IndexVersion] | None = None,
+    done: IndexOutcome = IndexOutcome(),  # noqa: B008 (frozen)
 ) -> StepOutcome:
     """Remove what a version supersedes; what cannot be removed is left to the next run."""
-    found = remove_superseded(session.storage, versions, keep)
-    notes = tuple(
-        Note(_RULE, f"an older index could not be removed: {text}") for text in found.problems
-    )
+    versions, keep = published or (work.known.versions, work.known.version)
+    removal = remove_superseded(session.storage, versions, keep)
+    texts = (f"an older index could not be removed: {text}" for text in removal.problems)
     how = "completed" if done.version else "nothing"
-    return replace(
-        _make_outcome(work, how, replace(done, tidied=found.removed_folders)), warnings=notes
-    )
+    outcome = _make_outcome(work, how, replace(done, tidied=removal.removed_folders))
+    return replace(outcome, warnings=tuple(Note(_RULE, text) for text in texts))
 
 
 def _add_unread(outcome: StepOutcome, built: BuiltIndex, footers: int) -> StepOutcome:

@@ -1,4 +1,4 @@
-"""Hudi's file-system lock, so that Hudi's writers honour it and people see who has it."""
+"""Hudi's file-system lock, so that Hudi's writers honour it and users see who has it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.transaction.process import Clock, Process, is_dead, read_store_c
 #: the file beside the lock by which the store is asked for its time
 LOCK_CLOCK: Final = f"{LOCK_FILE}.clock"
 _FIRST_PAUSE_S: Final = 0.1
-_LONGEST_PAUSE_S: Final = 5.0
+_MAX_PAUSE_S: Final = 5.0
 #: the wait after breaking a stale lock, so that another who broke it too has acted by then
 _SETTLE_S: Final = 1.0
 #: how long a holder expects to hold the lock before it renews it
@@ -71,7 +71,7 @@ class LockHolder:
 
 
 def read_lock_holder(storage: Storage, path: str) -> LockHolder | None:
-    """Return who holds the lock file, None when nobody does."""
+    """Return the holder of the lock file; None if it is free."""
     try:
         entry = storage.stat(path)
         if entry is None:
@@ -154,7 +154,7 @@ class FileLock(TableLock):
                 self.on_wait(held.describe(now_ms))
             self.on_pause()
             self.clock.sleep(min(pause, (deadline - now_ms) / 1000))
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+            pause = min(pause * 2, _MAX_PAUSE_S)
         self.is_held = True
 
     def _try_acquire(self) -> LockHolder | None:

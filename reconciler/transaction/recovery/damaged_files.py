@@ -75,7 +75,7 @@ def find_lost_files(
 
     Reads the completed writes of the active timeline after the oldest of the slices. Files whose
     writes are archived are not looked for. Raises FormatError, StorageError, and NotFoundError
-    where the timeline has changed.
+    if the timeline has changed.
     """
     slices = _find_newest_slices(groups, state)
     first = min(slices.values(), default="")

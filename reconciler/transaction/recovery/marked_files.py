@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from reconciler.errors import FormatError, NotFoundError, StorageError
+from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
@@ -14,7 +14,7 @@ from reconciler.hudi.timeline.instant import Instant
 from reconciler.hudi.timeline.markers import is_marker_list, marker_folder, parse_marker
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_files_below, list_if_exists
-from reconciler.transaction.paths import LARGEST_CALL, resolve_path
+from reconciler.transaction.paths import delete_paths, resolve_path
 
 
 def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
@@ -71,17 +71,8 @@ def list_present_marked_files(
 def remove_files(storage: Storage, files: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
     """Delete files by partition and name, and return those that were there; raises StorageError."""
     listed = list(files)
-    there = []
-    for start in range(0, len(listed), LARGEST_CALL):
-        share = listed[start : start + LARGEST_CALL]
-        for file, done in zip(
-            share, storage.delete_many([resolve_path(*file) for file in share]), strict=True
-        ):
-            if done.error is not None:
-                raise StorageError(done.path, done.error)
-            if done.existed:
-                there.append(file)
-    return there
+    deleted = delete_paths(storage, [resolve_path(*file) for file in listed])
+    return [file for file, done in zip(listed, deleted, strict=True) if done.existed]
 
 
 def remove_markers(storage: Storage, instant: str) -> None:
@@ -89,10 +80,8 @@ def remove_markers(storage: Storage, instant: str) -> None:
     root = marker_folder(instant)
     below = list(list_files_below(storage, root))
     paths = [f"{root}/{folder}/{name}" if folder else f"{root}/{name}" for folder, name in below]
-    for start in range(0, len(paths), LARGEST_CALL):
-        for done in storage.delete_many(paths[start : start + LARGEST_CALL]):
-            if done.error is not None:
-                raise StorageError(done.path, done.error)
+    for _done in delete_paths(storage, paths):
+        pass
     for folder in sorted(_walk_folders(storage, root), reverse=True):
         storage.remove_folder(folder)
 
@@ -130,13 +119,13 @@ def _read_touched(
 
 
 def is_written_by(name: str, instant: str) -> bool:
-    """Whether an instant wrote a base file: nothing else is ever removed by marker."""
+    """Return True if an instant wrote a base file: nothing else is ever removed by marker."""
     found = BaseName.parse(name)
     return found is not None and found.instant == instant
 
 
 def parse_file_group(name: str) -> str | None:
-    """Return the id of a data file's file group, None where the name is not that of a data file."""
+    """Return the id of a data file's file group, None if the name is not that of a data file."""
     base, log = BaseName.parse(name), LogName.parse(name)
     return base.file_id if base else log.file_id if log else None
 

@@ -36,7 +36,7 @@ def withdraw_instant(session: TableSession, instant: str, action: Action) -> Non
 class WithdrawalResult:
     """What came of a withdrawal that may only remove named files.
 
-    ``removed``: files that were removed. ``unnamed``: files that nobody has named; where there are
+    ``removed``: files that were removed. ``unnamed``: other files of the instant; where there are
     any the instant is still pending.
     """
 

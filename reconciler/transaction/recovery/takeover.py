@@ -11,8 +11,7 @@ from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.state.model import PendingClean, PendingClustering
 from reconciler.storage.api import Storage
-from reconciler.transaction.ownership import OWNER
-from reconciler.transaction.process import Process, is_dead, read_store_clock_ms
+from reconciler.transaction.process import OWNER, Process, is_dead, read_store_clock_ms
 from reconciler.transaction.session import TableSession
 
 

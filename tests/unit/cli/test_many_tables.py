@@ -21,7 +21,7 @@ from reconciler import api, runtime
 from reconciler.cli import app, interruption, run_apply
 from reconciler.executor import run as running
 from reconciler.executor.deletion import LocalDeleter
-from reconciler.executor.progress import NoProgress
+from reconciler.executor.progress import Progress
 from reconciler.executor.result import WORST_FIRST
 from reconciler.planners import compose
 from reconciler.plans.model import Note
@@ -256,7 +256,7 @@ def test_a_plan_is_the_same_however_many_are_planned_at_a_time(lake):
     assert [threading.current_thread()] * 6 == heard
 
 
-class Places(NoProgress):
+class Places(Progress):
     """Remembers when two phases at one place went on at once, whatever the tables' names."""
 
     def __init__(self, places: dict[str, str]) -> None:
@@ -397,7 +397,7 @@ def test_who_waits_for_a_lock_stops_waiting(lake):
         (lake.top / "tables" / name / ".hoodie/lock").write_bytes(b"")
     waiting = threading.Barrier(3)
 
-    class Watch(NoProgress):
+    class Watch(Progress):
         def report_wait(self, table, holder):  # noqa: ARG002 (the protocol's)
             waiting.wait(20)
 
