@@ -28,9 +28,7 @@ from reconciler.storage.paths import list_if_exists
 def list_versions(storage: Storage) -> IndexVersions:
     """Return the versions of a table's index, none if it has no index. Raises StorageError."""
     try:
-        entries = storage.list(FOLDER)
-    except NotFoundError:
-        return read_versions(())
+        entries = list_if_exists(storage, FOLDER)
     except StorageError:
         if not _is_blocked_by_file(storage):
             raise

@@ -23,8 +23,7 @@ from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.hudi.metadata.sync_decisions import decide_write_sync
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.layout.sizing.assignment_rules import AssignmentRule, FileSizeLimits
-from reconciler.layout.sizing.choose_rule import choose_rule
+from reconciler.layout.sizing.assignment_rules import AssignmentRule, FileSizeLimits, choose_rule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
 from reconciler.layout.sizing.record_size import can_fit_size
 from reconciler.reader.model import ReadRequest

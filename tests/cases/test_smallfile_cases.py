@@ -17,10 +17,9 @@ from reconciler.layout.sizing.assignment_rules import (
     HudiRule,
     MergeOnRead,
 )
-from reconciler.layout.sizing.choose_rule import compute_average_size
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.layout.sizing.key_routing import route_by_md5
-from reconciler.layout.sizing.record_size import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite, compute_average_size
 
 CASES = sorted((Path(__file__).parent / "smallfiles").glob("*.json"))
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)

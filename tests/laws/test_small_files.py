@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 import reconciler
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.assign import assign_rows, make_insert_workload
-from reconciler.layout.sizing.assignment_rules import CopyOnWrite, FileSizeLimits
-from reconciler.layout.sizing.choose_rule import choose_rule
+from reconciler.layout.sizing.assignment_rules import CopyOnWrite, FileSizeLimits, choose_rule
 from reconciler.layout.sizing.record_size import FooterSizes, PastWrite
 from reconciler.layout.sizing.simulate_inserts import simulate_inserts
 from reconciler.state.current_files import find_newest_bases

@@ -8,22 +8,30 @@ WriteProfile of its Flink writer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers, Mask
-from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.layout.sizing.record_size import (
+    MIN_DATA_SHARE,
+    FooterSizes,
+    PastWrite,
+    RecordSize,
+    compute_average_size,
+    estimate_record_size,
+)
 
 MIB: Final = 1024 * 1024
 #: default bytes of a record (hoodie.copyonwrite.record.size.estimate)
 DEFAULT_RECORD_SIZE: Final = 1024
 #: a file may exceed the target by this factor to avoid two small files
 MAX_OVERFILL: Final = 1.15
-#: the rows of a full file take at least this share of the target, however many fixed bytes it has
-_MIN_DATA_SHARE: Final = 0.15
+#: with fewer rows, the overhead of each column is a large part of every row's size
+_ENOUGH_ROWS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,11 +196,43 @@ class SteadyRule:
 
         If the fixed bytes take nearly the whole target, the file exceeds it by 15 %.
         """
-        room = max(self.sizes.target - self.record_size.fixed, _MIN_DATA_SHARE * self.sizes.target)
+        room = max(self.sizes.target - self.record_size.fixed, MIN_DATA_SHARE * self.sizes.target)
         return max(int(room / self.record_size.per_row), 1)
 
 
 AssignmentRule = HudiRule | SteadyRule
+
+
+def choose_rule(
+    mode: Literal["steady", "hudi"],
+    sizes: FileSizeLimits,
+    history: Sequence[PastWrite],
+    *,
+    footers: FooterSizes | None = None,
+    declared: int = DEFAULT_RECORD_SIZE,
+    version: Literal["1.x", "0.15"] = "1.x",
+) -> AssignmentRule:
+    """Return the assignment rule for ``files.assign`` with the best known record size.
+
+    ``mode``: the value of ``files.assign``. ``history``: completed writes in the order of requested
+    times. ``footers``: sizes of small files, used if history is not enough. ``declared``: bytes of
+    a record if nothing is known. ``version``: the Hudi version to imitate. With fewer than a
+    thousand known rows and Hudi's default as declared size, the steady rule measures the rows of
+    the write itself.
+    """
+    match mode:
+        case "hudi":
+            size = compute_average_size(history, small=sizes.small, fallback=declared, rule=version)
+            return HudiRule(sizes=sizes, average=size)
+        case "steady":
+            record = estimate_record_size(history, footers, fallback=declared)
+            if record.per_row <= 0:
+                because = "declared: footers report no bytes"
+                record = RecordSize(fixed=record.fixed, per_row=float(declared), because=because)
+            weighs = record.rows < _ENOUGH_ROWS and declared == DEFAULT_RECORD_SIZE
+            return SteadyRule(sizes=sizes, record_size=record, needs_row_sizes=weighs)
+        case _:
+            assert_never(mode)
 
 
 def _share_rows(room: Integers, rows: int) -> Integers:

@@ -1,14 +1,17 @@
 """Estimate record size as fixed bytes per file plus bytes per row. No I/O.
 
 Hudi divides bytes by records, which overestimates the rows of small files: a bloom filter alone
-takes 440 kB by default. Two numbers, fitted over many files, avoid that error.
+takes 440 kB by default. Two numbers, fitted over many files, avoid that error. Versions of Hudi
+compute the average differently. Source: AverageRecordSizeEstimator (1.x),
+UpsertPartitioner.averageBytesPerRecord (0.15.0).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -18,7 +21,7 @@ from reconciler.hudi.timeline.instant import COMMITS, Action
 #: bytes of base file per byte of log file (hoodie.logfile.to.parquet.compression.ratio)
 LOG_RATIO: Final = 0.35
 #: the rows of a full file take at least this share of the target, however many fixed bytes it has
-_MIN_DATA_SHARE: Final = 0.15
+MIN_DATA_SHARE: Final = 0.15
 #: the fewest base files for a fit
 _MIN_FILES: Final = 3
 #: the smallest ratio of the most to the fewest rows of a file for a fit
@@ -27,6 +30,10 @@ _MIN_SPREAD: Final = 1.5
 _USUAL_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 #: the newest instants with base files to examine
 _MAX_INSTANTS: Final = 20
+#: the newest instants that 1.x examines (_hoodie.record.size.estimator.max.commits)
+_MAX_HUDI_INSTANTS: Final = 5
+#: 1.x ignores replacecommits; 0.15.0 counts them, although its own comment denies it
+_COUNTED_ACTIONS: Final = {"1.x": _USUAL_ACTIONS, "0.15": _USUAL_ACTIONS | {Action.REPLACECOMMIT}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,7 +97,7 @@ class RecordSize:
         Each file has at most ``target`` bytes with its fixed bytes. If the fixed bytes take nearly
         the whole target, files exceed it by 15 %.
         """
-        room = max(target - self.fixed, int(_MIN_DATA_SHARE * target), 1)
+        room = max(target - self.fixed, int(MIN_DATA_SHARE * target), 1)
         files: Integers = np.maximum(-(-data // room), 1)
         return files
 
@@ -188,3 +195,29 @@ def _estimate_from_footers(footers: FooterSizes) -> RecordSize:
         because=f"by the footers of {len(footers.rows)} of its files",
         rows=int(footers.rows.sum()),
     )
+
+
+def compute_average_size(
+    history: Sequence[PastWrite],
+    *,
+    small: int,
+    fallback: int = 1024,
+    threshold: float = 1.0,
+    rule: Literal["1.x", "0.15"] = "1.x",
+) -> int:
+    """Return the bytes of a record that Hudi's writers assume.
+
+    They divide the bytes of the newest completed instant with more than ``threshold`` times
+    ``small`` bytes by its records, rounded up. ``fallback``: the result if no instant is that big.
+    ``history``: in the order of requested times. Of a deltacommit only base files count.
+    """
+    least = int(threshold * small)
+    counted = [written for written in history if written.action in _COUNTED_ACTIONS[rule]]
+    if rule == "1.x":
+        counted = counted[-_MAX_HUDI_INSTANTS:]
+    for written in reversed(counted):
+        is_counted = written.is_base | (written.action is not Action.DELTACOMMIT)
+        total, records = int(written.bytes[is_counted].sum()), int(written.rows[is_counted].sum())
+        if total > least and records > 0:
+            return math.ceil(total / records)
+    return fallback

@@ -19,8 +19,8 @@ from reconciler.layout.sizing.assignment_rules import (
     FileSizeLimits,
     MergeOnRead,
     SteadyRule,
+    choose_rule,
 )
-from reconciler.layout.sizing.choose_rule import choose_rule
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.layout.sizing.simulate_inserts import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reconciler.hudi.timeline.instant import Action
-from reconciler.layout.sizing.choose_rule import compute_average_size
-from reconciler.layout.sizing.record_size import PastWrite
+from reconciler.layout.sizing.record_size import PastWrite, compute_average_size
 
 
 def past_write(action, *files, logs=()):

@@ -10,8 +10,8 @@ from reconciler.layout.sizing.assignment_rules import (
     HudiRule,
     RewriteCap,
     SteadyRule,
+    choose_rule,
 )
-from reconciler.layout.sizing.choose_rule import choose_rule
 from reconciler.layout.sizing.record_size import FooterSizes, PastWrite, RecordSize
 
 SIZES = FileSizeLimits(target=1_200, small=1_000)
