@@ -32,13 +32,12 @@ def find_commit_times(state: TableState, begin: str, end: str | None) -> tuple[s
     ``begin`` and ``end`` are requested times in version 6 and completion times later, as in Hudi.
     """
     limit = make_read_limit(state, end)
-    write_times = (_get_times(state, instant.requested) for instant in state.timeline.commits)
+    requested_times = sorted(instant.requested for instant in state.timeline.commits)
     return tuple(
-        sorted(
-            requested
-            for requested, time in write_times
-            if time > begin and limit.includes(requested, state.completions.get(requested))
-        )
+        time
+        for time in requested_times
+        if _get_range_time(state, time) > begin
+        and limit.includes(time, state.completions.get(time))
     )
 
 
@@ -48,14 +47,14 @@ def check_range(state: TableState, begin: str, archived: Iterable[Instant]) -> N
     ``archived``: the completed archived instants. The message names the earliest possible begin.
     """
     version = state.table_version
-    times_ = [
+    times = [
         instant.requested
         if version < LOGS_BY_COMPLETION
         else instant.completed or instant.requested
         for instant in archived
         if instant.action in COMMITS
     ]
-    last = max(times_, default="")
+    last = max(times, default="")
     if last > begin:
         raise BlockedError(
             f"{state.location}: writes after {begin} are archived, so their changes are unknown; "
@@ -85,8 +84,8 @@ def find_touched_slices(
     return touched | picked.has_marked_log(is_counted[files.instant[picked.logs]])
 
 
-def _get_times(state: TableState, requested: str) -> tuple[str, str]:
-    """Return a write's requested time and the time that ranges compare."""
+def _get_range_time(state: TableState, requested: str) -> str:
+    """Return the time of a write that ranges compare."""
     if state.table_version < LOGS_BY_COMPLETION:
-        return requested, requested
-    return requested, state.completions.get(requested, requested)
+        return requested
+    return state.completions.get(requested, requested)

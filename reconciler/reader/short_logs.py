@@ -26,9 +26,11 @@ def find_short_logs(storage: Storage, scan: Scan) -> tuple[str, ...]:
     whose sizes do not match; nothing if no slice has log files. Raises nothing: a failure
     becomes a sentence.
     """
-    slices = [(_split_paths(paths), size) for paths, size in _list_log_sizes(scan) if paths]
-    if not slices:
+    if not scan.has_logs.any():
         return ()
+    with_logs = scan.select_slices(scan.has_logs)
+    logs_by_slice = map(_split_paths, with_logs.slices.column("logs").to_pylist())
+    slices = list(zip(logs_by_slice, with_logs.get_numbers("log_size").tolist(), strict=True))
     try:
         properties = load_properties(storage)
         timeline = load_timeline(storage, properties)
@@ -42,15 +44,6 @@ def find_short_logs(storage: Storage, scan: Scan) -> tuple[str, ...]:
         return ()
     except ReconcilerError as problem:
         return (f"log files were not checked for missing ends: {problem}",)
-
-
-def _list_log_sizes(scan: Scan) -> list[tuple[list[str], int]]:
-    """Return the paths of each slice's log files, and their total size."""
-    slices = scan.slices
-    if not scan.has_logs.any():
-        return []
-    sizes = scan.get_numbers("log_size").tolist()
-    return list(zip(slices.column("logs").to_pylist(), sizes, strict=True))
 
 
 def _split_paths(paths: list[str]) -> list[LogFile]:

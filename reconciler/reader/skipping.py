@@ -229,12 +229,23 @@ def add_partition_columns(index: FileIndex, scan: Scan, partition_rows: Codes) -
     ``partition_rows``: per file the row of its partition in ``Scan.partitions``. Values that files
     themselves hold in such a column are ignored, as readers do.
     """
-    columns = dict(index.columns)
-    for name in scan.partition_schema.names:
-        columns.pop(name, None)
-        values = scan.partitions.column(name).combine_chunks()
-        if indexed_type(values.type) == values.type and not pa.types.is_floating(values.type):
-            columns[name] = _make_constant_stats(values.take(to_arrow(partition_rows)))
+    rows = to_arrow(partition_rows)
+    partitions = scan.partitions.select(scan.partition_schema.names)
+    return _add_constants(
+        index,
+        {
+            name: column.combine_chunks().take(rows)
+            for name, column in zip(partitions.column_names, partitions.columns, strict=True)
+        },
+    )
+
+
+def _add_constants(index: FileIndex, values: Mapping[str, Any]) -> FileIndex:
+    """Add columns with one value per file, in place of what the files hold in them."""
+    columns = {name: stats for name, stats in index.columns.items() if name not in values}
+    for name, column in values.items():
+        if indexed_type(column.type) == column.type and not pa.types.is_floating(column.type):
+            columns[name] = _make_constant_stats(column)
     return replace(index, columns=columns)
 
 
@@ -289,17 +300,19 @@ class RowGroupTest:
         index = index_row_groups(
             name, footer, self.columns, self.schema, supplied=self.restored.names
         )
-        columns = dict(index.columns)
-        for field in self.restored:
-            if indexed_type(field.type) == field.type and not pa.types.is_floating(field.type):
-                value = values[field.name]
-                value = value.as_py() if isinstance(value, pa.Scalar) else value
-                columns[field.name] = _make_constant_stats(
-                    pa.array([value] * len(index), field.type)
-                )
+        constants = {
+            field.name: repeat_value(values[field.name], field.type, len(index))
+            for field in self.restored
+        }
         return may_match(
             self.condition.predicate,
-            replace(index, columns=columns),
+            _add_constants(index, constants),
             schema=self.schema,
             zone=self.condition.zone,
         )
+
+
+def repeat_value(value: Any, kind: pa.DataType, count: int) -> Any:
+    """Return an array of the same value; ``value``: an Arrow scalar or a Python value."""
+    scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, kind)
+    return pa.repeat(scalar, count)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import Codes, Integers, Mask, to_arrow
+from reconciler.arrays import Codes, Integers, Mask, to_arrow, to_nullable
 from reconciler.errors import BlockedError
 from reconciler.hudi.files.names import LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
@@ -97,7 +97,7 @@ class SliceSelection:
         rows = np.concatenate([[0], np.cumsum(self.files.size[self.logs])])
         columns = [
             to_arrow(partition),
-            paths.take(_take_or_null(self.base)),
+            paths.take(to_nullable(self.base, self.base >= 0)),
             to_arrow(_take_or_zero(self.files.size, self.base)),
             pa.ListArray.from_arrays(
                 to_arrow(self.ends.astype(np.int32)),
@@ -296,10 +296,6 @@ def _make_paths(files: TableFiles) -> pa.Array:
     """Return the paths of all files below the table's root."""
     folders = to_arrow([f"{path}/" if path else "" for path in files.partitions])
     return pc.binary_join_element_wise(folders.take(to_arrow(files.partition)), files.name, "")
-
-
-def _take_or_null(rows: Integers) -> pa.Array:
-    return pc.if_else(to_arrow(rows >= 0), to_arrow(rows), None)
 
 
 def _take_or_zero(values: Integers, rows: Integers) -> Integers:

@@ -36,10 +36,16 @@ from reconciler.reader.session import (
     read_session_zone,
 )
 from reconciler.reader.skipping import SkipDecision, parse_condition, uses_time_columns
-from reconciler.reader.slice_rows import COMMIT_TIME, check_mergeable
+from reconciler.reader.slice_rows import (
+    COMMIT_TIME,
+    SliceReadTask,
+    check_mergeable,
+    group_into_tasks,
+    pack_slices,
+    weigh_slices,
+)
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
-from reconciler.reader.worker import SliceReadTask, group_into_tasks, pack_slices, weigh_slices
 from reconciler.spark.failures import JVM_ENDED, explain_failure
 from reconciler.spark.jobs import ship_package
 from reconciler.storage.api import Storage, StorageRef

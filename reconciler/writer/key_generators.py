@@ -57,6 +57,6 @@ def find_key_generator(properties: TableProperties) -> KeyGenerator:
     return KeyGenerator.COMPLEX if has_several else KeyGenerator.SIMPLE
 
 
-def has_logical_timestamps(properties: TableProperties) -> bool:
+def has_logical_times(properties: TableProperties) -> bool:
     """True if the table tells its writers to spell timestamps as logical timestamps."""
     return properties.raw.get(_CONSISTENT, "false").lower() == "true"

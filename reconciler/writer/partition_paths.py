@@ -15,11 +15,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.writer.key_generators import (
-    KeyGenerator,
-    find_key_generator,
-    has_logical_timestamps,
-)
+from reconciler.writer.key_generators import KeyGenerator, find_key_generator, has_logical_times
 from reconciler.writer.key_text import format_column
 
 #: the folder of rows with a null or empty value
@@ -62,7 +58,7 @@ class PartitionRule:
             fields=fields,
             is_hive=raw.get(_HIVE, "false").lower() == "true",
             is_encoded=raw.get(_ENCODED, "false").lower() == "true",
-            is_consistent=has_logical_timestamps(properties),
+            is_consistent=has_logical_times(properties),
         )
 
 

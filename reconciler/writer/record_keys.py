@@ -15,11 +15,7 @@ import pyarrow.compute as pc
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.file_slices.merge.record_keys import join_named_keys
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.writer.key_generators import (
-    KeyGenerator,
-    find_key_generator,
-    has_logical_timestamps,
-)
+from reconciler.writer.key_generators import KeyGenerator, find_key_generator, has_logical_times
 from reconciler.writer.key_text import format_column
 
 #: from this table version on, Hudi's complex keys of one field include its name
@@ -62,9 +58,7 @@ class KeyRule:
             raise UnsupportedError(
                 f"table {name}: a simple key generator makes no keys of {', '.join(fields)}"
             )
-        return cls(
-            fields=fields, is_named=is_named, is_consistent=has_logical_timestamps(properties)
-        )
+        return cls(fields=fields, is_named=is_named, is_consistent=has_logical_times(properties))
 
 
 def _has_field_name(properties: TableProperties, field: str, written: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.reader.model import SLICES
-from reconciler.reader.worker import group_into_tasks, weigh_slices
+from reconciler.reader.slice_rows import group_into_tasks, weigh_slices
 
 MIB = 1 << 20
 

@@ -17,7 +17,7 @@ from reconciler.reader.pruning import keep_all, widen_to_scan
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.skipping import SkipDecision
-from reconciler.reader.worker import SliceReadTask, pack_slices
+from reconciler.reader.slice_rows import SliceReadTask, pack_slices
 from reconciler.storage.api import StorageRef
 
 SCHEMA = pa.schema([pa.field("id", pa.int32()), pa.field("base", pa.string())])
