@@ -21,9 +21,9 @@ from reconciler.state.schema import read_declared_schema
 from reconciler.transaction.conflicts import Footprint, GroupClaim, find_conflicts
 from reconciler.transaction.footprints import find_unexcluded_write
 from reconciler.transaction.session import TableSession
+from reconciler.writer.facts import UnpublishedWrite
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, parse_batches
-from reconciler.writer.unpublished import UnpublishedWrite
 
 _ROLLBACK_ACTIONS: Final = ("rollback", "restore")
 #: what an Avro schema says beside its columns; writers spell it differently

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.arrays import Integers
 from reconciler.errors import FormatError, RowsError, UnsupportedError
 from reconciler.file_slices.base_file.meta_columns import RECORD_KEY
 from reconciler.file_slices.base_file.schema import FileSchema
@@ -43,16 +44,16 @@ from reconciler.state.schema_versions import SCHEMA_FOLDER
 from reconciler.state.write_history import read_newest_writes
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_if_exists
+from reconciler.transaction.footprints import CompletedWrites, collect_completed_writes
 from reconciler.transaction.metadata.rewrite_sync import find_indexed_columns
 from reconciler.transaction.metadata.sync import open_record_index
 from reconciler.transaction.recovery.damaged_files import REMEDY, find_lost_files
-from reconciler.writer.bucket import BucketSettings
+from reconciler.writer.bucket import BucketSettings, WrittenBaseFile
 from reconciler.writer.declared_schema import make_avro_schema
 from reconciler.writer.dedupe import DedupeRule
-from reconciler.writer.job import RowJob, RowRules, WriteJob
-from reconciler.writer.key_generators import KeyGenerator, find_key_generator
+from reconciler.writer.job import RowCounts, RowJob, RowRules, WriteJob
 from reconciler.writer.partition_paths import PartitionRule
-from reconciler.writer.record_keys import KeyRule
+from reconciler.writer.record_keys import KeyGenerator, KeyRule, find_key_generator
 from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.schema_evolution import SchemaEvolution
 
@@ -317,3 +318,24 @@ def _read_stored_keys(
                 keys: list[str] = batch.column(0).cast(pa.string()).drop_null().to_pylist()
                 return keys
     return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnpublishedWrite:
+    """A write whose files exist. ``replaced``: the groups of ``facts`` that it replaces.
+
+    ``extra``: extra metadata of the instant.
+    """
+
+    mode: WriteMode
+    instant: str
+    facts: WriteFacts
+    files: Sequence[WrittenBaseFile]
+    counts: RowCounts
+    replaced: Integers
+    extra: Mapping[str, str]
+
+    @property
+    def known_writes(self) -> CompletedWrites:
+        """The writes that had completed when it began."""
+        return collect_completed_writes(self.facts.state.timeline)

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from reconciler.errors import RowsError, UnsupportedError
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.writer.key_generators import KeyGenerator, find_key_generator, has_logical_times
 from reconciler.writer.key_text import format_column
+from reconciler.writer.record_keys import KeyGenerator, find_key_generator, has_logical_times
 
 #: the folder of rows with a null or empty value
 DEFAULT_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"

@@ -27,8 +27,8 @@ from reconciler.transaction.recovery.marked_files import (
 from reconciler.transaction.run import Completion
 from reconciler.transaction.session import TableSession
 from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
+from reconciler.writer.facts import UnpublishedWrite
 from reconciler.writer.request import WriteResult
-from reconciler.writer.unpublished import UnpublishedWrite
 
 _SCHEMA: Final = "schema"
 

@@ -43,14 +43,13 @@ from reconciler.writer.conflicts import (
     check_no_unlocked_write,
     check_stream_batches,
 )
-from reconciler.writer.facts import WriteFacts, read_write_facts
+from reconciler.writer.facts import UnpublishedWrite, WriteFacts, read_write_facts
 from reconciler.writer.job import RowCounts, RowWriter, WriteAssignment, WrittenFiles
 from reconciler.writer.partition_paths import check_not_nested
 from reconciler.writer.publishing import remove_leftovers, settle_write
 from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
 from reconciler.writer.table_opening import open_for_writing
-from reconciler.writer.unpublished import UnpublishedWrite
 
 #: what Hudi requests when it is going to replace something without a plan
 _NO_PLAN: Final = {"operationType": None, "clusteringPlan": None, "extraMetadata": None}

@@ -41,8 +41,7 @@ from reconciler.writer.job import (
 from reconciler.writer.key_search import KeySearch, search_keys_in_files, send_keys_to_files
 from reconciler.writer.key_stage import prepare_rows
 from reconciler.writer.row_blocks import rows_changed_error
-from reconciler.writer.row_counts import WriteCounts, count_changes, count_rows
-from reconciler.writer.row_weight import choose_sample_size
+from reconciler.writer.row_counts import WriteCounts, choose_sample_size, count_changes, count_rows
 
 
 def write_files(

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.hudi.files.table_files import build_files
-from reconciler.reader.file_schemas import find_evolved_instants, format_types
 from reconciler.reader.incremental import find_commit_times, find_touched_slices, make_read_limit
+from reconciler.reader.open_scan import find_evolved_instants, format_types
 from reconciler.reader.slice_selection import ReadLimit, find_newest_write, pick_slices
 from tests.file_slices import keep_completed_slices, list_slices, select_merged_slices
 from tests.laws.clean_tables import instant_at, list_files, tables, tables_at_two_times

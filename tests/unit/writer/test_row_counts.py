@@ -17,7 +17,7 @@ from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.writer.job import RowOperation
 from reconciler.writer.request import WriteMode
-from reconciler.writer.row_weight import RowWeight, WeightSample
+from reconciler.writer.row_counts import RowWeight, WeightSample
 from tests.table_sessions import write_spec
 from tests.unit.writer.ledger import ROWS, Ledger
 from tests.write_runs import SCHEMA, WriteRuns

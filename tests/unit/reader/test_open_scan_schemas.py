@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.errors import FormatError, UsageError
 from reconciler.hudi.timeline.declared_schema import find_declared_schema
-from reconciler.reader.file_schemas import find_evolved_instants, format_types, select_columns
+from reconciler.reader.open_scan import find_evolved_instants, format_types, select_columns
 from reconciler.state.schema import build_table_schema
 from tests.memory_slices import record_schema
 from tests.unit.state.test_partition_values import DROPPED, properties
