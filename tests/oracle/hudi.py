@@ -41,6 +41,8 @@ NOTHING_BY_ITSELF = {
     "hoodie.insert.shuffle.parallelism": "1",
     "hoodie.bulkinsert.shuffle.parallelism": "1",
     "hoodie.delete.shuffle.parallelism": "1",
+    "hoodie.simple.index.parallelism": "1",
+    "hoodie.global.simple.index.parallelism": "1",
 }
 #: in addition to what Hudi enables by default
 INDEXES = {
