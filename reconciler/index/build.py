@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -109,7 +110,7 @@ def read_share(
     tails = SlimFooterTails(FooterTails(storage), FooterSlimmer(STATISTICS_KEYS))
     share = min(max(_MIN_SHARE, len(rows) // (at_once * _THREAD_SHARES)), _MAX_SHARE)
     parts = parallel.run_parallel(
-        _ShareReader(tails, request).read,
+        partial(_read_batch, tails, request),
         split_batch(rows, share),
         parallelism=at_once,
         on_done=lambda part: progress(len(part.index)),
@@ -140,40 +141,30 @@ def split_batch(rows: Any, max_rows: int) -> list[Any]:
     return [rows.slice(start, max_rows) for start in range(0, len(rows), max_rows)]
 
 
-@dataclass(frozen=True, slots=True)
-class _ShareReader:
-    """Reads the footers of a share of one table's files."""
+def _read_batch(tails: SlimFooterTails, request: IndexRequest, rows: Any) -> BuiltIndex:
+    """Return the index of a batch of one table's files."""
+    problems: dict[str, str] = {}
+    footers = _read_footers(tails, rows, problems)
+    index = index_footers(footers, request.columns, request.schema, supplied=request.supplied)
+    for row in np.flatnonzero(index.rows < 0).tolist():
+        path = make_file_path(index.partition[row].as_py(), index.name[row].as_py())
+        if path not in problems:
+            problems[path] = str(damaged_file_error(path, "its footer cannot be read"))
+    reported = tuple(problems[path] for path in sorted(problems)[:MAX_PROBLEMS])
+    return BuiltIndex(index=index, unread_count=len(problems), problems=reported)
 
-    tails: SlimFooterTails
-    request: IndexRequest
 
-    def read(self, rows: Any) -> BuiltIndex:
-        problems: dict[str, str] = {}
-        request = self.request
-        index = index_footers(
-            self._footers(rows, problems),
-            request.columns,
-            request.schema,
-            supplied=request.supplied,
-        )
-        for row in np.flatnonzero(index.rows < 0).tolist():
-            path = make_file_path(index.partition[row].as_py(), index.name[row].as_py())
-            if path not in problems:
-                problems[path] = str(damaged_file_error(path, "its footer cannot be read"))
-        reported = tuple(problems[path] for path in sorted(problems)[:MAX_PROBLEMS])
-        return BuiltIndex(index=index, unread_count=len(problems), problems=reported)
-
-    def _footers(
-        self, rows: Any, problems: dict[str, str]
-    ) -> Iterator[tuple[str, str, int, SlimFooter | memoryview | None]]:
-        """Yield the files with their footers, None for an unreadable footer."""
-        partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
-        sizes = to_numpy(rows.column("size")).tolist()
-        for partition, name, size in zip(partitions, names, sizes, strict=True):
-            path = make_file_path(partition, name)
-            footer: SlimFooter | memoryview | None = None
-            try:
-                footer = self.tails.read(path, size)
-            except (FormatError, StorageError) as problem:
-                problems[path] = str(problem)
-            yield partition, name, size, footer
+def _read_footers(
+    tails: SlimFooterTails, rows: Any, problems: dict[str, str]
+) -> Iterator[tuple[str, str, int, SlimFooter | memoryview | None]]:
+    """Yield the files with their footers, None for an unreadable footer."""
+    partitions, names = (rows.column(column).to_pylist() for column in ("partition", "name"))
+    sizes = to_numpy(rows.column("size")).tolist()
+    for partition, name, size in zip(partitions, names, sizes, strict=True):
+        path = make_file_path(partition, name)
+        footer: SlimFooter | memoryview | None = None
+        try:
+            footer = tails.read(path, size)
+        except (FormatError, StorageError) as problem:
+            problems[path] = str(problem)
+        yield partition, name, size, footer

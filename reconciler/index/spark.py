@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -64,7 +65,8 @@ class SparkIndexBuilder:
             report_progress(done, _limit_progress(len(files), progress)),
         ):
             work = self._context.parallelize(shares, len(shares))
-            parts: list[_Part] = work.mapPartitions(_ReadTask(ref, request, done)).collect()
+            read = partial(_read_shares, ref, request, done)
+            parts: list[_Part] = work.mapPartitions(read).collect()
         return combine_parts([_decode_part(*part) for part in parts], request)
 
 
@@ -88,18 +90,15 @@ def _limit_progress(total: int, progress: Progress) -> Progress:
     return tell
 
 
-class _ReadTask:
-    """The work of one task; picklable."""
-
-    def __init__(self, ref: StorageRef, request: IndexRequest, done: Any) -> None:
-        self._ref, self._request, self._done = ref, request, done
-
-    def __call__(self, work: Iterable[bytes]) -> Iterator[_Part]:
-        storage = open_storage(self._ref)
-        for share in work:
-            rows, add = _unpack_batch(share), self._done.add
-            built = read_share(storage, self._request, rows, at_once=_AT_ONCE, progress=add)
-            yield encode_index(built.index, _PART).to_pybytes(), built.unread_count, built.problems
+def _read_shares(
+    ref: StorageRef, request: IndexRequest, done: Any, shares: Iterable[bytes]
+) -> Iterator[_Part]:
+    """Do the work of one task; ``done``: an accumulator of the files read."""
+    storage = open_storage(ref)
+    for share in shares:
+        rows = _unpack_batch(share)
+        built = read_share(storage, request, rows, at_once=_AT_ONCE, progress=done.add)
+        yield encode_index(built.index, _PART).to_pybytes(), built.unread_count, built.problems
 
 
 def _pack_batch(rows: Any) -> bytes:
