@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from reconciler.arrays import Integers, Mask, sum_by_code, to_arrow, to_nullable, to_numpy
 from reconciler.index.file_forms import ABSENT, ColumnPlace
 from reconciler.index.model import UNKNOWN, ColumnStats
-from reconciler.index.nan_free import NAN_FREE, read_nan_free_columns
 from reconciler.index.parquet_kinds import ChunkBounds, ParquetKind, convert_bounds, is_true
-from reconciler.index.parquet_writers import FooterWriter
+from reconciler.index.parquet_writers import NAN_FREE, FooterWriter, read_nan_free_columns
 
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"

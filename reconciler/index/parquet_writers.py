@@ -1,15 +1,19 @@
-"""Decide which statistics of a Parquet file to trust, by the program that wrote it.
+"""Decide which statistics of a Parquet file to trust, by what its writer says.
 
 A footer names its writer (``created_by``). Writers differ in how they treat NaN, how they compare
 text, and whether they truncate long bounds. The statistics of a writer that is not listed here are
-ignored, so its files are always read.
+ignored, so its files are always read. pyarrow ignores NaN when it computes bounds, so bounds cannot
+prove that there is none. Reconciler's writer checks its rows and records in the footer which
+columns hold no NaN.
 Source: parquet-mr (ParquetMetadataConverter, CorruptStatistics, PARQUET-251, PARQUET-1025,
 PARQUET-1246, PARQUET-1685), parquet-cpp (CleanStatistic, ApplicationVersion).
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -23,6 +27,9 @@ _CUTS_SINCE: Final = (1, 11)
 _NAN_UNKNOWN_SINCE: Final = (1, 17)
 _FIRST_JAVA: Final = (1, 8)
 _FIRST_ARROW: Final = (10, 0)
+#: the key in the footer; the value names the file, because tools copy entries between files
+NAN_FREE: Final = "reconciler.nan_free"
+_NO_COLUMNS: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +76,30 @@ class FooterWriter:
             )
         is_known = version >= _FIRST_ARROW
         return cls(is_known=is_known, orders_bytes=is_known, cuts_text=not is_known)
+
+
+def make_nan_free_pair(name: str, columns: Iterable[str]) -> dict[str, str]:
+    """Return the footer entry for columns of a file that hold no NaN.
+
+    >>> make_nan_free_pair("f.parquet", ["y", "st.x"])
+    {'reconciler.nan_free': '{"columns":["st.x","y"],"file":"f.parquet"}'}
+    """
+    entry = {"columns": sorted(columns), "file": name}
+    return {NAN_FREE: json.dumps(entry, sort_keys=True, separators=(",", ":"))}
+
+
+def read_nan_free_columns(pairs: Mapping[bytes, bytes], name: str) -> frozenset[str]:
+    """Return the columns of a file that its footer entries prove to hold no NaN.
+
+    >>> pair = {b"reconciler.nan_free": b'{"columns":["y"],"file":"f.parquet"}'}
+    >>> read_nan_free_columns(pair, "f.parquet"), read_nan_free_columns(pair, "copy.parquet")
+    (frozenset({'y'}), frozenset())
+    """
+    text = pairs.get(NAN_FREE.encode())
+    if text is None:
+        return _NO_COLUMNS
+    try:
+        entry = json.loads(text)
+        return frozenset(entry["columns"]) if entry["file"] == name else _NO_COLUMNS
+    except (ValueError, TypeError, KeyError):
+        return _NO_COLUMNS

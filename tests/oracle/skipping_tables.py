@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from reconciler.index.footers import index_footers
 from reconciler.index.may_match import may_match
-from reconciler.index.nan_free import make_nan_free_pair
+from reconciler.index.parquet_writers import make_nan_free_pair
 from reconciler.index.predicates.parse import parse
 from reconciler.index.temporal import SessionZone
 from tests.oracle.random_predicates import COLUMNS, FILES, LONG, SCHEMA, STRUCT

@@ -13,7 +13,7 @@ from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
-from reconciler.index.nan_free import NAN_FREE
+from reconciler.index.parquet_writers import NAN_FREE
 from tests.base_files import write_base_file
 from tests.oracle.hudi import data_files
 from tests.selection import take_turns

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
-from reconciler.index.nan_free import NAN_FREE
+from reconciler.index.parquet_writers import NAN_FREE
 from tests.base_files import write_base_file
 from tests.trees import unpack
 

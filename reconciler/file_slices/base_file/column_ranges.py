@@ -24,7 +24,7 @@ from reconciler.arrays import get_value_offsets, to_arrow, to_numpy
 from reconciler.errors import FormatError
 from reconciler.file_slices.merge.ordering import find_column
 from reconciler.hudi.metadata.record_encoder import Bound, ColumnRange
-from reconciler.index.nan_free import make_nan_free_pair
+from reconciler.index.parquet_writers import make_nan_free_pair
 
 
 class RangeCollector:

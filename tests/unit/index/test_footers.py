@@ -14,8 +14,8 @@ import pytest
 from reconciler.errors import UnsupportedError
 from reconciler.index.codec import Provenance, decode_index, encode_index
 from reconciler.index.footers import find_index_types, index_footers
-from reconciler.index.nan_free import make_nan_free_pair
 from reconciler.index.parquet_kinds import INT64, ParquetKind, convert_bounds
+from reconciler.index.parquet_writers import make_nan_free_pair
 from tests.unit.index.footer_samples import index_facts, read_column_stats, read_facts, write_footer
 
 US = pa.timestamp("us")
