@@ -53,19 +53,15 @@ def index_footers(
     schema lacks or whose type has no bounds.
     """
     reading = _FooterReader(find_index_types(columns, schema), supplied)
-    partitions: list[str] = []
-    names: list[str] = []
-    sizes: list[int] = []
+    keys: list[tuple[str, str, int]] = []
     for partition, name, size, footer in files:
-        partitions.append(partition)
-        names.append(name)
-        sizes.append(size)
+        keys.append((partition, name, size))
         reading.add_file(name, footer)
     stats = reading.statistics()  # reads what still waits, which may make rows unknown
     index = FileIndex(
-        partition=to_arrow(partitions).dictionary_encode(),
-        name=to_arrow(names),
-        size=np.array(sizes, np.int64),
+        partition=to_arrow([partition for partition, _, _ in keys]).dictionary_encode(),
+        name=to_arrow([name for _, name, _ in keys]),
+        size=np.array([size for _, _, size in keys], np.int64),
         rows=np.array(reading.rows, np.int64),
         columns=stats,
     )

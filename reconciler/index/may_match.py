@@ -100,8 +100,7 @@ def may_match(predicate: Predicate, index: FileIndex, *, schema: Any, zone: Sess
     nothing here, because Spark reports it.
     """
     test = _Compiler(index=index, schema=schema, zone=zone).compile_test(predicate, wanted=True)
-    bounds: dict[str, ColumnBounds] = {}
-    return _evaluate(test, index, bounds)
+    return _evaluate(test, index, {})
 
 
 def find_used_columns(

@@ -60,14 +60,13 @@ def find_boundaries(
     firsts[-1, snaps] = 0
     needs_ties = bool(firsts[-1].any())
     firsts = np.unique(firsts if needs_ties else firsts[:-1], axis=1)
-    return _build_boundaries(firsts, needs_ties=needs_ties)
+    return FileBoundaries(search=build_marks(firsts), count=firsts.shape[1], needs_ties=needs_ties)
 
 
 def make_leaf_boundaries(leaves: int, shift: int) -> FileBoundaries:
     """Return one file per leaf, for keys of one lane with the leaf above ``shift`` bits."""
-    return _build_boundaries(
-        (np.arange(1, leaves, dtype=np.uint64) << np.uint64(shift))[np.newaxis]
-    )
+    firsts = (np.arange(1, leaves, dtype=np.uint64) << np.uint64(shift))[np.newaxis]
+    return FileBoundaries(search=build_marks(firsts), count=firsts.shape[1], needs_ties=False)
 
 
 def _nearest_key_starts(before: Floats, begins: Integers, wanted: Floats) -> Integers:
@@ -78,10 +77,6 @@ def _nearest_key_starts(before: Floats, begins: Integers, wanted: Floats) -> Int
     left = np.maximum(after - 1, 0)
     is_left = wanted - fills[left] <= fills[after] - wanted
     return begins[np.where(is_left, left, after)]
-
-
-def _build_boundaries(keys: Lane, *, needs_ties: bool = False) -> FileBoundaries:
-    return FileBoundaries(search=build_marks(keys), count=keys.shape[1], needs_ties=needs_ties)
 
 
 def find_files(boundaries: FileBoundaries, keys: Lane, ties: Lane | None = None) -> Codes:
