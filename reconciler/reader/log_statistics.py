@@ -60,13 +60,13 @@ def find_unmatched_logs(storage: Storage, scan: Scan, slices: Integers) -> tuple
             f"{_NOT_USED}: {count} are needed, at most {MAX_STATISTICS} are read",
         )
     try:
-        found = _read_log_statistics(storage, logs, columns, scan.table_schema)
+        statistics = _read_log_statistics(storage, logs, columns, scan.table_schema)
     except Exception as problem:  # noqa: BLE001 (statistics are no reason for a read to fail)
         named = "" if isinstance(problem, ReconcilerError) else f"{type(problem).__name__}: "
         return unknown, f"{_NOT_USED}: {named}{problem}"
-    if found is None:
+    if statistics is None:
         return unknown, None
-    index = add_partition_columns(found, scan, logs.partition)
+    index = add_partition_columns(statistics, scan, logs.partition)
     mask = may_match(condition.predicate, index, schema=scan.table_schema, zone=condition.zone)
     may = np.zeros(len(slices), np.bool_)
     may[logs.slice[mask]] = True
@@ -131,7 +131,7 @@ def _read_log_statistics(
         for position, least, greatest in zip(stats.file, stats.least, stats.greatest, strict=True):
             minima[stats.column][position] = least
             maxima[stats.column][position] = greatest
-    names = [name for _, found in logs.folders for name in found]
+    names = [name for _, in_folder in logs.folders for name in in_folder]
     return FileIndex(
         partition=to_arrow([""] * count).dictionary_encode(),
         name=to_arrow(names),

@@ -163,13 +163,13 @@ class _ScanOpening:
 
     def _read_schema(self, picked: SliceSelection) -> pa.Schema:
         """Return the columns declared by the newest write, else by the table, else by a file."""
-        found = read_declared_schema(
+        declared = read_declared_schema(
             self.storage, self.properties, self.state, is_visible=self._column_limit.includes
         )
-        if found is not None:
-            if found.extra.get(LATEST_SCHEMA_KEY):
+        if declared is not None:
+            if declared.extra.get(LATEST_SCHEMA_KEY):
                 self._check_not_renamed(picked)
-            return build_table_schema(found.text, found.path, self.properties)
+            return build_table_schema(declared.text, declared.path, self.properties)
         rows = picked.base[picked.base >= 0]
         if not len(rows):
             return add_table_columns(pa.schema([]), self.properties)

@@ -43,8 +43,8 @@ def find_reached_files(
     if not len(files) or not wheres:
         return np.ones((len(wheres), len(files)), np.bool_)
     index = read_statistics(storage, scan, files, wheres, known)
-    found = find_reads(wheres, index, index.size, schema=scan.table_schema, zone=zone)
-    reached: Mask = found.kept[:, find_rows(index, files)]
+    reads = find_reads(wheres, index, index.size, schema=scan.table_schema, zone=zone)
+    reached: Mask = reads.kept[:, find_rows(index, files)]
     return reached
 
 

@@ -104,17 +104,17 @@ def parse_instant(text: str, zone: tzinfo | None, option: str) -> str:
     try:
         if text[:1] not in "12" or len(text) < len("2026-01-31") or "W" in text:
             raise ValueError(text)  # noqa: TRY301 (other spellings of ISO 8601)
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
             f"{option} {text!r}: not a valid instant or time; write {_FORMS}"
         ) from None
-    if found.tzinfo is not None:
+    if time.tzinfo is not None:
         if zone is None:
             raise UsageError(
                 f"{option} {text!r}: the table does not declare the zone of its timeline; write "
                 "the time as the timeline shows it, without an offset"
             )
-        found = found.astimezone(zone)
-    millis = 999 if _SECONDS.search(text) else found.microsecond // 1000
-    return f"{found:%Y%m%d%H%M%S}{millis:03}"
+        time = time.astimezone(zone)
+    millis = 999 if _SECONDS.search(text) else time.microsecond // 1000
+    return f"{time:%Y%m%d%H%M%S}{millis:03}"

@@ -145,8 +145,8 @@ def weigh_slices(slices: pa.Table) -> Integers:
     base, logs = (
         to_numpy(slices.column(name).combine_chunks()) for name in ("base_size", "log_size")
     )
-    found: Integers = base + logs * _LOG_WEIGHT
-    return found
+    weights: Integers = base + logs * _LOG_WEIGHT
+    return weights
 
 
 def group_into_tasks(weight: Integers, slots: int) -> list[Integers]:

@@ -299,7 +299,7 @@ def _make_paths(files: TableFiles) -> pa.Array:
 
 
 def _take_or_zero(values: Integers, rows: Integers) -> Integers:
-    found = np.zeros(len(rows), np.int64)
+    taken = np.zeros(len(rows), np.int64)
     exists = rows >= 0
-    found[exists] = values[rows[exists]]
-    return found
+    taken[exists] = values[rows[exists]]
+    return taken

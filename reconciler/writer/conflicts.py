@@ -203,6 +203,6 @@ def _list_claims(done: UnpublishedWrite) -> Iterator[GroupClaim]:
 
 
 def _parse_file_id(name: str) -> str:
-    found = BaseName.parse(name)
-    assert found is not None, "a base file of the table"
-    return found.file_id
+    base_name = BaseName.parse(name)
+    assert base_name is not None, "a base file of the table"
+    return base_name.file_id

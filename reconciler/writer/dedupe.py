@@ -76,10 +76,10 @@ def choose_rows(batch: Any, keys: Any, paths: Any, rule: DedupeRule) -> DedupedR
     codes, groups = _encode_keys(keys, None if rule.is_global else paths)
     if ordering:
         none = np.zeros(len(codes), np.bool_)
-        found = pick_newest(codes, groups, ordering, is_final=none, is_listed=none)
+        chosen = pick_newest(codes, groups, ordering, is_final=none, is_listed=none)
     else:
-        found = pick_last(codes, groups)
-    rows = np.sort(found)
+        chosen = pick_last(codes, groups)
+    rows = np.sort(chosen)
     return DedupedRows(rows=rows, is_deletion=find_deletions(batch, rule.delete_marker)[rows])
 
 
@@ -95,7 +95,7 @@ def _encode_keys(keys: Any, paths: Any) -> tuple[Integers, int]:
 
 
 def _read_ordering(batch: Any, names: Sequence[str]) -> list[Any]:
-    found = []
+    columns = []
     for name in names:
         column = find_column(batch, name)
         if column is None:
@@ -108,5 +108,5 @@ def _read_ordering(batch: Any, names: Sequence[str]) -> list[Any]:
                 f"ordering column {name}: null in {column.null_count} of {len(batch)} rows, first "
                 f"in row {row} (counted from 0); every row needs an event time"
             )
-        found.append(to_comparable(column, name))
-    return found
+        columns.append(to_comparable(column, name))
+    return columns

@@ -187,8 +187,8 @@ def _match_file_groups(groups: FileGroupSizes, locations: Sequence[FileGroupLoca
     existing = pc.binary_join_element_wise(folders, file_ids, "/")
     wanted = pa.array(["/".join(location) for location in locations], pa.string())
     position = pc.index_in(wanted, value_set=existing).fill_null(-1)
-    found = to_numpy(position).astype(np.int64)
-    return np.where(found < 0, -1, live[found]) if len(live) else found
+    positions = to_numpy(position).astype(np.int64)
+    return np.where(positions < 0, -1, live[positions]) if len(live) else positions
 
 
 def match_keys(

@@ -82,8 +82,8 @@ def _find_groups(groups: FileGroupSizes, path: str) -> Integers:
     """Return the groups of a partition that have a current base file."""
     within = groups.partition_range(path)
     has_base = groups.is_live[within] & (groups.base[within] >= 0)
-    found: Integers = np.flatnonzero(has_base) + within.start
-    return found
+    with_base: Integers = np.flatnonzero(has_base) + within.start
+    return with_base
 
 
 def send_keys_to_files(

@@ -100,8 +100,8 @@ def check_not_nested(paths: Collection[str], known: Collection[str]) -> None:
 
 def _make_folders(batch: Any, name: str, rule: PartitionRule) -> Any:
     """Return a column's values as folder names: a dictionary array."""
-    found = format_column(batch, name, is_consistent=rule.is_consistent).fill_null("")
-    encoded = found.dictionary_encode()
+    values = format_column(batch, name, is_consistent=rule.is_consistent).fill_null("")
+    encoded = values.dictionary_encode()
     folders = [_make_folder(value, name, rule) for value in encoded.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(folders, pa.string()))
 

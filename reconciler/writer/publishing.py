@@ -39,10 +39,10 @@ def settle_write(session: TableSession, done: UnpublishedWrite) -> Completion[Wr
     The table's lock is held. Raises BusyError if another write went to the same file groups, or
     has taken this one back: then it is to be undone.
     """
-    timeline, found = read_footprints(session, done.known_writes, done.instant)
+    timeline, footprints = read_footprints(session, done.known_writes, done.instant)
     _check_still_pending(session, done)
     check_no_unlocked_write(session, timeline, done.instant)
-    check_conflicts(session, done, timeline, found)
+    check_conflicts(session, done, timeline, footprints)
     _remove_strays(session, done)
     _create_metafiles(session, done)
     timeline = session.reload_timeline()

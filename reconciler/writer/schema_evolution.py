@@ -99,12 +99,12 @@ class SchemaEvolution:
         )
 
 
-def _describe_types(found: SchemaDifference) -> str:
-    if found.rows == NO_TYPE:
-        return f"missing required column ({found.table})"
-    if found.table == NO_TYPE:
-        return f"new column ({found.rows})"
-    return f"the table has {found.table}, the rows have {found.rows}"
+def _describe_types(difference: SchemaDifference) -> str:
+    if difference.rows == NO_TYPE:
+        return f"missing required column ({difference.table})"
+    if difference.table == NO_TYPE:
+        return f"new column ({difference.rows})"
+    return f"the table has {difference.table}, the rows have {difference.rows}"
 
 
 def _to_json(schema: Any) -> str:
@@ -113,7 +113,8 @@ def _to_json(schema: Any) -> str:
 
 def _describe_differences(table_name: str, differences: list[SchemaDifference]) -> str:
     lines = "\n".join(
-        f"  {found.column}: {_describe_types(found)}: {found.why}" for found in differences
+        f"  {difference.column}: {_describe_types(difference)}: {difference.why}"
+        for difference in differences
     )
     return f"the rows do not fit the schema of table {table_name}:\n{lines}"
 
@@ -144,15 +145,15 @@ class SchemaWidening:
 
     def merge_records(self, table: Any, rows: Any, where: str) -> Any:
         """Return the merged record: the table's fields in order, then new ones."""
-        found = {field_["name"]: field_ for field_ in rows["fields"]}
+        row_fields = {field_["name"]: field_ for field_ in rows["fields"]}
         fields = []
         for field_ in table["fields"]:
-            row_field = found.pop(field_["name"], None)
+            row_field = row_fields.pop(field_["name"], None)
             fields.append(
-                self._merge_field(field_, row_field, _join_path(where, field_["name"]), found)
+                self._merge_field(field_, row_field, _join_path(where, field_["name"]), row_fields)
             )
         lower_names = {field_["name"].lower() for field_ in table["fields"]}
-        for name, field_ in found.items():
+        for name, field_ in row_fields.items():
             if name.lower() not in lower_names and not _is_nullable(field_["type"]):
                 why = "a new column must be nullable, because older rows lack it"
                 self._add_difference(_join_path(where, name), None, field_["type"], why)
@@ -190,13 +191,13 @@ class SchemaWidening:
     def _merge_named(self, table: Any, rows: Any, where: str) -> Any:
         """Merge types without null; a name that the table's schema defined stays a name."""
         resolved = self._resolve(table)
-        found = self._merge_types(resolved, rows, where)
-        if found == resolved:
+        merged = self._merge_types(resolved, rows, where)
+        if merged == resolved:
             return table
         if isinstance(table, str) and resolved is not table:
             why = "the table's schema uses this named type elsewhere, so it cannot change"
             self._add_difference(where, resolved, rows, why)
-        return found
+        return merged
 
     def _merge_types(self, table: Any, rows: Any, where: str) -> Any:  # noqa: PLR0911
         match _find_kind(table), _find_kind(rows):
@@ -239,8 +240,8 @@ class SchemaWidening:
         """Return the definition of a type that is given by name."""
         if not isinstance(kind, str):
             return kind
-        found = [self.named[full] for full in self.named if f".{full}".endswith(f".{kind}")]
-        return found[0] if len(found) == 1 else kind
+        matches = [self.named[full] for full in self.named if f".{full}".endswith(f".{kind}")]
+        return matches[0] if len(matches) == 1 else kind
 
     def _add_difference(self, where: str, table: Any, rows: Any, why: str) -> None:
         self.differences.append(
@@ -256,18 +257,18 @@ def list_named_types(kind: Any, space: str = "") -> dict[str, Any]:
     >>> list(list_named_types({"type": "fixed", "name": "f", "namespace": "a", "size": 2}))
     ['a.f']
     """
-    found: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     if isinstance(kind, dict):
         if "name" in kind:
             space = kind.get("namespace", space)
-            found[f"{space}.{kind['name']}" if space else kind["name"]] = kind
+            types[f"{space}.{kind['name']}" if space else kind["name"]] = kind
         inner = [entry["type"] for entry in kind.get("fields", ())]
         inner += [kind[key] for key in ("items", "values", "type") if key in kind]
     else:
         inner = kind if isinstance(kind, list) else []
     for part in inner:
-        found |= list_named_types(part, space)
-    return found
+        types |= list_named_types(part, space)
+    return types
 
 
 def _has_other_case(name: str, others: Mapping[str, Any]) -> bool:

@@ -44,13 +44,13 @@ def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> In
         if RECORD_KEY not in file.schema_arrow.names:
             raise FormatError(path, f"has no column {RECORD_KEY}", "rewrite the file with Hudi")
         possible_keys = keys.take(to_arrow(possible))
-        found = np.zeros(len(possible), np.bool_)
+        is_stored = np.zeros(len(possible), np.bool_)
         for batch in file.iter_batches(_BATCH_ROWS, columns=[RECORD_KEY]):
             positions = pc.index_in(
                 batch.column(0).cast(pa.string()), value_set=possible_keys
             ).drop_null()
-            found[to_numpy(positions)] = True
-    return possible[found]
+            is_stored[to_numpy(positions)] = True
+    return possible[is_stored]
 
 
 def _find_possible_keys(keys: Any, footer: dict[bytes, bytes], path: str) -> Integers:
@@ -84,5 +84,5 @@ def _has_supplementary(keys: Any) -> Mask:
     characters = np.flatnonzero(data >= _FIRST_SUPPLEMENTARY)
     if not len(characters):
         return np.zeros(len(keys), np.bool_)
-    found: Mask = np.diff(np.searchsorted(characters, get_value_offsets(keys))) > 0
-    return found
+    mask: Mask = np.diff(np.searchsorted(characters, get_value_offsets(keys))) > 0
+    return mask

@@ -87,7 +87,7 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
                 f"{location}: has {entry.name} but no Hudi table, so no table is created there; "
                 "use an empty folder as spec.path, or create the table with Hudi"
             )
-    found = []
+    requested = []
     for folder in (_HOODIE, _TIMELINE):
         for entry in list_if_exists(session.storage, folder):
             if f"{folder}/{entry.name}" in _LEFTOVERS or _is_ignored(entry):
@@ -102,8 +102,8 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
                     f"existing table has lost it and must not be overwritten; restore {PROPERTIES} "
                     "from a copy"
                 )
-            found.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
-    return Timeline.from_files(found)
+            requested.append(TimelineFile(instant, entry.name, entry.size, entry.modified_ms))
+    return Timeline.from_files(requested)
 
 
 def _is_ignored(entry: StorageEntry) -> bool:

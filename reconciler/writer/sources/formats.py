@@ -87,7 +87,7 @@ def detect_format(files: Sequence[str]) -> SourceFormat:
     names = ", ".join(sorted({redact_urls(name).rpartition("/")[2] for name in files})[:3])
     raise UsageError(
         f"the names of the files ({names}) do not show one format; give --source-format "
-        f"{', '.join(found.value for found in SourceFormat)}"
+        f"{', '.join(source.value for source in SourceFormat)}"
     )
 
 

@@ -120,20 +120,20 @@ class _FileReader:
         return self.load(columns, mode="FAILFAST", **options)
 
 
-def merge_types(known: Any, found: Any) -> Any:
+def merge_types(known: Any, inferred: Any) -> Any:
     """Return a known type with additional fields of the values, which are new columns."""
     from pyspark.sql.types import ArrayType, StructField, StructType  # noqa: PLC0415 (heavy)
 
-    match known, found:
+    match known, inferred:
         case StructType(), StructType():
-            new_fields = {field.name: field for field in found.fields}
+            new_fields = {field.name: field for field in inferred.fields}
             fields = []
             for field in known.fields:
                 new = new_fields.pop(field.name, field)
                 fields.append(StructField(field.name, merge_types(field.dataType, new.dataType)))
             return StructType([*fields, *new_fields.values()])
         case ArrayType(), ArrayType():
-            return ArrayType(merge_types(known.elementType, found.elementType))
+            return ArrayType(merge_types(known.elementType, inferred.elementType))
         case _:
             return known
 
