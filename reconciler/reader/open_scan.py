@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -252,14 +253,7 @@ def find_evolved_instants(
     ``instants`` ascend; ``shape`` reads a file of one. A schema only moves forward, so what two
     instants share holds for those between them. So few files are read.
     """
-    known: dict[str, TypesByColumn] = {}
-
-    def types_at(position: int) -> TypesByColumn:
-        instant = instants[position]
-        if instant not in known:
-            known[instant] = shape(instant)
-        return known[instant]
-
+    types_at = cache(lambda position: shape(instants[position]))
     evolved: set[str] = set()
     expected = format_types(table)
     ranges = [(0, len(instants) - 1)] if instants else []
@@ -277,12 +271,11 @@ def find_evolved_instants(
 
 
 def _format_type(type_: pa.DataType) -> str:
-    """Spell a type without item names and other details that do not matter to readers."""
+    """Format a type without item names and other details that do not matter to readers."""
     types = pa.types
     if types.is_struct(type_):
-        return (
-            f"<{','.join(sorted(f'{field.name}:{_format_type(field.type)}' for field in type_))}>"
-        )
+        fields = sorted(f"{field.name}:{_format_type(field.type)}" for field in type_)
+        return f"<{','.join(fields)}>"
     if types.is_list(type_):
         return f"[{_format_type(type_.value_type)}]"
     if types.is_map(type_):

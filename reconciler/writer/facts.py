@@ -190,9 +190,8 @@ def _check_supported(storage: Storage, properties: TableProperties, state: Table
             f"table {name} keeps change data (hoodie.table.cdc.enabled), which only Hudi writes; "
             "write it with Hudi"
         )
-    if (
-        properties.metadata_partitions
-    ):  # indexes that cannot be kept are refused before the first row is read
+    # indexes that cannot be kept are refused before the first row is read
+    if properties.metadata_partitions:
         decide_write_sync(
             properties.metadata_partitions,
             table_version=properties.table_version,

@@ -69,9 +69,7 @@ class SchemaEvolution:
         Raises RowsError listing every column that does not fit, and as ``make_avro_schema`` does;
         FormatError and UnsupportedError for an unreadable schema of the table.
         """
-        to_arrow_schema(
-            table, f"the schema of table {table_name}"
-        )  # raises for an unreadable schema
+        to_arrow_schema(table, f"the schema of table {table_name}")  # raises for an unreadable one
         declared = make_avro_schema(rows, table_name, table_version=table_version)
         current, incoming_schema = json.loads(table), json.loads(declared)
         widening = SchemaWidening(

@@ -120,9 +120,8 @@ def _check_declared(spec: TableSpec, properties: TableProperties, timeline: Time
         ("partitionBy", spec.table.partition_by, properties.partition_fields),
         ("ordering", spec.table.ordering, properties.ordering_fields),
     ):
-        is_undeclared = (
-            field == "ordering" and not declared
-        )  # common in specs of tables that Hudi created
+        # common in specs of tables that Hudi created
+        is_undeclared = field == "ordering" and not declared
         if not is_undeclared and tuple(declared) != tuple(actual):
             raise SpecError(
                 f"{spec.name}: spec.table.{field} is {', '.join(declared) or 'nothing'}, and the "
