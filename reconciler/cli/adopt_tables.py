@@ -21,7 +21,7 @@ from reconciler.adopt.spec_folder import (
 from reconciler.adopt.table import AdoptionOptions, adopt_table
 from reconciler.adopt.table_search import TableSearch, find_tables
 from reconciler.cli.error_reports import report_crash
-from reconciler.cli.init import InitOptions
+from reconciler.cli.init_options import InitOptions
 from reconciler.cli.terminal import Level, log_message, show_progress
 from reconciler.errors import StorageError, UsageError
 from reconciler.render import words

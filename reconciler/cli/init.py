@@ -2,70 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from reconciler.cli.options import TABLES_AT_ONCE, command
+from reconciler.cli.init_options import InitOptions
+from reconciler.cli.options import command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitOptions:
-    """The options of the command, as given."""
-
-    paths: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from",
-            metavar="PATH",
-            help="Existing table, folder or URL to search for tables, or glob "
-            "('s3://lake/*/orders*'); repeatable.",
-        ),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Write to this new file; for several tables, to one file each in this folder.",
-        ),
-    ] = None
-    depth: Annotated[
-        int | None,
-        typer.Option("--depth", metavar="N", min=0, help="Search at most N folders below a PATH."),
-    ] = None
-    is_relative: Annotated[
-        bool, typer.Option("--relative", help="Write local paths relative to the spec file.")
-    ] = False
-    environment: Annotated[
-        str | None,
-        typer.Option(
-            "--env",
-            metavar="NAME",
-            help="Write locations to environments/NAME.yaml beside or above the specs (or to a "
-            "file), not to every spec.",
-        ),
-    ] = None
-    timezone: Annotated[
-        str | None,
-        typer.Option(
-            "--timezone",
-            metavar="ZONE",
-            help="Time zone of the writers, such as Europe/Berlin, for tables that do not record "
-            "it.",
-        ),
-    ] = None
-    parallelism: Annotated[
-        int,
-        typer.Option(
-            "--parallelism", metavar="N", min=1, help="Number of tables to read in parallel."
-        ),
-    ] = TABLES_AT_ONCE
 
 
 @command

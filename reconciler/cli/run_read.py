@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from reconciler.cli import interruption
 from reconciler.cli.options import SparkSettings
-from reconciler.cli.read import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat, TableRead
+from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat, TableRead
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.reader.open_scan import open_requested_scan

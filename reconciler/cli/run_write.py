@@ -11,7 +11,7 @@ from reconciler.cli import interruption
 from reconciler.cli.options import ShortFormat, SparkSettings
 from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import log_message, print_result
-from reconciler.cli.write import WriteOptions
+from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.hudi.load import PROPERTIES, load_properties

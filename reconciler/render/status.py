@@ -12,16 +12,14 @@ from reconciler.render import words
 from reconciler.render.cluster_result import describe_measured_query
 from reconciler.render.terminal import Terminal
 from reconciler.status.index import IndexStatus
-from reconciler.status.layout import (
-    ClusteringStatus,
-    LayoutStatus,
-    PendingClusteringStatus,
-    PlannedLayout,
-)
 from reconciler.status.model import (
     CleanStatus,
+    ClusteringStatus,
     LastApply,
+    LayoutStatus,
+    PendingClusteringStatus,
     PendingStatus,
+    PlannedLayout,
     SavepointStatus,
     TableStatus,
 )

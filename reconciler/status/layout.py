@@ -6,7 +6,6 @@ Only tables with a clustering block in their spec have one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
@@ -15,105 +14,24 @@ import numpy as np
 from reconciler.hudi.timeline.instant import Action
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
-from reconciler.state.measured_queries import MeasuredQuery, parse_measurements
+from reconciler.state.measured_queries import parse_measurements
 from reconciler.state.model import PLAN_DIGEST, TableState
+from reconciler.status.model import (
+    ClusteringStatus,
+    LayoutStatus,
+    PartitionStatus,
+    PendingClusteringStatus,
+    PendingStatus,
+    PlannedLayout,
+    SizeClass,
+)
 
 if TYPE_CHECKING:
     from reconciler.planners.cluster.layout_figures import PartitionFigures
     from reconciler.plans.model import TablePlan
-    from reconciler.status.model import PendingStatus
 
 #: partitions that a status names
 _MAX_PARTITIONS: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeClass:
-    """Base files of newest slices below a size in bytes (None: any) and in no class before."""
-
-    below: int | None
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStatus:
-    """Newest base files of a partition. ``overlap``: files that cover a row; None: unknown."""
-
-    partition: str
-    files: int
-    small_files: int
-    small_file_share: float
-    overlap: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringStatus:
-    """A completed clustering. ``columns``: None if its order is not recorded.
-
-    ``curve`` and ``mapping``: None if unknown, and without columns. ``is_ours``: an apply of this
-    program made it. ``age_seconds`` needs the timeline's zone. ``queries``: what the declared
-    queries read when it was completed.
-    """
-
-    instant: str
-    age_seconds: int | None
-    columns: tuple[str, ...] | None
-    curve: str | None
-    mapping: str | None
-    is_as_declared: bool
-    is_ours: bool
-    queries: tuple[MeasuredQuery, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingClusteringStatus:
-    """A pending clustering, with the number of its file groups and partitions."""
-
-    instant: str
-    state: str
-    age_seconds: int
-    is_stuck: bool
-    file_groups: int
-    partitions: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedLayout:
-    """The clustering of the plan; figures after it are predicted.
-
-    ``bytes_rewritten``: bytes of the base and log files that it reads. ``overlap_after``: files
-    that will cover a row; None if unknown.
-    """
-
-    bytes_rewritten: int
-    files_after: int
-    small_files_after: int
-    overlap_after: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutStatus:
-    """The declared layout and the table's figures.
-
-    ``columns``, ``curve``, ``mapping``: as declared; without columns the row order is unchanged.
-    ``sizes``: classes derived from ``files.small`` and ``files.target``. ``overlap``: mean number
-    of files that cover a row, over the partitions where it is known. ``partitions``: those with
-    files; ``small_partitions``: those with small files. ``worst``: partitions with small files or
-    too much overlap, most small files first. ``planned``: None if the plan rewrites nothing.
-    """
-
-    columns: tuple[str, ...]
-    curve: str | None
-    mapping: str | None
-    sizes: tuple[SizeClass, ...]
-    overlap: float | None
-    partitions: int
-    small_partitions: int
-    worst: tuple[PartitionStatus, ...]
-    planned: PlannedLayout | None
-    last_clustering: ClusteringStatus | None
-    pending: tuple[PendingClusteringStatus, ...]
 
 
 def layout_status(

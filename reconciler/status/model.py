@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reconciler.plans.model import Note
+from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import ConditionType, TableCondition
 from reconciler.status.index import IndexStatus
-from reconciler.status.layout import LayoutStatus, SizeClass
 
 SyncState = Literal["in sync", "drifted", "blocked", "unmanaged", "error"]
 
@@ -82,6 +82,95 @@ class LastApply:
     spec_digest: str | None
     spec_commit: str | None
     actor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeClass:
+    """Base files of newest slices below a size in bytes (None: any) and in no class before."""
+
+    below: int | None
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    """Newest base files of a partition. ``overlap``: files that cover a row; None: unknown."""
+
+    partition: str
+    files: int
+    small_files: int
+    small_file_share: float
+    overlap: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringStatus:
+    """A completed clustering. ``columns``: None if its order is not recorded.
+
+    ``curve`` and ``mapping``: None if unknown, and without columns. ``is_ours``: an apply of this
+    program made it. ``age_seconds`` needs the timeline's zone. ``queries``: what the declared
+    queries read when it was completed.
+    """
+
+    instant: str
+    age_seconds: int | None
+    columns: tuple[str, ...] | None
+    curve: str | None
+    mapping: str | None
+    is_as_declared: bool
+    is_ours: bool
+    queries: tuple[MeasuredQuery, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingClusteringStatus:
+    """A pending clustering, with the number of its file groups and partitions."""
+
+    instant: str
+    state: str
+    age_seconds: int
+    is_stuck: bool
+    file_groups: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLayout:
+    """The clustering of the plan; figures after it are predicted.
+
+    ``bytes_rewritten``: bytes of the base and log files that it reads. ``overlap_after``: files
+    that will cover a row; None if unknown.
+    """
+
+    bytes_rewritten: int
+    files_after: int
+    small_files_after: int
+    overlap_after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutStatus:
+    """The declared layout and the table's figures.
+
+    ``columns``, ``curve``, ``mapping``: as declared; without columns the row order is unchanged.
+    ``sizes``: classes derived from ``files.small`` and ``files.target``. ``overlap``: mean number
+    of files that cover a row, over the partitions where it is known. ``partitions``: those with
+    files; ``small_partitions``: those with small files. ``worst``: partitions with small files or
+    too much overlap, most small files first. ``planned``: None if the plan rewrites nothing.
+    """
+
+    columns: tuple[str, ...]
+    curve: str | None
+    mapping: str | None
+    sizes: tuple[SizeClass, ...]
+    overlap: float | None
+    partitions: int
+    small_partitions: int
+    worst: tuple[PartitionStatus, ...]
+    planned: PlannedLayout | None
+    last_clustering: ClusteringStatus | None
+    pending: tuple[PendingClusteringStatus, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,13 +29,14 @@ from reconciler.status.conditions import (
     synced_condition,
 )
 from reconciler.status.index import index_status
-from reconciler.status.layout import SizeClass, layout_status
+from reconciler.status.layout import layout_status
 from reconciler.status.model import (
     CleanStatus,
     LastApply,
     LockStatus,
     PendingStatus,
     SavepointStatus,
+    SizeClass,
     SyncState,
     TableStatus,
 )

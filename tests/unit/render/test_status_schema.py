@@ -15,20 +15,18 @@ from reconciler.render.status import status_json
 from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import TableCondition
 from reconciler.status.index import IndexStatus
-from reconciler.status.layout import (
-    ClusteringStatus,
-    LayoutStatus,
-    PartitionStatus,
-    PendingClusteringStatus,
-    PlannedLayout,
-    SizeClass,
-)
 from reconciler.status.model import (
     CleanStatus,
+    ClusteringStatus,
     LastApply,
+    LayoutStatus,
     LockStatus,
+    PartitionStatus,
+    PendingClusteringStatus,
     PendingStatus,
+    PlannedLayout,
     SavepointStatus,
+    SizeClass,
     TableStatus,
 )
 
