@@ -6,7 +6,6 @@ A bucket is one file group that one task writes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
     CopyOnWrite,
     HudiRule,
-    MergeOnRead,
     SmallFiles,
     TableKind,
 )
@@ -172,12 +170,6 @@ class _BucketBuilder:
         fixed bytes do not count, because a new file has them too.
         """
         rows: Integers = np.maximum(self.groups.base[at] - self.rule.record_size.fixed, 0)
-        match self.kind:
-            case CopyOnWrite():
-                return np.where(updates[at] > 0, 0, rows)
-            case MergeOnRead(indexes_logs=True):
-                return np.zeros(len(at), np.int64)
-            case MergeOnRead():
-                return rows
-            case _:
-                assert_never(self.kind)
+        if isinstance(self.kind, CopyOnWrite):
+            return np.where(updates[at] > 0, 0, rows)
+        return np.zeros_like(rows) if self.kind.indexes_logs else rows

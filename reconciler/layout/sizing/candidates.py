@@ -7,7 +7,7 @@ of its file-system view in the order of a Java HashSet of file ids, which looks 
 
 from __future__ import annotations
 
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
-    CopyOnWrite,
     FileSizeLimits,
     HudiRule,
     MergeOnRead,
-    SteadyRule,
     TableKind,
 )
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
@@ -45,14 +43,8 @@ def find_small_files(
     """
     if rule.sizes.small <= 0 or not has_commits:
         return np.zeros(0, np.int64)
-    place = groups.partition_range(partition)
-    match rule:
-        case HudiRule():
-            return _find_by_hudi(groups, place, kind, rule.sizes)
-        case SteadyRule():
-            return _find_steadily(groups, place, kind, rule.sizes)
-        case _:
-            assert_never(rule)
+    find = _find_by_hudi if isinstance(rule, HudiRule) else _find_steadily
+    return find(groups, groups.partition_range(partition), kind, rule.sizes)
 
 
 def _find_by_hudi(
@@ -87,16 +79,11 @@ def _takes_rows(
     """Return a mask of the small groups that may take rows; pending clusterings are ignored."""
     base = groups.base[place]
     is_open: Mask = groups.is_live[place] & ~groups.is_compacting[place]
-    match kind:
-        case CopyOnWrite():
-            is_open &= (base >= 0) & (base < sizes.small)
-        case MergeOnRead(indexes_logs=True):
-            is_open &= groups.size[place] < sizes.target
-        case MergeOnRead():
-            is_open &= (base >= 0) & (base < sizes.small) & (groups.log_files[place] == 0)
-        case _:
-            assert_never(kind)
-    return is_open
+    if isinstance(kind, MergeOnRead) and kind.indexes_logs:
+        return is_open & (groups.size[place] < sizes.target)
+    if isinstance(kind, MergeOnRead):
+        is_open &= groups.log_files[place] == 0
+    return is_open & (base >= 0) & (base < sizes.small)
 
 
 def sort_as_hash_set(ids: Any, is_log_only: Mask) -> Integers:
