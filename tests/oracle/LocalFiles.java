@@ -3,12 +3,15 @@
 // it looks up. Compiled by the Janino of Spark when `worker.py` starts.
 
 import java.io.File;
+import java.io.FileNotFoundException;
 import java.io.FilterInputStream;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.LocalFileSystem;
@@ -80,17 +83,28 @@ public class LocalFiles extends LocalFileSystem {
         }
 
         public FileStatus[] listStatus(Path path) throws IOException {
-            FileStatus[] found = super.listStatus(path);
-            for (int at = 0; at < found.length; at++) {
-                found[at] = this.withPermission(found[at]);
+            FileStatus[] listed = super.listStatus(path);
+            int count = 0;
+            for (int at = 0; at < listed.length; at++) {
+                try {
+                    listed[count] = this.withPermission(listed[at]);
+                    count++;
+                } catch (FileNotFoundException deleted) {
+                    // by another program, since it was listed; Hadoop skips such files too
+                }
             }
-            return found;
+            return (FileStatus[]) Arrays.copyOf(listed, count);
         }
 
         private FileStatus withPermission(FileStatus found) throws IOException {
-            PosixFileAttributes about = (PosixFileAttributes) Files.readAttributes(
-                this.pathToFile(found.getPath()).toPath(), PosixFileAttributes.class,
-                new LinkOption[0]);
+            PosixFileAttributes about;
+            try {
+                about = (PosixFileAttributes) Files.readAttributes(
+                    this.pathToFile(found.getPath()).toPath(), PosixFileAttributes.class,
+                    new LinkOption[0]);
+            } catch (NoSuchFileException deleted) {
+                throw new FileNotFoundException("File " + found.getPath() + " does not exist");
+            }
             return new FileStatus(
                 found.getLen(), found.isDirectory(), found.getReplication(), found.getBlockSize(),
                 found.getModificationTime(), found.getAccessTime(),
