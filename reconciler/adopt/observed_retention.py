@@ -70,21 +70,21 @@ def observe_retention(
     same = [clean for clean in telling if clean.policy == newest]
     others = _describe_other_policies(telling, newest)
     if newest not in COUNT_BY_POLICY:
-        said = f"{_name_cleans(same)} followed {words.escape_text(newest)}, an unknown policy."
-        return ObservedRetention(policy=newest, field=None, findings=(said, *others))
+        finding = f"{_name_cleans(same)} followed {words.escape_text(newest)}, an unknown policy."
+        return ObservedRetention(policy=newest, field=None, findings=(finding, *others))
     policy = Policy(newest)
     match policy:
         case Policy.COMMITS:
-            said, candidates = _observe_commits(state, same)
+            finding, candidates = _observe_commits(state, same)
         case Policy.HOURS:
-            said, candidates = _observe_hours(state, same, zone)
+            finding, candidates = _observe_hours(state, same, zone)
         case Policy.FILE_VERSIONS:
-            said, candidates = _observe_versions(view, telling)
+            finding, candidates = _observe_versions(view, telling)
     followed = f"{_name_cleans(same)} followed {policy}"
     return ObservedRetention(
         policy=policy,
         field=COUNT_BY_POLICY[policy],
-        findings=(f"{followed}{said}", *others),
+        findings=(f"{followed}{finding}", *others),
         candidates=candidates,
         since=next((window.commits[0] for window in _find_windows(state, same)), None),
     )
@@ -172,8 +172,8 @@ def _observe_commits(
     free = [len(window.commits) for window in windows if not window.is_held_back] or counts
     because = "The widest is declared." if len(set(counts)) > 1 else ""
     widest = RetentionCandidate(keep=max(counts), because=because)
-    told = RetentionCandidate(keep=max(free), because=_explain_held_back(free, counts))
-    candidates = (told, widest) if told.keep != widest.keep else (widest,)
+    narrower = RetentionCandidate(keep=max(free), because=_explain_held_back(free, counts))
+    candidates = (narrower, widest) if narrower.keep != widest.keep else (widest,)
     return f"{_count_readable(windows, cleans)} kept {_list_counts(counts, 'commit')}.", candidates
 
 
@@ -230,15 +230,15 @@ def _observe_hours(
     if least >= most:
         spread = f"between {_format_hours(most)} and {_format_hours(least)}"
         return f"{some} differ in the hours: {spread}.", ()
-    said = f"{some} kept at least {_format_hours(least)} and less than {_format_hours(most)} hours"
+    kept = f"{some} kept at least {_format_hours(least)} and less than {_format_hours(most)} hours"
     fitting = range(max(1, math.ceil(least / _HOUR)), math.ceil(most / _HOUR))
     days = [hours for hours in fitting if hours % _HOURS_PER_DAY == 0]
     if len(fitting) == 1:
-        return f"{said}.", (RetentionCandidate(keep=fitting[0]),)
+        return f"{kept}.", (RetentionCandidate(keep=fitting[0]),)
     if len(days) == 1:
         why = f"{days[0]} is the only number of whole days among them."
-        return f"{said}.", (RetentionCandidate(keep=days[0], because=why),)
-    return f"{said}; the number is unknown.", ()
+        return f"{kept}.", (RetentionCandidate(keep=days[0], because=why),)
+    return f"{kept}; the number is unknown.", ()
 
 
 def _hour_bounds(

@@ -61,10 +61,10 @@ def find_changes(
     """
     everything = frozenset(spec.name for spec in now.tables)
     with _open_commit(ref, paths) as files:
-        there = [path for path in paths if SpecFiles(Problems(), files).find_files([path])]
-        if not there:
+        existing = [path for path in paths if SpecFiles(Problems(), files).find_files([path])]
+        if not existing:
             return SpecChanges(changed=everything)
-        before = read(there, files)
+        before = read(existing, files)
     errors = before.problems.errors
     if errors:
         return SpecChanges(changed=everything, unknown=str(errors[0]))

@@ -84,16 +84,16 @@ def _delete(storage: Storage, batches: Sequence[DeletionBatch]) -> Iterator[Dele
     paths = [resolve_path(batch.partition, name) for batch in batches for name in batch.names]
     deletions = iter(storage.delete_many(paths))
     for batch in batches:
-        gone: list[str] = []
+        missing: list[str] = []
         failed: list[tuple[str, str]] = []
         for name in batch.names:
             deletion = next(deletions)
             if deletion.error is not None:
                 failed.append((name, deletion.error))
             elif not deletion.existed:
-                gone.append(name)
-        deleted = len(batch.names) - len(gone) - len(failed)
-        yield DeletionOutcome(batch.partition, deleted, tuple(gone), tuple(failed))
+                missing.append(name)
+        deleted = len(batch.names) - len(missing) - len(failed)
+        yield DeletionOutcome(batch.partition, deleted, tuple(missing), tuple(failed))
 
 
 def split_shares(batches: Sequence[DeletionBatch], slots: int) -> list[list[DeletionBatch]]:

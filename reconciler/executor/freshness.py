@@ -68,12 +68,12 @@ def select_fresh(
 ) -> CleanSelection:
     """Return what is both reviewed and in the fresh plan.
 
-    ``present``, ``folders``: the files and partitions that are there. ``kept``: of the fresh plan.
-    ``earliest``: the boundary that the selection carries.
+    ``present``, ``folders``: the existing files and partitions. ``kept``: the fresh plan's kept
+    files. ``earliest``: the boundary that the selection carries.
     """
-    wanted, there = make_keys(reviewed.files), make_present_keys(present)
+    wanted, on_disk = make_keys(reviewed.files), make_present_keys(present)
     now = make_keys(fresh.files) if fresh else to_arrow([])
-    allowed, exists = is_in(wanted, now), is_in(wanted, there)
+    allowed, exists = is_in(wanted, now), is_in(wanted, on_disk)
     left = ~allowed & exists
     unreviewed = pc.filter(now, to_arrow(~is_in(now, wanted)))
     partitions = tuple(

@@ -99,7 +99,7 @@ class ClusterOutcome:
     """What a clustering did, in all of its groups that were published.
 
     ``slices``: file groups that are replaced; ``files_before``: their base and log files.
-    ``bytes_read``, ``bytes_written``: of files. ``splits``: files that are there only because
+    ``bytes_read``, ``bytes_written``: sizes of files. ``splits``: files that exist only because
     another one grew too large. ``gone``: groups that had been rewritten before. ``left``: groups
     that stay. ``queries``: what the declared queries read afterwards; ``unmeasured``: why that is
     unknown.
@@ -165,8 +165,8 @@ class StepOutcome:
     ``removed`` files and ``bytes`` were removed now, ``gone`` files were absent before.
     ``left_out`` was reviewed and stays, or keeps a dead write pending. ``failed`` files could not
     be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
-    path. ``differences``: what the check afterwards found wrong. ``rewritten``: of a clustering,
-    resumed ones too. ``indexed``: of an index step.
+    path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
+    clustering, also a resumed one. ``indexed``: set for an index step.
     """
 
     kind: Literal["clean", "resume", "rollback", "cluster", "index"]

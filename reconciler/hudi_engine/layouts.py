@@ -42,8 +42,8 @@ def find_strategy(layout: ClusteringLayout) -> str:
 def check_columns(layout: ClusteringLayout, types: Mapping[str, pa.DataType]) -> None:
     """Raise UnsupportedError for columns that Hudi would ignore, or fails on.
 
-    ``types``: of the table's columns by name. Only z-order and Hilbert map values to bits; a linear
-    order takes whatever Spark can sort.
+    ``types``: the types of the table's columns by name. Only z-order and Hilbert map values to
+    bits; a linear order takes whatever Spark can sort.
     """
     problems = tuple(_find_problems(layout, types))
     if problems:

@@ -27,10 +27,10 @@ class HudiRelease(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterOption:
-    """One option. ``field``: of the spec; ``because``: why a writer needs it.
+    """One option. ``field``: the spec's field; ``because``: why a writer needs it.
 
     ``creates_table``: the option says how the table is created, not how it is written. ``key``
-    begins with ``--`` where it is a flag of a command.
+    begins with ``--`` if it is a flag of a command.
     """
 
     key: str

@@ -153,10 +153,10 @@ def _protect_by_clustering(state: TableState, view: FileView, pending: list[str]
     rows = _find_named_rows(view.files, names)
     found = view.files.name.take(to_arrow(rows)).to_pylist()
     paths = [view.files.partitions[code] for code in view.files.partition[rows]]
-    here = dict(zip(zip(paths, found, strict=True), rows.tolist(), strict=True))
+    row_by_file = dict(zip(zip(paths, found, strict=True), rows.tolist(), strict=True))
     for given in state.clusterings:
         for name in _slice_names(given):
-            row = here.get((given.partition, name))
+            row = row_by_file.get((given.partition, name))
             if row is not None:
                 read[view.row_slice[row]] = pending.index(given.instant)
     return read

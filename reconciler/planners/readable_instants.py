@@ -69,13 +69,13 @@ def _count_missing_slices(
     place = {time: code for code, time in enumerate(times)}
     width = len(times) + 1
     recode = np.array([place[time] for time in view.times], np.int64)
-    there = np.flatnonzero(view.is_visible & ~view.is_phantom)
-    existing = view.group[there].astype(np.int64) * width + recode[view.key[there]]
+    visible = np.flatnonzero(view.is_visible & ~view.is_phantom)
+    existing = view.group[visible].astype(np.int64) * width + recode[view.key[visible]]
     group, until = _match_groups(state, view, removed_files, place)
     past = _find_past_slices(state, removed_files, group, existing, place)
     going = np.zeros(len(view), np.bool_)
     going[view.row_slice[is_removed]] = True
-    now = existing[going[there]]
+    now = existing[going[visible]]
 
     slices = sort_unique(np.concatenate([existing, past]))
     ends = np.minimum(_find_next_keys(slices, width), until[slices // width])

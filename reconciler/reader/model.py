@@ -57,9 +57,9 @@ class CodedReason(IntEnum):
 class ReadRequest:
     """A read of a table.
 
-    ``as_of``: an instant of the timeline, None for now; ``begin``, ``end``: of an incremental read,
-    the writes after ``begin`` up to ``end`` (None: the newest); ``columns``: names in order, None
-    for all.
+    ``as_of``: an instant of the timeline, None for now; ``begin``, ``end``: an incremental read
+    shows the writes after ``begin`` up to ``end`` (None: the newest); ``columns``: names in order,
+    None for all.
     """
 
     kind: ReadKind = "snapshot"
@@ -71,7 +71,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCondition:
-    """The parsed part of a ``where``. ``zone``: of the session whose rows it filters."""
+    """The parsed part of a ``where``. ``zone``: the zone of the session whose rows it filters."""
 
     predicate: Predicate
     zone: SessionZone
@@ -81,18 +81,17 @@ class ReadCondition:
 class Scan:
     """The files that a read touches, and how their rows become the result.
 
-    ``as_of``: the shown instant, None for a table without a completed write. ``schema``: of the
-    result, the wanted columns in order. ``table_schema``: all columns of the table as of that
-    instant, meta columns first; log records and base files are converted to it.
-    ``partition_schema``: the columns that rows take from their folder's name instead of their file.
-    ``partitions``: a row per partition: the folder as ``PATH`` ("" if not partitioned) and the
-    columns of ``partition_schema``. ``slices``: a row per file slice, columns as ``SLICES``:
-    ``partition`` is a row of ``partitions``, paths are below the table's root, ``logs`` in merge
-    order, sizes in bytes, ``base_size`` 0 if ``base`` is null; ``evolves``: the base file has
-    another type in a column than the table, so readers that cannot widen types (Spark's parquet
-    reader) must not read it. ``commit_times``: of an incremental read, the instants whose rows
-    count, sorted; else None. ``condition``: rows for which it is not true may be skipped; None: no
-    row may.
+    ``as_of``: the shown instant, None for a table without a completed write. ``schema``: the wanted
+    columns in order. ``table_schema``: all columns of the table as of that instant, meta columns
+    first; log records and base files are converted to it. ``partition_schema``: the columns that
+    rows take from their folder's name instead of their file. ``partitions``: a row per partition:
+    the folder as ``PATH`` ("" if not partitioned) and the columns of ``partition_schema``.
+    ``slices``: a row per file slice, columns as ``SLICES``: ``partition`` is a row of
+    ``partitions``, paths are below the table's root, ``logs`` in merge order, sizes in bytes,
+    ``base_size`` 0 if ``base`` is null; ``evolves``: the base file has another type in a column
+    than the table, so readers that cannot widen types (Spark's parquet reader) must not read it.
+    ``commit_times``: the instants whose rows an incremental read shows, sorted; else None.
+    ``condition``: rows for which it is not true may be skipped; None: no row may.
     """
 
     location: str

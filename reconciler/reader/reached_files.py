@@ -1,4 +1,4 @@
-"""Find the base files that predicates may reach, by statistics.
+"""Find the base files that queries may read, to measure a clustering by its new files' statistics.
 
 Statistics come from an index, from footers read here, and from folder names.
 """
@@ -36,9 +36,9 @@ def find_reached_files(
 ) -> Mask:
     """Return a mask, predicates by base files: whether a row of the file may match.
 
-    ``files``: of partitions of the scan, each once; ``known``: statistics of some of them, used
-    if it has all columns of the predicates; footers of the others are read. ``zone``: of the
-    session. A file whose footer cannot be read counts as reached by all.
+    ``files``: distinct files of the scan's partitions. ``known``: statistics of some of them, used
+    if they cover all columns of the predicates; footers of the others are read. ``zone``: the
+    session's. Every predicate reaches a file whose footer cannot be read.
     """
     if not len(files) or not wheres:
         return np.ones((len(wheres), len(files)), np.bool_)

@@ -58,9 +58,9 @@ class ReadReport:
     ``as_of``: the shown instant, None for a table without a completed write; ``columns``: names and
     types as Spark spells them; ``partitions``: those with rows, ``kept_partitions``: those that are
     read; sizes in bytes; ``direct_slices``: base files alone, read by Spark's own reader.
-    ``stages``, ``decided``: of slices, down to those that are read; ``row_groups``: of those, None
-    if none is skipped. ``index``: the index file that was read, below the table; ``problems``:
-    why something was not used. ``damaged``: truncated log files.
+    ``stages``: what is left after each; ``decided``: every slice's decision; ``row_groups``: counts
+    in the slices that are read, None if none is skipped. ``index``: the index file that was read,
+    below the table; ``problems``: why something was not used. ``damaged``: truncated log files.
     """
 
     table: str

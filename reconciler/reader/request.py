@@ -44,8 +44,8 @@ class ReadArguments:
     def to_request(self, zone: tzinfo | None = None) -> ReadRequest:
         """Check the arguments and return the request.
 
-        ``zone``: of the timeline's instants, None if only its writers know it. Raises UsageError
-        for contradictions and for invalid times.
+        ``zone``: the zone of the timeline's instants, None if only its writers know it. Raises
+        UsageError for contradictions and for invalid times.
         """
         kind = _parse_kind(self.kind)
         if kind == "incremental":

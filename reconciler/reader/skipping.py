@@ -101,7 +101,7 @@ def find_unusual_keys(keys: list[str]) -> list[str]:
 
 
 def parse_condition(where: str, zone: SessionZone) -> ReadCondition:
-    """Parse a ``where``; ``zone``: of the session."""
+    """Parse a ``where``; ``zone``: the session's time zone."""
     return ReadCondition(predicate=parse(where), zone=zone)
 
 

@@ -45,7 +45,7 @@ _LOG_WEIGHT: Final = 4
 class SliceRowReader:
     """Turns slices of a scan into rows of its result; the same for all slices, picklable.
 
-    ``schema``: of the result. ``restored``: its columns that folder names hold. ``commit_times``:
+    ``schema``: the result's. ``restored``: its columns that folder names hold. ``commit_times``:
     the writes whose rows count, None for all. ``groups``: which row groups of base files may match.
     """
 

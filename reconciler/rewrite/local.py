@@ -24,8 +24,8 @@ from reconciler.storage.api import Advance, Storage, StorageRef
 class MemoryLimits:
     """Bytes that are handled at a time.
 
-    ``part_bytes``: of a base file in one part; ``run_bytes``: of rows in Arrow's memory that are
-    split into runs; ``sort_bytes``: of rows that are sorted.
+    ``part_bytes``: bytes of a base file in one part. ``run_bytes``: bytes of rows in Arrow's memory
+    that are split into runs. ``sort_bytes``: bytes of rows that are sorted together.
     """
 
     part_bytes: int = PART_BYTES

@@ -22,8 +22,8 @@ _HASH_MODULUS = 1 << 64
 class RowOrdering:
     """How rows are ordered, as ``fit_layout`` of ``layout.curves`` takes it; no columns: not.
 
-    ``positions``: of the columns in the file's schema, meta columns included; ``zone``: of the
-    session (both only for mapping ``direct``). ``queries``: SQL predicates.
+    ``positions``: where the columns are in the file's schema, meta columns included; ``zone``: the
+    session's (both only for mapping ``direct``). ``queries``: SQL predicates.
     """
 
     columns: tuple[str, ...] = ()
@@ -38,9 +38,9 @@ class RowOrdering:
 class RewriteJob:
     """What all groups of one clustering have in common; picklable.
 
-    ``instant``: of the pending clustering, whose markers are written. ``seed``: 32 hex digits that
-    no other attempt has; file ids are derived from it. ``reading``: reads every column that files
-    hold. ``schema``, ``form``: of the new files. ``target``: bytes of a file. ``range_columns``:
+    ``instant``: the pending clustering's, for markers. ``seed``: 32 hex digits that no other
+    attempt has; file ids are derived from it. ``reading``: reads every column that files hold.
+    ``schema``, ``form``: those of the new files. ``target``: bytes of a file. ``range_columns``:
     columns whose ranges are collected for every new file. ``key_fields``: the columns of a row's
     key if the table has no meta columns.
     """
@@ -60,9 +60,9 @@ class RewriteJob:
 class RewriteGroup:
     """Slices of one partition whose rows go into new files together.
 
-    ``number``: of the group in its clustering. ``partition``: its path, "" if there is none;
-    ``values``: of columns that only the folder name holds. ``outputs``: wanted files. ``bytes``: of
-    base and log files; progress is counted in them.
+    ``number``: the group's index in its clustering. ``partition``: its path, "" if there is none;
+    ``values``: values of columns that only the folder name holds. ``outputs``: wanted files.
+    ``bytes``: size of base and log files, the unit of progress.
     """
 
     number: int

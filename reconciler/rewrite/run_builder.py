@@ -35,8 +35,8 @@ def build_runs(
 ) -> Iterator[Run]:
     """Yield the rows of a part as runs; the last run has the tally of all rows.
 
-    ``layout``: of the group, None if rows keep their order. Memory: three times ``run_bytes``,
-    and what ``read_slice`` needs. Raises as it does.
+    ``layout``: the group's, None if rows keep their order. Memory: three times ``run_bytes``, and
+    what ``read_slice`` needs. Raises as it does.
     """
     columns = GroupColumns.from_job(job, part.group)
     builder = _RunBuilder(part=part, columns=columns, layout=layout)

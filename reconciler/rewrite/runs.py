@@ -29,8 +29,8 @@ class Run:
     """Some rows of a part for output ``file`` of its group.
 
     ``part`` and ``number`` give the order in which rows were read. ``size``: bytes in Arrow's
-    memory. ``tally``: of rows read; each row is in the tally of one run. ``data``: rows with their
-    sort keys (``append_keys``), as a batch or as a received Arrow stream; empty for no rows.
+    memory. ``tally``: counts of rows read; each row is in the tally of one run. ``data``: rows with
+    their sort keys (``append_keys``), as a batch or as a received Arrow stream; empty for no rows.
     """
 
     part: int

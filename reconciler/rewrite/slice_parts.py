@@ -18,9 +18,9 @@ PART_BYTES: Final = 64 * 1024 * 1024
 class SlicePart:
     """What one task reads: a share of a slice's row groups.
 
-    ``group``: without its slices. ``number``: of the part in its group, in the order of the rows.
-    ``size``: bytes that the slice's rows take as base file, ``total`` of the group; ``begin``: such
-    bytes before the slice. ``progress``: the part's share of the group's bytes.
+    ``group``: the group without its slices. ``number``: the part's index in its group, by its rows.
+    ``size``: bytes that the slice's rows take as base file; ``total``: the group's; ``begin``:
+    those before the slice. ``progress``: the part's share of the group's bytes.
     """
 
     group: RewriteGroup

@@ -259,8 +259,8 @@ def _has_environment_name(file: str) -> bool:
 
 def _relative_to_cwd(path: Path) -> Path:
     """Return the path relative to the current folder, if it is below it."""
-    here = os.path.relpath(path)
-    return path if here.startswith("..") else Path(here)
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else Path(relative)
 
 
 def make_path_entry(placement: Placement) -> Entry:

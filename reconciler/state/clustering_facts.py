@@ -31,7 +31,7 @@ class ReadWarning:
 class RecentWrites:
     """The ``newest`` completed writes, oldest first; ``warning``: why they could not be read.
 
-    ``footers``: of a few files, if past writes do not show record sizes.
+    ``footers``: sizes from a few footers, if past writes do not show record sizes.
     """
 
     newest: tuple[PastWrite, ...] = ()
@@ -44,12 +44,12 @@ class ClusteringFacts:
     """What was read of a table for its clustering.
 
     ``written``: the newest completed writes, oldest first. ``clusterings``: all completed ones of
-    the active timeline, oldest first. ``footers``: of some base files; None if none were read.
-    ``bounds``: per declared column, the least and greatest values as two Arrow arrays of one
-    ordered type, with one element per file of the state's ``files``, null if unknown; None if
-    overlap is not needed or nothing is known. ``rows``: int64 per file, estimated from its size if
-    unknown, 0 for log files. ``columns``: the table's columns by name, with ``struct``, ``list`` or
-    ``map`` for nested ones, else ``""``; None if no recent write has a schema.
+    the active timeline, oldest first. ``footers``: sizes from footers of some base files; None if
+    none were read. ``bounds``: per declared column, the least and greatest values as two Arrow
+    arrays of one ordered type, with one element per file of the state's ``files``, null if unknown;
+    None if overlap is not needed or nothing is known. ``rows``: int64 per file, estimated from its
+    size if unknown, 0 for log files. ``columns``: the table's columns by name, with ``struct``,
+    ``list`` or ``map`` for nested ones, else ``""``; None if no recent write has a schema.
     ``warnings``: what a plan must warn of. ``is_consistently_hashed``: the table has a
     consistent-hashing bucket index. ``damaged``: why base files cannot be read, by their rows.
     """

@@ -50,7 +50,7 @@ def read_hudi_column_stats(
 ) -> HudiColumnStats:
     """Return the state of column_stats from the metadata table.
 
-    ``wanted``: the declared columns; ``names``: of all columns of the table. Entries of the current
+    ``wanted``: the declared columns; ``names``: all columns of the table. Entries of the current
     base files are looked up by key, unless the index is too large to be built. Raises StorageError,
     and NotFoundError if the table has changed since it was listed.
     """
@@ -90,8 +90,8 @@ def read_file_bounds(
 ) -> Iterator[tuple[IndexedColumnStats, Integers]]:
     """Yield what column_stats knows of base files: of a column, with positions in ``rows``.
 
-    ``rows``: of the state's files, sorted by partition. Raises FormatError, UnsupportedError, and
-    StorageError.
+    ``rows``: rows of the state's files, sorted by partition. Raises FormatError, UnsupportedError,
+    and StorageError.
     """
     table = open_live_metadata(storage, properties, state.timeline)
     for found in read_column_stats(table, columns, group_by_partition(state.files, rows)):

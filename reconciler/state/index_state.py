@@ -20,15 +20,13 @@ class IndexState:
     ``versions``: all listed versions. ``version``, ``index``, ``provenance``: the newest readable
     one, with its statistics of ``wanted`` columns; None if there is none. ``damaged``: newer
     versions that cannot be read, one sentence each; ``newer``: versions that a later version of
-    reconciler wrote.
-    ``schema``: the table's columns as readers see them. ``wanted``: type of the bounds of each
-    declared column that can be indexed, in the order of the spec; ``problems``: why other columns
-    cannot. ``supplied``: wanted columns that readers fill in if a file lacks them.
+    reconciler wrote. ``schema``: the table's columns as readers see them. ``wanted``: type of the
+    bounds of each declared column that can be indexed, in the order of the spec; ``problems``: why
+    other columns cannot. ``supplied``: wanted columns that readers fill in if a file lacks them.
     ``files``: int64, rows of the state's files, the current base files. ``missing``: those whose
-    footers must be read; ``unindexed``: of these, not in the last version; ``unreadable``: of
-    these, files whose footers could not be read when it was built.
-    ``renamed``: columns and fields that files may have under another name, or whose name another
-    column has in files.
+    footers must be read; ``unindexed``: those of them that the last version lacks; ``unreadable``:
+    those of them whose footers could not be read when it was built. ``renamed``: columns and fields
+    that files may have under another name, or whose name another column has in files.
     ``hudi_columns``: columns of Hudi's column_stats; None if it is not live or the spec does not
     build it; ``hudi_problem``: why that is unknown. ``hudi_defined``: its recorded columns, live or
     not. ``hudi_files_without_entries``: number of ``files`` without an entry of one of its columns.

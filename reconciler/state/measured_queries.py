@@ -144,17 +144,17 @@ class QueryMeasurement:
     def select_groups(self, kept: Sequence[int]) -> tuple[MeasuredQuery, ...]:
         """Return what was measured, when only these groups are published."""
         is_kept = np.isin(self.group, np.array(kept, np.int64))
-        there = np.where(self.is_new, is_kept, ~is_kept)
+        is_read = np.where(self.is_new, is_kept, ~is_kept)
         if self.unread:
-            there &= self.is_new
+            is_read &= self.is_new
         return tuple(
             MeasuredQuery(
                 query=name,
                 where=where,
-                files=int(np.count_nonzero(there & mask)),
-                bytes=int(self.bytes[there & mask].sum()),
-                of_files=int(np.count_nonzero(there)),
-                of_bytes=int(self.bytes[there].sum()),
+                files=int(np.count_nonzero(is_read & mask)),
+                bytes=int(self.bytes[is_read & mask].sum()),
+                of_files=int(np.count_nonzero(is_read)),
+                of_bytes=int(self.bytes[is_read].sum()),
                 predicted_files=self.predicted.get(where, (None, None))[0],
                 predicted_bytes=self.predicted.get(where, (None, None))[1],
                 unread=self.unread,

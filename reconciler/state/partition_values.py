@@ -53,7 +53,7 @@ def read_partition_columns(
 ) -> tuple[pa.Schema, list[pa.Array]]:
     """Return the columns that folder names hold, in the table's order, and a value per folder.
 
-    ``paths``: of partitions with rows. Raises UnsupportedError naming the folder where files drop a
+    ``paths``: partitions with rows. Raises UnsupportedError naming the folder if files drop a
     partition column and the folder's name does not give its value.
     """
     style = _PathStyle(

@@ -110,7 +110,7 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
 def find_renamed_in_files(storage: Storage, state: TableState, rows: Integers) -> Mapping[str, str]:
     """Return the columns that some files may have under another name, with that name.
 
-    ``rows``: of the state's files. Raises as ``load_schema_versions`` does.
+    ``rows``: rows of the state's files. Raises as ``load_schema_versions`` does.
     """
     versions = load_schema_versions(storage) if len(rows) else ()
     if not versions:

@@ -135,7 +135,7 @@ def open_session(  # noqa: PLR0913 (facts about one table)
     owner: Owner,
     context: RunContext,
 ) -> TableSession:
-    """Open a session on a table; nothing is written. ``zone``: of the timeline's instants."""
+    """Open a session on a table; nothing is written. ``zone``: the zone of instants."""
     return TableSession(
         name=spec.name,
         storage=storage,

@@ -40,7 +40,7 @@ _MIN_FACTOR: Final = 0.25
 class BucketSettings:
     """What all base files of one write have in common; picklable.
 
-    ``reading``: reads every column that files hold. ``schema``, ``form``: of the new files.
+    ``reading``: reads every column that files hold. ``schema``, ``form``: those of the new files.
     ``target``: bytes of a file. ``range_columns``: columns whose ranges are collected for every new
     file.
     """
@@ -56,8 +56,8 @@ class BucketSettings:
 class Bucket:
     """One file group that one task writes.
 
-    ``number``: of the bucket in its write. ``base``: the newest base file of an existing group,
-    None for a new one. ``prefix``: a uuid with which the ids of new groups start.
+    ``number``: the bucket's index in its write. ``base``: the newest base file of an existing
+    group, None for a new one. ``prefix``: a uuid with which the ids of new groups start.
     """
 
     number: int
@@ -112,8 +112,7 @@ class BucketRows:
 class BucketWriter:
     """Writes one bucket; ``attempt`` differs among all attempts at it.
 
-    ``instant``: of the pending write, whose markers are written. ``folder``: of the local disk, for
-    files that are not complete.
+    ``instant``: the pending write's, for markers. ``folder``: a local folder for unfinished files.
     """
 
     settings: BucketSettings

@@ -153,8 +153,8 @@ def _check_columns(session: TableSession, done: UnpublishedWrite) -> None:
 def check_stream_batches(session: TableSession, extra: Mapping[str, str]) -> None:
     """Raise BusyError if another run has written the batch of a stream that this one writes.
 
-    ``extra``: of the instant. It is called when the table has been observed, because the footprints
-    of a write skip what had completed by then.
+    ``extra``: the instant's extra metadata. It is called when the table has been observed, because
+    the footprints of a write skip what had completed by then.
     """
     for stream, batch in parse_batches(extra).items():
         if has_batch(session.storage, stream, batch):

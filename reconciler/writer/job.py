@@ -41,9 +41,9 @@ class RowRules:
     """How incoming rows become rows of the table.
 
     ``key``, ``partition``: how their keys and folders are made; ``dedupe``: which row of a key is
-    written. ``columns``: of the table, in the types that rows are converted to; ``incoming``: as
-    rows are read before that (``SchemaEvolution``; empty for a delete, which reads the columns of
-    keys and folders only).
+    written. ``columns``: the table's columns, in the types that rows are converted to;
+    ``incoming``: the columns before that (``SchemaEvolution``; empty for a delete, which reads the
+    columns of keys and folders only).
     """
 
     key: KeyRule
@@ -57,9 +57,9 @@ class RowRules:
 class RowJob:
     """What is done with rows, the same for all of them; picklable.
 
-    ``instant``: of the pending write. ``settings``: of the base files to write. ``dedupes``: of an
-    insert, whether a key is written once; operations with a lookup always do that.
-    ``needs_blooms``: results carry the bloom filters of new files, half a megabyte each.
+    ``instant``: the pending write's. ``settings``: those of the base files to write. ``dedupes``:
+    an insert writes each key once; operations with a lookup always do that. ``needs_blooms``:
+    results carry the bloom filters of new files, half a megabyte each.
     """
 
     operation: RowOperation

@@ -41,7 +41,7 @@ class KeySearch:
     """Which task reads which files.
 
     ``partitions``: paths. ``tasks_by_partition``: per partition, the tasks that get its keys.
-    ``files``: per task, by partition number, the groups that it reads. ``path``, ``size``: of the
+    ``files``: per task, by partition number, the groups that it reads. ``path``, ``size``: the
     newest base file of every group that is read.
     """
 

@@ -32,7 +32,7 @@ _STAMP_BYTES: Final = 64
 class NewRows:
     """Batches of rows with keys and paths, on their way into files.
 
-    ``columns``: of the files, meta columns included. ``target``: bytes of a file.
+    ``columns``: the files' columns, meta columns included. ``target``: bytes of a file.
     """
 
     def __init__(

@@ -56,8 +56,8 @@ class WriteRequest:
     """One write. ``rows``: as its ``RowWriter`` takes them, of ``schema``.
 
     ``dedupes``: one row per key is written. ``fills_missing``: columns that the rows lack become
-    null. ``partitions``: paths to delete; None: the rows decide. ``batch``: of a stream, by its
-    name. ``extra``: stored in the instant's metadata.
+    null. ``partitions``: paths to delete; None: the rows decide. ``batch``: a stream's name and its
+    batch number. ``extra``: stored in the instant's metadata.
     """
 
     mode: WriteMode
@@ -109,8 +109,8 @@ class WriteResult:
 
     ``status``: completed, or nothing if there was nothing to write. ``created_groups``,
     ``rewritten_groups``, ``replaced_groups``: file groups that it created, wrote again, or
-    replaced; ``files`` and ``bytes``: of new base files, ``rewritten_bytes``: of those that they
-    replace.
+    replaced; ``files`` and ``bytes``: totals of new base files; ``rewritten_bytes``: bytes of files
+    that they replace.
     """
 
     status: Literal["completed", "nothing"]

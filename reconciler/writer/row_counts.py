@@ -133,7 +133,7 @@ class WriteCounts:
 
     ``inserts``: tallies of new rows by partition; ``moves``: how many of them left another
     partition. ``changes``: tallies by file group of rows whose keys a file holds; ``deletes``: how
-    many of them are deletions. ``weight``: of a sample of new rows.
+    many of them are deletions. ``weight``: the weight of a sample of new rows.
     """
 
     incoming: int = 0

@@ -28,9 +28,9 @@ _BATCH_ROWS: Final = 64 * 1024
 def find_stored_keys(source: RangeSource, path: str, size: int, keys: Any) -> Integers:
     """Return the ascending indices of the keys that the base file holds.
 
-    ``keys``: a string array of distinct keys without nulls; ``size``: of the file in bytes. Reads
-    the footer, and the key column unless the footer rules out all keys; memory: a batch of it.
-    Raises FormatError naming the file for damage, and if it stores no keys.
+    ``keys``: a string array of distinct keys without nulls; ``size``: the file's bytes. Reads the
+    footer, and the key column unless the footer rules out all keys; memory: a batch of it. Raises
+    FormatError naming the file for damage, and if it stores no keys.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 

@@ -167,11 +167,11 @@ def _find_event_pull_request(
 
 def _find_gitlab_target(environ: Mapping[str, str], options: TargetOptions) -> CommentTarget:
     number, iid = options.pull_request, environ.get("CI_MERGE_REQUEST_IID", "")
-    repository = here = options.repository or environ.get("CI_PROJECT_ID", "")
+    repository = own_project = options.repository or environ.get("CI_PROJECT_ID", "")
     if options.repository is None and options.commit is None and number is None and iid.isdecimal():
         number = int(iid)
         # CI_PROJECT_ID may be a fork
-        repository = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or here
+        repository = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or own_project
     if not repository or not all(map(str.isprintable, repository)):
         raise UsageError("no project: CI_PROJECT_ID is not set; give --repository group/project")
     own, job = (

@@ -74,7 +74,7 @@ class CleanWork:
 class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOutcome]):
     """Brings a requested clean to its end; a clean that fails is left for the next apply.
 
-    ``kind``: of the outcome.
+    ``kind``: the kind of the outcome.
     """
 
     session: ApplySession
@@ -246,17 +246,17 @@ def list_removed_names(work: CleanWork) -> dict[str, list[str]]:
 def _summarize(
     work: CleanWork, kind: Literal["clean", "resume"], outcomes: Sequence[DeletionOutcome]
 ) -> StepOutcome:
-    gone = to_arrow([f"{o.partition}/{name}" for o in outcomes for name in o.gone])
+    missing = to_arrow([f"{o.partition}/{name}" for o in outcomes for name in o.gone])
     failed = [(o.partition, name, why) for o in outcomes for name, why in o.failed]
     stays = to_arrow([f"{partition}/{name}" for partition, name, _why in failed])
-    absent = pc.is_in(make_keys(work.files), value_set=pa.concat_arrays([gone, stays]))
+    absent = pc.is_in(make_keys(work.files), value_set=pa.concat_arrays([missing, stays]))
     return StepOutcome(
         kind=kind,
         how="inflight" if failed else "completed",
         instant=work.instant,
         removed=sum(outcome.deleted for outcome in outcomes),
         bytes=int(work.files.bytes[~to_numpy(absent)].sum()),
-        gone=len(gone) + sum(map(len, work.gone.values())),
+        gone=len(missing) + sum(map(len, work.gone.values())),
         failed=FileReasons.from_rows(failed),
         earliest_instant_to_retain=work.earliest,
     )

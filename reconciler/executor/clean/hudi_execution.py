@@ -133,15 +133,15 @@ def _summarize(
     """Return the outcome, from what is on disk."""
     paths, names = work.files.partition.to_pylist(), work.files.name.to_pylist()
     rows = list(zip(paths, names, work.files.bytes.tolist(), strict=True))
-    gone = [size for path, name, size in rows if name in before[path] and name not in after[path]]
+    sizes = [size for path, name, size in rows if name in before[path] and name not in after[path]]
     why = "Hudi says the clean is complete and the file is there"
     left = [(path, name, why) for path, name, _size in rows if name in after[path]]
     return StepOutcome(
         kind="clean",
         how="completed",
         instant=work.instant,
-        removed=len(gone),
-        bytes=sum(gone),
+        removed=len(sizes),
+        bytes=sum(sizes),
         gone=sum(name not in before[path] for path, name, _size in rows),
         failed=FileReasons.from_rows(left),
         partitions_left=tuple(
@@ -161,8 +161,8 @@ def _describe_unplanned(
     """Return a note for every partition in which Hudi deleted more than was reviewed."""
     found = []
     for path in sorted({*planned, *reported}):
-        gone = {*reported.get(path, ()), *(set(before.get(path, ())) - set(after.get(path, ())))}
-        more = sorted(gone - set(planned.get(path, ())) - {PLACEHOLDER})
+        removed = {*reported.get(path, ()), *(set(before.get(path, ())) - set(after.get(path, ())))}
+        more = sorted(removed - set(planned.get(path, ())) - {PLACEHOLDER})
         if more:
             named = ", ".join(more[:_NAMED])
             text = (

@@ -182,11 +182,11 @@ def _find_remaining_work(
         files = take_files(files, is_named)
         withheld = take_files(withheld, is_in(make_keys(withheld), make_keys(reviewed.files)))
         partitions = tuple(path for path in partitions if path in reviewed.delete_partitions)
-    there = state.metafile_partitions.union(state.partitions)
+    existing = state.metafile_partitions.union(state.partitions)
     return _RemainingWork(
         files=files,
         gone=_find_gone_files(session, fresh, clean),
-        delete_partitions=(*partitions, *sorted(list_planned_partitions(clean) - there)),
+        delete_partitions=(*partitions, *sorted(list_planned_partitions(clean) - existing)),
         staying=staying,
         left_out=withheld if len(withheld) else None,
     )

@@ -182,13 +182,13 @@ def _note_changed(
     because: _Reasons, reviewed: Rewrites, found: CandidateSlices, rows: Integers
 ) -> None:
     """Note slices that have another base file than was reviewed, or other log files."""
-    files, there = found.view.files, rows >= 0
-    base_row = np.where(there, found.base_row[rows], -1) if len(found) else rows
+    files, is_found = found.view.files, rows >= 0
+    base_row = np.where(is_found, found.base_row[rows], -1) if len(found) else rows
     names = files.name.take(_make_nullable(base_row))
     is_same = to_numpy(pc.fill_null(pc.equal(names, reviewed.base), False))
     is_same |= to_numpy(pc.and_(pc.is_null(names), pc.is_null(reviewed.base)))
     because.note(
-        there & ~is_same,
+        is_found & ~is_same,
         lambda at: (
             f"its file group {_get_file_id(reviewed, at)} has a newer file slice than was reviewed"
         ),
@@ -197,7 +197,7 @@ def _note_changed(
     reviewed_logs = pc.binary_join(reviewed.logs, "/")
     same_logs = to_numpy(pc.fill_null(pc.equal(logs, reviewed_logs), False))
     because.note(
-        there & ~same_logs,
+        is_found & ~same_logs,
         lambda at: (
             f"its file group {_get_file_id(reviewed, at)} has other log files than were reviewed"
         ),
@@ -249,10 +249,10 @@ def _find_done(
 ) -> Mask:
     """Return for each slice whether this plan has replaced it, even if its files are cleaned."""
     files = state.files
-    there = np.zeros(len(files.group_partition), np.bool_)
-    there[files.group] = True
+    has_files = np.zeros(len(files.group_partition), np.bool_)
+    has_files[files.group] = True
     groups = find_group_codes(files, _split_keys(slice_paths(reviewed)))
-    is_there = np.where(groups >= 0, there[groups], False) if len(there) else groups >= 0
+    is_there = np.where(groups >= 0, has_files[groups], False) if len(has_files) else groups >= 0
     found = np.array([time in done for time in by], np.bool_)
     unknown = np.array([time is None for time in by], np.bool_) & ~is_there
     return found | unknown if done else found

@@ -118,13 +118,13 @@ class _MeasuredSlices:
         paths = scan.partitions.column(PATH).to_pylist()
         bases, logs = slices.column("base").to_pylist(), slices.column("logs").to_pylist()
         groups = make_groups(work.facts, work.groups, work.state)
-        of = {
+        numbers = {
             _make_slice_key(one.base, one.logs): group.number
             for group in groups
             for one in group.slices
         }
         size = to_numpy(slices.column("base_size").combine_chunks())
-        group = [of.get(_make_slice_key(*each), -1) for each in zip(bases, logs, strict=True)]
+        group = [numbers.get(_make_slice_key(*each), -1) for each in zip(bases, logs, strict=True)]
         return cls(
             partition=[paths[row] for row in slices.column("partition").to_pylist()],
             base=bases,

@@ -57,9 +57,9 @@ _HUDIS_SMALL: Final = 104_857_600
 class ClusterWork:
     """A requested clustering and what of it runs.
 
-    ``selection``: its groups run. ``extra``: of the request and of the completed file. ``attempt``:
-    a text that no other attempt has. ``measurement``: what the declared queries read of the new
-    files; None before those are there, and without queries.
+    ``selection``: its groups run. ``extra``: extra metadata of the request and the completed file.
+    ``attempt``: a text that no other attempt has. ``measurement``: what the declared queries read
+    of the new files; None before those are there, and without queries.
     """
 
     instant: str
@@ -239,8 +239,8 @@ def get_base_sizes(groups: Rewrites, state: TableState) -> Integers:
 def _get_log_sizes(groups: Rewrites, state: TableState) -> list[list[int]]:
     """Return the bytes of the log files of every slice."""
     counts = to_numpy(pc.list_value_length(groups.logs)).astype(np.int64)
-    of = np.repeat(group_of_slices(groups), counts)
-    sizes = _get_sizes(groups, groups.logs.flatten(), of, state)
+    group_of = np.repeat(group_of_slices(groups), counts)
+    sizes = _get_sizes(groups, groups.logs.flatten(), group_of, state)
     ends = np.cumsum(counts)
     return [part.tolist() for part in np.split(sizes, ends[:-1])] if len(counts) else []
 

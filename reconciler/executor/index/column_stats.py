@@ -326,7 +326,7 @@ class _ColumnStatsBuild:
 
     def _drop_partitions(self, properties: TableProperties) -> TableProperties:
         """Drop what there is of both indexes, listed or left by a stop."""
-        there = {entry.name for entry in self.storage.list(ROOT) if entry.is_folder}
-        live = there | set(properties.metadata_partitions)
-        gone = [name for name in _BOTH if name in live]
-        return drop_partitions(self.storage, properties, gone) if gone else properties
+        folders = {entry.name for entry in self.storage.list(ROOT) if entry.is_folder}
+        live = folders | set(properties.metadata_partitions)
+        to_drop = [name for name in _BOTH if name in live]
+        return drop_partitions(self.storage, properties, to_drop) if to_drop else properties

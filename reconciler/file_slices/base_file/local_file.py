@@ -44,7 +44,7 @@ def open_local_file(
 def publish_local_file(local: Path, storage: Storage, instant: str, partition: str) -> None:
     """Create the marker of a finished local file, move the file into its partition, remove it here.
 
-    ``instant``: of the pending write. Raises what the storage raises.
+    ``instant``: the pending write's. Raises what the storage raises.
     """
     storage.create(marker_path(instant, partition, local.name), b"")
     storage.create_from(make_file_path(partition, local.name), str(local))

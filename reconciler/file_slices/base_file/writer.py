@@ -51,11 +51,12 @@ _FOOTER: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrittenFile:
-    """A finished base file. ``size``: bytes; the keys are None where the table stores none.
+    """A finished base file. ``size``: bytes; the keys are None if the table stores none.
 
-    ``bloom``: the text of the filter in the footer, None without one. ``ranges``: of the requested
-    columns. ``footer``: pyarrow's FileMetaData with the statistics of every row group. The footer
-    holds the bloom filter too, so extract what is needed before sending a result elsewhere.
+    ``bloom``: the text of the filter in the footer, None without one. ``ranges``: ranges of the
+    requested columns. ``footer``: pyarrow's FileMetaData with the statistics of every row group.
+    The footer holds the bloom filter too, so extract what is needed before sending a result
+    elsewhere.
     """
 
     name: str

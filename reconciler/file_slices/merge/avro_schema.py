@@ -48,8 +48,8 @@ class AvroKind(Enum):
 class AvroNode:
     """One type. ``branches``: size of its union, if any; ``null``: index of the null branch.
 
-    ``size``: bytes of a fixed. ``digits``: precision and scale of a decimal. ``symbols``: of an
-    enum. ``item``: type of an array's items or a map's values. ``fields``: of a record.
+    ``size``: bytes of a fixed. ``digits``: precision and scale of a decimal. ``symbols``: an enum's
+    symbols. ``item``: type of an array's items or a map's values. ``fields``: a record's fields.
     """
 
     kind: AvroKind

@@ -44,7 +44,7 @@ def plan_clean_sync(
 ) -> MetadataSync:
     """Plan the update of the ``files`` partition for the files that a clean removed.
 
-    ``instant``: the clean's requested time. ``completion_time``: of the deltacommit, used from
+    ``instant``: the clean's requested time. ``completion_time``: the deltacommit's, used from
     version 8 on. ``removed_files``: partition path -> names that no longer exist in storage.
     ``removed_partitions``: partition paths whose folder is removed. Only names that are still
     listed are deleted, because a second deletion of a name can undo the first. Entries of the files

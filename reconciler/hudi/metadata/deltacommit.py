@@ -71,8 +71,8 @@ class NewFileGroup:
 class Deltacommit:
     """A deltacommit of the metadata table.
 
-    ``completion_time`` is used from version 8 on. ``schema``: of the records, with Hudi's columns.
-    ``removed_paths``: log files that count as removed.
+    ``completion_time`` is used from version 8 on. ``schema``: the records' schema with Hudi's
+    columns. ``removed_paths``: log files that count as removed.
     """
 
     table: MetadataTable

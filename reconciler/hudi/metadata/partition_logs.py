@@ -88,10 +88,10 @@ class NewFiles:
     """The new files of a pending instant.
 
     ``instant``: requested time. ``instant_ms``: the same in milliseconds since 1970, read in the
-    timeline's zone. ``completion_time``: of the deltacommit, used from version 8 on.
-    ``files_by_partition``: partition path ("" if the table has none) -> new files. ``columns``:
-    the columns whose range every file must have. ``read_keys`` returns the record keys of a new
-    file whose locations are recorded.
+    timeline's zone. ``completion_time``: the deltacommit's, used from version 8 on.
+    ``files_by_partition``: partition path ("" if the table has none) -> new files. ``columns``: the
+    columns whose range every file must have. ``read_keys`` returns the record keys of a new file
+    whose locations are recorded.
     """
 
     instant: str

@@ -70,9 +70,10 @@ class KeyLocations:
 class RecordIndex:
     """A record index at some point in time, without its storage; picklable.
 
-    ``version``: of the table. ``metadata_timeline``: the metadata table's timeline. ``slices``: its
-    file groups by number; each key is in one of them. ``data_timeline``: the table's timeline, read
-    last; an instant of the metadata table that is not on it counts as completed.
+    ``version``: the table version. ``metadata_timeline``: the metadata table's timeline.
+    ``slices``: its file groups by number; each key is in one of them. ``data_timeline``: the
+    table's timeline, read last; an instant of the metadata table that is not on it counts as
+    completed.
     """
 
     version: int

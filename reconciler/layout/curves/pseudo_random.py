@@ -61,7 +61,7 @@ def make_tie_breakers(column: Any, name: str) -> Lane:
 
 
 def hash_text(column: Any, *, byteswaps: bool = False) -> Lane:
-    """Return a hash of each text; ``byteswaps``: of its bytes as little-endian words."""
+    """Return a hash of each text; ``byteswaps``: read its bytes as little-endian words."""
     values = text_bytes(column)
     lengths = values.lengths()
     hashes = mix_bits(lengths)

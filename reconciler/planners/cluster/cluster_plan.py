@@ -200,10 +200,10 @@ def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
     code, texts = columns.dictionary_codes(decision.because), decision.because.dictionary
     found = []
     for number, rule in enumerate(RULES):
-        here = code[decision.rule == number]
-        if rule != "group" and len(here):
-            most = int(np.bincount(here).argmax())
-            found.append(Untouched(rule, len(here), str(texts[most].as_py())))
+        codes = code[decision.rule == number]
+        if rule != "group" and len(codes):
+            most = int(np.bincount(codes).argmax())
+            found.append(Untouched(rule, len(codes), str(texts[most].as_py())))
     return tuple(sorted(found, key=lambda each: (-each.slices, each.rule)))
 
 
@@ -222,7 +222,7 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         touched_small = touched[is_above[touched]]
         overlap = triggers.overlap[touched]
         worst = overlap[~np.isnan(overlap) & (triggers.when.overlap_above is not None)]
-    here = np.isin(found.partition, touched_small)
+    is_touched = np.isin(found.partition, touched_small)
     past = picture.statistics.past
     return UnclusteredSlices(
         layout=decision.layout,
@@ -230,7 +230,7 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         slices=int(member.sum()),
         partitions=len(touched_small),
         mean_bytes=int(bases.mean()) if len(bases) else 0,
-        small=int((small & here).sum()),
-        files=int((found.has_base & here).sum()),
+        small=int((small & is_touched).sum()),
+        files=int((found.has_base & is_touched).sum()),
         overlap=round(float(worst.max()), 2) if len(worst) else None,
     )

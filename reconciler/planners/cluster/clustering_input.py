@@ -78,9 +78,9 @@ class ClusteringInput:
         found = self.candidates
         near = np.zeros(len(slices), np.uint64)
         if self.ranges is not None and len(slices):
-            of = found.partition[slices]
-            overlap = self.triggers.overlap[of]
-            wanted = (overlap > (self.clustering.when.overlap_above or np.inf)) | is_near[of]
-            here = np.flatnonzero(wanted)
-            near[here] = z_order_keys(self.ranges, found.base_row[slices[here]], of[here])
+            codes = found.partition[slices]
+            overlap = self.triggers.overlap[codes]
+            wanted = (overlap > (self.clustering.when.overlap_above or np.inf)) | is_near[codes]
+            rows = np.flatnonzero(wanted)
+            near[rows] = z_order_keys(self.ranges, found.base_row[slices[rows]], codes[rows])
         return slices[np.lexsort((slices, -found.bytes[slices], near, found.partition[slices]))]

@@ -81,8 +81,8 @@ def pack_next_fit(
 
 def find_first_in_partition(groups: SliceGroups, partition: Codes, limit: int) -> Mask:
     """Return which groups are among the first ``limit`` of their partition."""
-    of = partition[groups.first_members]
-    place = np.arange(len(groups)) - np.searchsorted(of, of)
+    partitions = partition[groups.first_members]
+    place = np.arange(len(groups)) - np.searchsorted(partitions, partitions)
     return place < limit
 
 

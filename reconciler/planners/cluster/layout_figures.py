@@ -261,10 +261,10 @@ def _predict_overlap(
     )
     touched = sort_unique(found.partition[decision.group_of >= 0])
     for partition in touched.tolist():
-        here = found.bases_of(partition)
+        bases = found.bases_of(partition)
         place = int(np.searchsorted(codes, partition))
         if not np.isnan(overlap[place]):
             overlap[place] = max(
-                predict_overlap(boxes, decision.group_of[here], covering)
-                for boxes in FileBoxes.on_scales(ranges, found.base_row[here][None])
+                predict_overlap(boxes, decision.group_of[bases], covering)
+                for boxes in FileBoxes.on_scales(ranges, found.base_row[bases][None])
             )

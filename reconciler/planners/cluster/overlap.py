@@ -101,10 +101,10 @@ class FileBoxes:
         some = max(_CHUNK // (files * step), 1)
         covered = np.zeros((count, files), np.int64)
         for first in range(0, count, step):
-            here = slice(first, first + step)
-            boxes = FileBoxes(self.lower[:, here], self.upper[:, here], self.rows[here])
+            chunk = slice(first, first + step)
+            boxes = FileBoxes(self.lower[:, chunk], self.upper[:, chunk], self.rows[chunk])
             for start in range(0, width, some):
-                covered[here] += boxes.covers(points[:, here, start : start + some]).sum(axis=1)
+                covered[chunk] += boxes.covers(points[:, chunk, start : start + some]).sum(axis=1)
         share: Floats = covered / width
         return share
 
@@ -144,8 +144,8 @@ def iterate_boxes(
 def z_order_keys(ranges: ColumnRanges, files: Integers, partition: Codes) -> NDArray[np.uint64]:
     """Return a z-order key per file, so that near files of a partition have near keys.
 
-    ``files``: their rows, partition by partition; ``partition``: of each file. Files without
-    statistics are in the middle.
+    ``files``: their rows, partition by partition; ``partition``: each file's partition. Files
+    without statistics are in the middle.
     """
     keys = np.zeros(len(files), np.uint64)
     if not len(files):
@@ -202,10 +202,10 @@ def find_worthwhile_groups(
 ) -> Mask:
     """Return which groups to rewrite to reduce overlap.
 
-    ``boxes``: of one partition; ``members``: positions in them, group by group from ``starts``;
-    ``covering``: per group, how many of its new files cover a row that the group covers. A group
-    must reduce the overlap of its own files by the share ``least_gain``, and all groups together
-    that of their partition; otherwise none is chosen.
+    ``boxes``: the boxes of one partition; ``members``: positions in them, group by group from
+    ``starts``; ``covering``: per group, how many of its new files cover a row that the group
+    covers. A group must reduce the overlap of its own files by the share ``least_gain``, and all
+    groups together that of their partition; otherwise none is chosen.
     """
     points = boxes.sample_points()
     saved = np.zeros(len(starts), np.float64)
@@ -249,8 +249,8 @@ def predict_overlap(boxes: FileBoxes, group: Integers, covering: Floats) -> floa
     order = np.argsort(group, kind="stable")
     stays = int(np.count_nonzero(group < 0))
     members = order[stays:]
-    of = group[members]
-    starts = np.flatnonzero(np.diff(of, prepend=-1))
+    member_groups = group[members]
+    starts = np.flatnonzero(np.diff(member_groups, prepend=-1))
     total = 0.0
     step = max(_CHUNK // len(group), 1)
     for first in range(0, points.shape[-1], step):
@@ -258,5 +258,5 @@ def predict_overlap(boxes: FileBoxes, group: Integers, covering: Floats) -> floa
         total += int(np.count_nonzero(covered[:, order[:stays]]))
         if len(starts):
             is_in = np.logical_or.reduceat(covered[:, members], starts, axis=1)
-            total += float((is_in * covering[of[starts]]).sum())
+            total += float((is_in * covering[member_groups[starts]]).sum())
     return total / int(points.shape[-1])

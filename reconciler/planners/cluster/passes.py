@@ -91,10 +91,10 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
     of_group = np.full(len(found.view.files.group_partition) + 1, len(found), np.int64)
     of_group[found.group] = np.arange(len(found))
     partitions, ends = groups.partition.to_pylist(), pairwise(groups.starts.tolist())
-    of = [
+    slice_partitions = [
         path for path, (start, end) in zip(partitions, ends, strict=True) for _ in range(start, end)
     ]
-    pairs = zip(of, groups.file_id.to_pylist(), strict=True)
+    pairs = zip(slice_partitions, groups.file_id.to_pylist(), strict=True)
     slices = of_group[find_group_codes(found.view.files, pairs)]
     least = np.minimum.reduceat(made[slices], groups.starts[:-1])
     later: dict[str, int] = {}
@@ -156,9 +156,9 @@ def _count_made(
 def _count_enough(found: CandidateSlices, clustering: Clustering) -> Integers:
     """Return per partition the rounds of merging groups until all of its files can be together."""
     count = len(found.view.files.partitions)
-    of = found.partition[found.has_base]
-    files = np.maximum(np.bincount(of, minlength=count), 1)
-    size = np.bincount(of, weights=found.base[found.has_base], minlength=count)
+    partitions = found.partition[found.has_base]
+    files = np.maximum(np.bincount(partitions, minlength=count), 1)
+    size = np.bincount(partitions, weights=found.base[found.has_base], minlength=count)
     together = np.maximum(max_group_bytes(clustering) * files / np.maximum(size, 1), 2)
     rounds = np.ceil(np.log(files) / np.log(together))
     return _BASE_PASSES + rounds.astype(np.int64)

@@ -35,14 +35,14 @@ def group_overlapping_clusterings(need: ClusteringInput, settled: Integers) -> S
     nowhere = np.zeros(len(need.triggers.fires), np.bool_)
     groups = need.pack(need.sort_slices(settled, nowhere))
     groups = groups.filter((_count_instants(need, groups) > 1) & need.passes.needs_pass(groups))
-    of = found.partition[groups.first_members]
+    partitions = found.partition[groups.first_members]
     covering = _curve_overlap(need, need.count_outputs(groups))
     is_worth = np.zeros(len(groups), np.bool_)
-    for partition in sort_unique(of).tolist():
-        first, last = np.searchsorted(of, [partition, partition + 1]).tolist()
-        some, here = groups.take(np.arange(first, last)), found.bases_of(partition)
-        places = np.searchsorted(here, some.members)
-        for boxes in FileBoxes.on_scales(need.ranges, found.base_row[here][None]):
+    for partition in sort_unique(partitions).tolist():
+        first, last = np.searchsorted(partitions, [partition, partition + 1]).tolist()
+        some, bases = groups.take(np.arange(first, last)), found.bases_of(partition)
+        places = np.searchsorted(bases, some.members)
+        for boxes in FileBoxes.on_scales(need.ranges, found.base_row[bases][None]):
             is_worth[first:last] |= find_worthwhile_groups(
                 boxes, places, some.starts[:-1], _MIN_GAIN, covering[first:last]
             )
@@ -66,9 +66,9 @@ def find_slices_to_combine(need: ClusteringInput, new: Mask, settled: Mask) -> M
     with np.errstate(invalid="ignore"):
         both &= some & (need.triggers.overlap > above)
     for partition in np.flatnonzero(both).tolist():
-        here = found.bases_of(partition)
-        if _is_better_together(need, here, new[here], settled[here], above):
-            chosen[here] = settled[here]
+        bases = found.bases_of(partition)
+        if _is_better_together(need, bases, new[bases], settled[bases], above):
+            chosen[bases] = settled[bases]
     return chosen
 
 

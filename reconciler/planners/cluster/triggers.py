@@ -40,7 +40,7 @@ class Triggers:
     def is_selected(self, partition: Codes) -> Mask:
         """Return per slice whether it is a reason why its partition exceeds a threshold.
 
-        ``partition``: of each slice.
+        ``partition``: the partition of each slice.
         """
         return self.fires[partition] & (self.is_small | self.is_wide)
 

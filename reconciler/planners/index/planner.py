@@ -73,9 +73,9 @@ def plan_index(
 class _FileCounts:
     """Numbers of base files.
 
-    ``newest``: of newest slices; ``unindexed``: of these, not in the index; ``footers_to_read``;
-    ``unreadable``: files whose footers could not be read before; ``written``: files that earlier
-    steps write.
+    ``newest``: files of newest slices; ``unindexed``: those of them that the index lacks;
+    ``footers_to_read``; ``unreadable``: files whose footers could not be read before; ``written``:
+    files that earlier steps write.
     """
 
     newest: int

@@ -40,7 +40,7 @@ class Advice:
     """The advice for one table. ``error`` is set if it could not be read.
 
     ``current``: what each query reads now; None if too little is known of the files, and then no
-    layout was tried. ``files``, ``bytes``: of the newest slices. ``trials``: best first.
+    layout was tried. ``files``, ``bytes``: totals of the newest slices. ``trials``: best first.
     ``best``: the proposed one; None if none is worth a rewrite; ``because`` gives the reason.
     ``declared``: the layout of the spec. ``index``: the index columns that the spec should have;
     empty if it has all of them.
@@ -198,9 +198,9 @@ def _declared_candidate(spec: TableSpec, forecast_input: ForecastInput) -> Layou
 
 def _list_index_columns(spec: TableSpec, wanted: QueryColumns) -> tuple[str, ...]:
     """Return all index columns that the spec should have; empty if it has them."""
-    there = spec.index.columns if spec.index else ()
-    more = [name for name in wanted.index_columns if name not in there]
-    return (*there, *more) if more else ()
+    indexed = spec.index.columns if spec.index else ()
+    more = [name for name in wanted.index_columns if name not in indexed]
+    return (*indexed, *more) if more else ()
 
 
 def _explain_no_trial(wanted: QueryColumns, table: WholeTable) -> str:

@@ -85,15 +85,15 @@ class GrowthEstimator:
         self, whole_rows: WholeRows, layout: RowLayout | None
     ) -> tuple[Integers, Integers]:
         """Return the new file of each row, and the rows in the order of the files."""
-        here = self._here
+        sampled = self._here
         if layout is None:
-            return np.zeros(len(here), np.int64), np.arange(len(here))
+            return np.zeros(len(sampled), np.int64), np.arange(len(sampled))
         query_columns = (
-            whole_rows.query_columns.take(to_arrow(here))
+            whole_rows.query_columns.take(to_arrow(sampled))
             .select(list(layout.columns))
             .combine_chunks()
         )
-        ties = pseudo_random_bits(len(here), _TIES) if layout.needs_ties else None
+        ties = pseudo_random_bits(len(sampled), _TIES) if layout.needs_ties else None
         lanes = compute_keys(layout, query_columns, ties=ties)
         file = assign_files(layout, lanes, ties=ties).astype(np.int64)
         by = sort_by_key(lanes).astype(np.int64)

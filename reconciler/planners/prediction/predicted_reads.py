@@ -63,9 +63,9 @@ class SimulationCache:
 class PredictedReads:
     """What queries read after the groups of a decision are rewritten; one element per query.
 
-    ``kept``: (2, queries), files and bytes of slices that stay. ``by_group``: of each group; None
-    if it was not sampled. ``new_files``: of all groups. ``table_bytes``: size of the new table.
-    ``size_error``: relative error of the sizes of new files.
+    ``kept``: (2, queries), files and bytes of slices that stay. ``by_group``: reads of each group;
+    None if it was not sampled. ``new_files``: reads of all groups. ``table_bytes``: size of the new
+    table. ``size_error``: relative error of the sizes of new files.
     """
 
     kept: Floats

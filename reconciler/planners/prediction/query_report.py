@@ -121,8 +121,8 @@ class QueryReport:
         bounded = find_query_columns(
             (query,), forecast_input.schema, tuple(forecast_input.partition_values)
         ).columns
-        there = {name.lower() for name in declared}
-        more = [name for name in bounded if name.lower() not in there]
+        clustered = {name.lower() for name in declared}
+        more = [name for name in bounded if name.lower() not in clustered]
         if more:
             too = " too" if len(more) < len(bounded) else ""
             return f"raise its maxScan, or declare {', '.join(more)} under clustering.columns{too}"

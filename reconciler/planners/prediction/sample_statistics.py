@@ -98,9 +98,9 @@ def _column_stats(
     starts = np.flatnonzero(np.diff(cell[some], prepend=-1))
     least, greatest = np.full(total, none), np.full(total, -1)
     if len(some):
-        of = cell[some[starts]]
-        least[of] = np.minimum.reduceat(column.rank[some], starts)
-        greatest[of] = np.maximum.reduceat(column.rank[some], starts)
+        cells = cell[some[starts]]
+        least[cells] = np.minimum.reduceat(column.rank[some], starts)
+        greatest[cells] = np.maximum.reduceat(column.rank[some], starts)
     least = _add_levels(least, count, np.minimum)
     greatest = _add_levels(greatest, count, np.maximum)
     nulls = _add_levels(np.bincount(cell, column.is_null, total).astype(np.int64), count, np.add)

@@ -123,10 +123,10 @@ def _share_bytes(sizes: Floats, is_there: Mask) -> Floats:
     >>> _share_bytes(np.array([1.0, 2.0, 4.0, 8.0]), np.array([False, True, False, True]))
     array([0., 7., 0., 8.])
     """
-    there = np.flatnonzero(is_there)
-    if not len(there):
+    sampled = np.flatnonzero(is_there)
+    if not len(sampled):
         return sizes
     middle = np.cumsum(sizes) - sizes / 2
-    ends = (middle[there][1:] + middle[there][:-1]) / 2
-    nearest = there[np.searchsorted(ends, middle)]
+    ends = (middle[sampled][1:] + middle[sampled][:-1]) / 2
+    nearest = sampled[np.searchsorted(ends, middle)]
     return np.bincount(nearest, sizes, len(sizes)).astype(np.float64)

@@ -191,9 +191,9 @@ def _find_planned_rows(state: TableState, clean: PendingClean) -> Mask:
     for code, path in enumerate(files.partitions):
         names = clean.files.get(path)
         if names:
-            here = slice(int(starts[code]), int(starts[code + 1]))
-            in_folder = files.name[here]
-            wanted[here] = to_numpy(pc.is_in(in_folder, value_set=to_arrow(names)))
+            rows = slice(int(starts[code]), int(starts[code + 1]))
+            in_folder = files.name[rows]
+            wanted[rows] = to_numpy(pc.is_in(in_folder, value_set=to_arrow(names)))
     return wanted
 
 
@@ -222,8 +222,8 @@ def _find_partitions(state: TableState, clean: PendingClean, is_removed: Mask) -
         return ()
     stays = set(np.unique(state.files.partition[~is_removed]).tolist())
     full = {path for code, path in enumerate(state.files.partitions) if code in stays}
-    there = state.metafile_partitions.union(state.partitions)
-    return tuple(sorted((planned & there) - full - state.stray_partitions - {""}))
+    existing = state.metafile_partitions.union(state.partitions)
+    return tuple(sorted((planned & existing) - full - state.stray_partitions - {""}))
 
 
 def _partitions_in_metadata(clean: PendingClean) -> set[str]:

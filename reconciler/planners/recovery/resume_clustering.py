@@ -76,8 +76,8 @@ def _slice_bytes(
     pairs = zip(slices, named, strict=True)
     keys = [f"{file_slice.partition}/{name}" for file_slice, names in pairs for name in names]
     sizes = np.maximum(find_sizes(state.files, to_arrow(keys)), 0)
-    of = np.repeat(np.arange(len(slices)), [len(names) for names in named])
-    return np.bincount(of, weights=sizes, minlength=len(slices)).astype(np.int64)
+    owners = np.repeat(np.arange(len(slices)), [len(names) for names in named])
+    return np.bincount(owners, weights=sizes, minlength=len(slices)).astype(np.int64)
 
 
 def _build_step(pending: PendingClustering, state: TableState) -> ResumeStep:

@@ -100,9 +100,9 @@ class FileStatisticsReader:
         at = find_rows(own, keys)
         is_in = at >= 0
         if is_in.any():
-            here = np.flatnonzero(is_in)
-            _fill_stats(known, {name: own.columns[name].take(at[here]) for name in known}, here)
-            rows[here] = own.rows[at[here]]
+            hits = np.flatnonzero(is_in)
+            _fill_stats(known, {name: own.columns[name].take(at[hits]) for name in known}, hits)
+            rows[hits] = own.rows[at[hits]]
             self._sources.append("the table's index")
         return is_in
 
@@ -123,7 +123,7 @@ class FileStatisticsReader:
         """Warn of files without readable footers, which every query reads."""
         for row in self.files[unread].tolist():
             path, _ = self.state.files.locate_file(row)
-            why = next((said for said in built.problems if said.startswith(f"{path}: ")), None)
+            why = next((text for text in built.problems if text.startswith(f"{path}: ")), None)
             self._damaged[row] = why or f"{path}: its footer cannot be read"
         some = "; ".join(built.problems)
         more = f" (and {built.unread_count - len(built.problems)} more)" * (
@@ -145,8 +145,8 @@ class FileStatisticsReader:
 
     def _suggest_remedy(self) -> str:
         """Return how the index gets the missing columns."""
-        there = self.state.index_state.wanted if self.state.index_state is not None else {}
-        more = [name for name in self.columns if name not in there]
+        indexed = self.state.index_state.wanted if self.state.index_state is not None else {}
+        more = [name for name in self.columns if name not in indexed]
         if not more:
             return "apply the index step of a plan, which reads them"
         if len(more) < len(self.columns):

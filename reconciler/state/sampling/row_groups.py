@@ -113,22 +113,24 @@ class SampleReader:
             return None
         except StorageError:
             return None
-        found = file.metadata
-        of = found.num_row_groups
-        sizes = np.array([found.row_group(at).num_rows for at in range(of)], np.int64)
-        return OpenedFile(row, path, file, list(range(of)), sizes, found.num_rows, of, wanted)
+        footer = file.metadata
+        groups = range(footer.num_row_groups)
+        sizes = np.array([footer.row_group(at).num_rows for at in groups], np.int64)
+        return OpenedFile(
+            row, path, file, list(groups), sizes, footer.num_rows, len(groups), wanted
+        )
 
     def read_rows(self, one: OpenedFile, share: float) -> Any | None:
         """Return the columns of a share of a file's rows; None if they cannot be read."""
         try:
             with reading_parquet(one.path):
-                found = list(self._read_batches(one, share))
+                batches = list(self._read_batches(one, share))
         except FormatError as damage:
             self.damaged[one.row] = str(damage)
             return None
         except (StorageError, UnsupportedError):
             return None
-        return pa.Table.from_batches(found) if found else self.empty_table()
+        return pa.Table.from_batches(batches) if batches else self.empty_table()
 
     def _read_batches(self, one: OpenedFile, share: float) -> Iterator[Any]:
         names = [

@@ -61,8 +61,8 @@ def read_sample(
     """
     reading = SampleReader(storage, files, tuple(columns), schema)
     chosen = _choose_files(reading, groups, limits.groups)
-    there = sum(int(one.sizes.sum()) for one in chosen)
-    share = min(1.0, limits.rows / max(there, 1))
+    available = sum(int(one.sizes.sum()) for one in chosen)
+    share = min(1.0, limits.rows / max(available, 1))
     read = run_parallel(lambda one: reading.read_rows(one, share), chosen, parallelism=_AT_ONCE)
     found = sorted(
         ((one, table) for one, table in zip(chosen, read, strict=True) if table is not None),
@@ -112,12 +112,12 @@ def _choose_files(
     sizes = [float(reading.files.size[group.files].sum()) for group in groups]
     wanted = _spread_files(reading.files, groups, _distribute(sizes, most))
     opened = [one for one in run_parallel(reading.open_file, wanted, parallelism=_AT_ONCE) if one]
-    of: list[list[OpenedFile]] = [[] for _ in groups]
+    files_by_group: list[list[OpenedFile]] = [[] for _ in groups]
     for one in opened:
-        of[one.chosen.group].append(one)
-    there = [sum(one.total_groups for one in files) for files in of]
+        files_by_group[one.chosen.group].append(one)
+    available = [sum(one.total_groups for one in files) for files in files_by_group]
     found = []
-    for files, count in zip(of, _distribute(sizes, most, there), strict=True):
+    for files, count in zip(files_by_group, _distribute(sizes, most, available), strict=True):
         found += _choose_row_groups(files, count)
     return sorted(found, key=lambda one: one.row)
 
@@ -180,9 +180,9 @@ def _choose_row_groups(files: Sequence[OpenedFile], count: int) -> list[OpenedFi
     places = _spread_by_size(sizes, count)
     found = []
     for nth, one in enumerate(files):
-        here = places[owner[places] == nth] - first[nth]
-        if len(here) or not one.total_groups:
-            found.append(replace(one, groups=here.tolist(), sizes=one.sizes[here]))
+        chosen = places[owner[places] == nth] - first[nth]
+        if len(chosen) or not one.total_groups:
+            found.append(replace(one, groups=chosen.tolist(), sizes=one.sizes[chosen]))
     return found
 
 
@@ -246,7 +246,7 @@ def _read_group(
     rows = min(found.num_rows, max(1, round(found.num_rows * share)))
     names = [name for name in one.file.schema_arrow.names if name != FILE_NAME]
     chunks = map(found.column, range(found.num_columns))
-    took = sum(c.total_compressed_size for c in chunks if c.path_in_schema != FILE_NAME)
+    stored_bytes = sum(c.total_compressed_size for c in chunks if c.path_in_schema != FILE_NAME)
     size = int(reading.files.size[one.row])
     try:
         with reading_parquet(one.path):
@@ -255,6 +255,6 @@ def _read_group(
             batch = next(file.iter_batches(rows, row_groups=[group], columns=names), None)
             if batch is None:
                 return None
-            return one, batch, reading.select_columns(one, batch), took / found.num_rows
+            return one, batch, reading.select_columns(one, batch), stored_bytes / found.num_rows
     except (FormatError, StorageError, UnsupportedError):
         return None

@@ -83,8 +83,8 @@ def find_leftover_partitions(storage: Storage, properties: TableProperties) -> t
     if not properties.metadata_partitions:
         return ()
     known = {*properties.metadata_partitions, *properties.metadata_partitions_inflight}
-    there = {entry.name for entry in storage.list(ROOT) if entry.is_folder}
-    leftover = tuple(name for name in DROPPABLE if name in there - known)
+    folders = {entry.name for entry in storage.list(ROOT) if entry.is_folder}
+    leftover = tuple(name for name in DROPPABLE if name in folders - known)
     if not leftover:
         return ()
     pending = load_timeline(storage, properties).pending(WRITES | {Action.INDEXING})

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class SyncRequest:
     """A pending instant for which the metadata table is to be synced.
 
-    ``timeline``: the data table's, with the instant pending. ``zone``: of instants. ``choose_time``
-    returns the completion time of the metadata table's deltacommit (version 8 on), which is before
-    the data instant's.
+    ``timeline``: the data table's, with the instant pending. ``zone``: the zone of instants.
+    ``choose_time`` returns the completion time of the metadata table's deltacommit (version 8 on),
+    which is before the data instant's.
     """
 
     storage: Storage

@@ -1,16 +1,17 @@
-"""Find files that were lost or cut off after their commit, before a rewrite makes the loss final.
+"""Find files that were lost or cut off after their commit, for clusterings and writes.
 
 Without its newest base file a file group shows an older one, whose rows are out of date. Without a
 log file it shows rows as they were before a change. A reader with the metadata table fails on such
-a group. A reader skips a log block that is not whole, as Hudi does, because a writer that dies
-leaves such, so the rows of a committed log file that was cut off later are not read. Once a slice
-is rewritten, no program can find the loss.
+a group. A reader skips an incomplete log block, as Hudi does, because dying writers leave them. So
+it does not read the rows of a committed log file that was cut off later. Once a slice is rewritten,
+no program can find the loss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -63,7 +64,7 @@ class DamagedFiles:
 def find_damaged_files(
     storage: Storage, properties: TableProperties, state: TableState, groups: Rewrites
 ) -> DamagedFiles:
-    """Return the damage of the slices of some groups; raises as the two functions that find it."""
+    """Return the damaged files of groups; raises as the functions that it calls."""
     cut = find_cut_logs(storage, properties, state, groups)
     return DamagedFiles(cut, explain_lost_files(storage, properties, state, groups))
 
@@ -71,16 +72,16 @@ def find_damaged_files(
 def find_lost_files(
     storage: Storage, properties: TableProperties, state: TableState, groups: Iterable[FileGroup]
 ) -> dict[FileGroup, str]:
-    """Return the name of a lost file for every group that lacks one of its newest slice.
+    """Return a lost file's name for every group that lacks a file of its newest slice.
 
-    Reads the completed writes of the active timeline after the oldest of the slices. Files whose
-    writes are archived are not looked for. Raises FormatError, StorageError, and NotFoundError
+    Reads the completed writes of the active timeline after the oldest of the slices. Files of
+    archived writes are not checked. Raises FormatError, StorageError, and NotFoundError
     if the timeline has changed.
     """
     slices = _find_newest_slices(groups, state)
     first = min(slices.values(), default="")
 
-    def missing(entry: TimelineFile) -> list[tuple[FileGroup, str]]:
+    def list_written(entry: TimelineFile) -> list[tuple[FileGroup, str]]:
         data, path = read_instant_file(storage, properties, entry)
         with decoding(path, "the write statistics"):
             record = _WANTED.read(data, path)
@@ -96,9 +97,9 @@ def find_lost_files(
         ]
 
     writes = state.timeline.completed_files(COMMITS, first)
-    asked = [one for found in run_parallel(missing, writes, parallelism=_AT_ONCE) for one in found]
-    there = _find_listed(state, {f"{folder}/{name}" for (folder, _), name in asked})
-    return {group: name for group, name in asked if f"{group[0]}/{name}" not in there}
+    written = list(chain.from_iterable(run_parallel(list_written, writes, parallelism=_AT_ONCE)))
+    listed = _find_listed(state, {f"{folder}/{name}" for (folder, _), name in written})
+    return {group: name for group, name in written if f"{group[0]}/{name}" not in listed}
 
 
 def explain_lost_files(
@@ -121,11 +122,11 @@ def explain_lost_files(
 def find_cut_logs(
     storage: Storage, properties: TableProperties, state: TableState, groups: Rewrites
 ) -> dict[FileName, str]:
-    """Return a sentence for every such log file of the groups, by partition and name.
+    """Return a sentence for every log file of the groups that was cut off, by partition and name.
 
     Reads the completed writes of the active timeline that may have written one of them. Log files
-    whose writes are archived are not checked. Raises FormatError, and NotFoundError where the
-    timeline has changed.
+    of archived writes are not checked. Raises FormatError, and NotFoundError if the timeline has
+    changed.
     """
     sizes = _get_log_sizes(groups, state)
     if not sizes:
@@ -139,13 +140,13 @@ def find_cut_logs(
 
 
 def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[FileGroup, str]:
-    """Return when the newest base file that is there was written, by file group; "" without one.
+    """Return the instant of each file group's newest existing base file, "" if it has none.
 
     Files of pending writes do not count.
     """
     found = dict.fromkeys(groups, "")
     files = state.files
-    pending = {one.requested for one in state.timeline.writes if not one.is_completed}
+    pending = {write.requested for write in state.timeline.writes if not write.is_completed}
     keys = list(found)
     key_of = dict(zip(find_group_codes(files, keys).tolist(), keys, strict=True))
     rows = np.flatnonzero(np.isin(files.group, list(key_of)) & (files.kind == FileKind.BASE))
@@ -157,7 +158,7 @@ def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[
 
 
 def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -> FileGroup | None:
-    """Return the file group of a file of the slice that is there, or of a newer one."""
+    """Return the file group of a file that is of the newest existing slice or newer."""
     parsed = BaseName.parse(name) or LogName.parse(name)
     if parsed is None:
         return None
@@ -167,7 +168,7 @@ def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -
 
 
 def _find_listed(state: TableState, asked: set[str]) -> set[str]:
-    """Return those of some paths that are listed."""
+    """Return the paths that the state's listing contains."""
     files = state.files
     names = to_arrow([path.rpartition("/")[2] for path in asked])
     found = np.flatnonzero(to_numpy(pc.is_in(files.name, value_set=names)))
@@ -177,7 +178,7 @@ def _find_listed(state: TableState, asked: set[str]) -> set[str]:
 
 
 def _get_log_sizes(groups: Rewrites, state: TableState) -> dict[FileName, int]:
-    """Return the bytes of the log files that are there, by partition and name."""
+    """Return the bytes of the existing log files, by partition and name."""
     counts = to_numpy(pc.list_value_length(groups.logs)).astype(np.int64)
     names = groups.logs.flatten()
     if not len(names):

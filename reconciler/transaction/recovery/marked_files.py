@@ -63,8 +63,8 @@ def list_present_marked_files(
             asked.setdefault(partition, []).append(name)
     found = []
     for partition, names in asked.items():
-        there = {entry.name for entry in list_if_exists(storage, partition)}
-        found += [(partition, name) for name in names if name in there]
+        existing = {entry.name for entry in list_if_exists(storage, partition)}
+        found += [(partition, name) for name in names if name in existing]
     return found
 
 
@@ -101,13 +101,13 @@ def remove_uncommitted_files(
     Lists the partitions that it names. Raises StorageError.
     """
     touched = _read_touched(storage, properties, timeline, done)
-    there = [
+    written = [
         (partition, entry.name)
         for partition in sorted(touched.groups)
         for entry in list_if_exists(storage, partition)
         if not entry.is_folder and is_written_by(entry.name, done.requested)
     ]
-    found = {*there, *list_marked_files(storage, done.requested)} - touched.files
+    found = {*written, *list_marked_files(storage, done.requested)} - touched.files
     remove_files(storage, sorted(file for file in found if is_written_by(file[1], done.requested)))
 
 

@@ -31,7 +31,7 @@ _CORRUPT: Final = "_corrupt_record"
 class SourceFiles:
     """Files to read. ``format``: None to detect it from their names.
 
-    ``options``: of Spark's reader of the format. ``store_options``: of the store's client.
+    ``options``: options of Spark's reader. ``store_options``: options of the store's client.
     """
 
     paths: Sequence[str]
