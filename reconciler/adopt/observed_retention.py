@@ -41,7 +41,7 @@ class RetentionCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRetention:
-    """What the cleans of the newest policy kept; ``findings`` are sentences about it.
+    """The retention seen in the cleans of the newest policy; ``findings`` are sentences about it.
 
     ``field``: the retention's field in a spec, None for an unknown policy. ``candidates``: the best
     first, empty if the number is unknown. ``since``: the earliest instant that the newest readable

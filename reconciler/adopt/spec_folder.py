@@ -46,7 +46,7 @@ class AdoptionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredTables:
-    """What a folder declares already: files by location, and the names of tables and files.
+    """The declarations of a folder: files by location, and the names of tables and files.
 
     ``unplaced``: files by name of tables without a known location.
     """

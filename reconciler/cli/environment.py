@@ -1,4 +1,4 @@
-"""What an environment requires of this process: variables, and Spark's settings."""
+"""Check an environment's requirements of this process: variables, and Spark's settings."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _PHASES: Mapping[Phase, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRun:
-    """How to apply a plan.
+    """The options of an apply.
 
     ``now``, ``digest``, ``origin``: see the options of apply. ``specs``: the current ones, None to
     take those of the plan. ``audit`` gets a line per table. ``by_hudi``: what is requested is
@@ -72,7 +72,7 @@ class ApplyRun:
 
 
 def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
-    """Apply a plan. Spark starts before anything is written, and only where there is work for it.
+    """Apply a plan. Spark starts before anything is written, and only if there is work for it.
 
     Raises StaleError if the plan does not have the given digest or is of other specs, SpecError for
     variables that are not set, and ReconcilerError if Spark does not start. These are recorded in
@@ -191,9 +191,9 @@ def _stop_tables(executor: FileDeleter, under_way: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """What deletes files, rewrites files and reads footers, and the Hudi that executes plans.
+    """The executors that delete and rewrite files and read footers, and Hudi if it executes plans.
 
-    ``builder`` is None where threads of this process read footers.
+    ``builder`` is None if threads of this process read footers.
     """
 
     executor: FileDeleter

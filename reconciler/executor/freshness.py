@@ -37,7 +37,7 @@ _REPLACING = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CleanSelection:
-    """What may run of a reviewed step.
+    """The part of a reviewed clean step that may run.
 
     ``earliest``: the smaller of the two steps' boundaries. ``left_out``: files that were reviewed,
     are still there and stay. ``gone``: how many reviewed files are absent already. ``staying``: the

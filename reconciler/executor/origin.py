@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Who applies a plan, and from what; None is unknown.
+    """The user who applies a plan, and the specs' commit and environment; None is unknown.
 
     ``actor``: who had it applied, by what the caller says; no proof of it. ``spec_commit``: the
-    commit of the specs, ending in ``-dirty`` where files differed from it. ``environment``: its
-    name.
+    commit of the specs, ending in ``-dirty`` if files differed from it. ``environment``: its name.
     """
 
     actor: str | None = None

@@ -96,7 +96,7 @@ class LeftColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOutcome:
-    """What a clustering did, in all of its groups that were published.
+    """The outcome of a clustering, over its published groups.
 
     ``slices``: file groups that are replaced; ``files_before``: their base and log files.
     ``bytes_read``, ``bytes_written``: sizes of files. ``splits``: files that exist only because
@@ -121,7 +121,7 @@ class ClusterOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOutcome:
-    """What became of an index of column statistics.
+    """The outcome of building an index of column statistics.
 
     ``target``: ``zindex``, our own under ``.hoodie/.zindex``, or ``column_stats``, the metadata
     table's. ``columns``, ``files``: what it holds. ``footers``: files whose footers were read;
@@ -153,7 +153,7 @@ class IndexOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
-    """What became of one step.
+    """The outcome of one step.
 
     ``instant``: the one written or finished, of a rollback the one taken back; None when nothing
     was done. ``how``: ``completed``; ``adopted`` (another writer completed our instant); ``undone``
@@ -212,7 +212,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableResult:
-    """What became of one table.
+    """The outcome of applying one table's plan.
 
     ``error`` is one sentence, ``code`` the error's own exit code. ``refusals`` say what blocked the
     table; ``warnings`` what a person should look at.

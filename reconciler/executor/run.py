@@ -169,7 +169,7 @@ class _ApplyRun:
 
 @dataclass(slots=True)
 class _TableProgress:
-    """What is done so far: it stays true when a later step fails."""
+    """The work done so far: it stays true when a later step fails."""
 
     plan: TablePlan
     outcomes: list[StepOutcome] = field(default_factory=list)

@@ -40,12 +40,12 @@ ACTOR: Final = "reconciler.actor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyContext:
-    """What an apply works with; none of it is part of the plan.
+    """The services and settings of an apply; none of it is part of the plan.
 
     ``now``: what policies count from, the clock's time if None; instants always take the clock's.
-    ``hudi`` executes what was requested, if there is one (``--executor hudi``). ``stop`` is
-    asked where work may end early. ``lock_wait_s`` bounds the wait for a lock, and for writes to
-    say where they go. ``heartbeat_s``: time between heartbeats. ``rewriter``: None if nothing
+    ``hudi`` executes what was requested, if there is one (``--executor hudi``). ``stop`` is asked
+    at points where work may end early. ``lock_wait_s`` bounds the wait for a lock, and for writes
+    to say where they go. ``heartbeat_s``: time between heartbeats. ``rewriter``: None if nothing
     can be rewritten. ``builder`` reads footers into an index; None: threads of this process do.
     """
 
@@ -134,7 +134,7 @@ class ApplySession(TableSession):
 
 
 class ApplyChange:
-    """What the changes of an apply have in common: their phases, and the fresh plan.
+    """The common part of an apply's changes: their phases, and the fresh plan.
 
     ``fresh``: one that was made just now, which is used once; None if there is none.
     """

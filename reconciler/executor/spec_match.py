@@ -1,4 +1,4 @@
-"""Compare a reviewed plan with the specs of today; where they differ, nothing runs."""
+"""Compare a reviewed plan with the specs of today; if they differ, nothing runs."""
 
 from __future__ import annotations
 

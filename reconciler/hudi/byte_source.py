@@ -1,4 +1,4 @@
-"""Where the table format's readers get bytes from: the part of a storage that they use."""
+"""The source of bytes for readers of Hudi's formats: the part of a storage that they use."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def parse_release(version: str) -> tuple[int, ...]:
 
 
 def check_bundle(version: str, table_version: int) -> None:
-    """Raise UnsupportedError where a bundle cannot keep the table at its version."""
+    """Raise UnsupportedError if a bundle cannot keep the table at its version."""
     numbers = parse_release(version)
     known = next((tables for since, tables in _TABLE_VERSIONS if numbers >= since), ())
     if table_version not in known:

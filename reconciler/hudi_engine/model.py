@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class WriterEngine(StrEnum):
-    """What writes a table: a Spark DataFrame, Flink, Hudi's streamer, or Spark SQL."""
+    """A writer of a table: a Spark DataFrame, Flink, Hudi's streamer, or Spark SQL."""
 
     SPARK = "spark"
     FLINK = "flink"
@@ -42,7 +42,7 @@ class WriterOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterOptions:
-    """The options of one table for one engine; where a newer name exists, under both names.
+    """The options of one table for one engine; if a newer name exists, under both names.
 
     ``releases``: those that the options hold for. ``notes``: what options cannot express, a
     sentence each. ``error``: why there are no options.

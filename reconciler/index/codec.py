@@ -49,7 +49,7 @@ class NewerFormatError(FormatError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where an index comes from.
+    """The origin of an index.
 
     ``table``: the table's name. ``instant``: the newest completed instant that the index covers.
     ``tool``: name and version of the program that made it. ``source``: the source of its

@@ -34,7 +34,7 @@ _NO_COLUMNS: Final[frozenset[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class FooterWriter:
-    """Which statistics of a file can be trusted.
+    """The kinds of a writer's statistics that can be trusted.
 
     ``is_known``: null counts, and bounds of whole numbers, booleans, dates, times and floats other
     than NaN. ``orders_bytes``: bounds of text and of decimals stored as bytes. ``shows_nan``: a NaN

@@ -72,7 +72,7 @@ def _split_bounds(columns: Sequence[Floats], files: int) -> tuple[Floats, Floats
 
 
 def scale_values(values: Any, ranks: Floats) -> list[Floats]:
-    """Return the values as numbers and by magnitude, float64, with NaN where the rank is NaN.
+    """Return the values as numbers and by magnitude, float64, NaN if the rank is NaN.
 
     Returns an empty list if the values are not numbers or the scales merge different values.
 

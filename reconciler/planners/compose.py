@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _CleanPart:
-    """What the retention block asks for. ``is_removed`` is per row of the state's files."""
+    """The cleans of a plan and their facts. ``is_removed`` is per row of the state's files."""
 
     resumes: tuple[Step, ...] = ()
     step: CleanStep | None = None

@@ -23,7 +23,7 @@ _NO_FIXED_BYTES: Final = RecordSize(fixed=0, per_row=1024.0, because="declared")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownStatistics:
-    """What is known of the rows and files of a table.
+    """The known statistics of a table's rows and files.
 
     ``sizes``: record sizes. ``past``: completed clusterings of the active timeline. ``ranges``:
     value ranges of base files on the clustering columns; None: overlap is not measured.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TablePicture:
-    """What the planners of a table know: its spec, its state, the file view and the statistics.
+    """The input of a table's planners: its spec, its state, the file view and the statistics.
 
     View and statistics are made once, when the first planner needs them.
     """

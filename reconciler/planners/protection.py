@@ -27,7 +27,7 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Protection:
-    """What needs the files of each slice, as codes into tuples; -1 for nothing.
+    """The reasons why each slice's files are needed, as codes into tuples; -1 for none.
 
     ``savepoint``: code into ``savepoints``; ``compaction`` and ``clustering``: into ``pending``.
     ``is_compacted``: per slice, whether its group is in a pending compaction or log compaction.

@@ -30,7 +30,7 @@ class PythonSlices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStage:
-    """What is left to read after a stage: all, partitions, index."""
+    """The files left to read after a stage: all, partitions, index."""
 
     stage: str
     base_files: int

@@ -26,7 +26,7 @@ from reconciler.state.model import CompletedClean, TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimit:
-    """Which completed writes a read sees: all, or those up to a time.
+    """The completed writes that a read sees: all, or those up to a time.
 
     ``requested``: those requested at that time or earlier; ``completed``: those completed by then.
     """

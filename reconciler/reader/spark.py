@@ -114,7 +114,7 @@ def prune_by_condition(
 ) -> PrunedScan:
     """Prune a scan by a condition. ``index``: as in ``make_data_frame``.
 
-    Raises UsageError where ``where`` is no condition on the table's columns.
+    Raises UsageError if ``where`` is no condition on the table's columns.
     """
     with activate_session(session):
         partitions = _find_matching_partitions(session, scan, where)

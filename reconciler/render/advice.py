@@ -219,7 +219,7 @@ def _trial_document(trial: LayoutTrial, table: Advice) -> Mapping[str, Any]:
 
 
 def _proposal_document(table: Advice) -> Mapping[str, Any]:
-    """What to commit, as a spec has it; empty where nothing is new."""
+    """Return what to commit, as a spec has it; empty if nothing is new."""
     proposal: dict[str, Any] = {}
     if table.best is not None and table.best.candidate != table.declared:
         best = table.best.candidate

@@ -52,7 +52,7 @@ def layout_lines(layout: LayoutChange, terminal: Terminal) -> Iterator[str]:
 
 
 def format_amount(groups: Rewrites) -> str:
-    """What goes in and comes out: ``74 file slices, 3.1 GiB in 3 partitions become 26 files``."""
+    """Return input and output: ``74 file slices, 3.1 GiB in 3 partitions become 26 files``."""
     count = len(groups.file_id)
     slices, size = words.format_count(count, "file slice"), int(groups.bytes.sum())
     paths = groups.partition.unique().to_pylist()

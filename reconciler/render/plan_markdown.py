@@ -202,7 +202,7 @@ def _unbroken_size(size: int) -> str:
 
 
 def _time_travel_cell(table: TablePlan) -> str:
-    """How far back a read can go, short enough for a column; the details have the dates."""
+    """Return how far back a read can go, short enough for a column; the details have the dates."""
     impact, observed = table.impact, table.observed
     last = None if observed is None else observed.last_completed
     old = words.format_time_between(impact.earliest_readable_before, last)
@@ -236,7 +236,7 @@ def clip_block(lines: Sequence[str], limit: int, language: str) -> str:
 
 
 def _diff_line(line: str) -> str:
-    """The line with its sign in the first column, where a diff block colours it."""
+    """Return the line with its sign in the first column, where a diff block colours it."""
     sign = line.strip()[:1]
     if line.startswith("  ") and not line.startswith("   ") and sign in "-+!~=":
         return line if sign == "=" else f"{'!' if sign == '~' else sign} {line[4:]}"

@@ -1,4 +1,4 @@
-"""What the columns of a plan add up to; computed from whole columns."""
+"""Sum the columns of a plan for its renderers, from whole columns."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _report_lines(report: ReadReport, terminal: Terminal) -> Iterator[str]:
 
 
 def _skipping_lines(report: ReadReport, terminal: Terminal) -> Iterator[str]:
-    """What is left after each stage, and how every slice was decided."""
+    """Yield what is left after each stage, and how every slice was decided."""
     yield from terminal.item("stages", f"all: {_describe_stage(report.stages[0])}")
     for stage in report.stages[1:]:
         yield from terminal.detail(f"after {_STAGE_NAMES[stage.stage]}: {_describe_stage(stage)}")

@@ -105,7 +105,7 @@ def _table_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
 
 
 def _timeline_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
-    """What writers and earlier applies did to the table, and what is pending."""
+    """Yield what writers and earlier applies did to the table, and what is pending."""
     for fact in table.writers:
         yield from terminal.note(terminal.warn("! writers"), fact)
     if table.lock is not None:

@@ -29,7 +29,7 @@ _UNBROKEN_BLANK: Final = "\xa0"  # textwrap does not divide lines at it; escaped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    r"""What the output may use: colour, and so many columns.
+    r"""The abilities of the output: colour, and so many columns.
 
     >>> Terminal().bad("lost"), Terminal(has_color=True).bad("lost")
     ('lost', '\x1b[31mlost\x1b[0m')
@@ -117,7 +117,7 @@ class Terminal:
 
 
 def visible_width(text: str) -> int:
-    """How many columns painted text takes."""
+    """Return how many columns painted text takes."""
     return len(_ESCAPE_SEQUENCE.sub("", text))
 
 

@@ -67,7 +67,7 @@ def join_counts(counts: Iterable[tuple[int, str]]) -> str:
 
 
 def format_tables(value: int, selection: Selection | None) -> str:
-    """Return the number of tables, and the number of all tables where some were selected.
+    """Return the number of tables, and the number of all tables if only some were selected.
 
     >>> from reconciler.plans.model import Selection
     >>> format_tables(3, Selection(tables=3, total=30, by=()))
@@ -171,7 +171,7 @@ def format_instant(instant: str | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration in its largest unit, with one decimal place where it is not whole.
+    """Return a duration in its largest unit, with one decimal place if it is not whole.
 
     >>> [format_duration(seconds) for seconds in (2592000, 86400, 129600, 90, 0.4, 7200)]
     ['30 days', '1 day', '1.5 days', '1.5 minutes', '0 seconds', '2 hours']

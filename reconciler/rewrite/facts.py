@@ -53,7 +53,7 @@ class TableFacts:
 def read_table_facts(storage: Storage, state: TableState) -> TableFacts:
     """Read the facts of a table; only a few small files are read.
 
-    Raises UnsupportedError where rows of the table cannot be read or written here, FormatError for
+    Raises UnsupportedError if rows of the table cannot be read or written here, FormatError for
     damage and if no file declares the table's schema.
     """
     properties = load_properties(storage)
@@ -81,7 +81,7 @@ def read_file_form(storage: Storage, scan: Scan) -> BaseFileSettings:
     """Return the settings of the newest base file that readers see; Hudi's defaults if none is.
 
     Other files may be unfinished, left by a dead write. A damaged file is skipped, because it may
-    be in no group; where all that are tried are damaged, the newest one's error is raised.
+    be in no group; if all that are tried are damaged, the newest one's error is raised.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415
 

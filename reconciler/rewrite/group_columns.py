@@ -25,7 +25,7 @@ _HASH_FACTOR: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupColumns:
-    """Which columns are read from a group's files, and what they are for.
+    """The columns that are read from a group's files, and their uses.
 
     ``reading``: the columns that new files hold or that order rows. ``key``: the columns that
     identify rows; empty: all columns that can be hashed.

@@ -1,4 +1,4 @@
-"""What a rewrite gets and returns: values between the driver and its workers."""
+"""Define the input and result of a rewrite: values between the driver and its workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HASH_MODULUS = 1 << 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrdering:
-    """How rows are ordered, as ``fit_layout`` of ``layout.curves`` takes it; no columns: not.
+    """The row order for ``fit_layout`` of ``layout.curves``; without columns rows keep theirs.
 
     ``positions``: where the columns are in the file's schema, meta columns included; ``zone``: the
     session's (both only for mapping ``direct``). ``queries``: SQL predicates.
@@ -36,7 +36,7 @@ class RowOrdering:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RewriteJob:
-    """What all groups of one clustering have in common; picklable.
+    """The settings that all groups of one clustering share; picklable.
 
     ``instant``: the pending clustering's, for markers. ``seed``: 32 hex digits that no other
     attempt has; file ids are derived from it. ``reading``: reads every column that files hold.

@@ -97,7 +97,7 @@ class _RunBuilder:
         self.size += rows.nbytes
 
     def check_row_count(self) -> None:
-        """Raise FormatError where a file without logs gave other rows than its footer declares.
+        """Raise FormatError if a file without logs gave other rows than its footer declares.
 
         Later checks compare what is written with what was read, so a row that is missed here is
         lost.

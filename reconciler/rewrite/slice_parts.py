@@ -16,7 +16,7 @@ PART_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicePart:
-    """What one task reads: a share of a slice's row groups.
+    """The input of one task: a share of a slice's row groups.
 
     ``group``: the group without its slices. ``number``: the part's index in its group, by its rows.
     ``size``: bytes that the slice's rows take as base file; ``total``: the group's; ``begin``:

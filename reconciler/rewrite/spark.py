@@ -125,7 +125,7 @@ class _ReadProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cluster:
-    """Where waves run. ``stage``: makes an RDD the source of a shuffle.
+    """The cluster on which waves run. ``stage``: makes an RDD the source of a shuffle.
 
     ``done``: an accumulator of the bytes that tasks have read.
     """
@@ -226,7 +226,7 @@ class _ShufflePartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TaskInput:
-    """What every task gets. ``job``: a broadcast, which disks may hold; secrets are in ``ref``."""
+    """Every task's input. ``job``: a broadcast, which disks may hold; secrets are in ``ref``."""
 
     ref: StorageRef
     job: Any

@@ -1,4 +1,4 @@
-"""What a task on a Spark worker asks of Spark: its numbers and a folder for temporary files."""
+"""Give a task on a Spark worker its numbers and a folder for temporary files."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from reconciler.spec.spec_files import DISK, FileTree, SpecFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSpecs:
-    """What files declare.
+    """The declarations of spec files.
 
     ``tables``: effective specs sorted by name, without those of files with an error. ``problems``:
     errors and warnings in the order of files and lines. ``table_warnings``: the warnings about each

@@ -22,7 +22,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much history stays; ``keep`` counts commits, hours or file versions (>= 1)."""
+    """The history to keep; ``keep`` counts commits, hours or file versions (>= 1)."""
 
     policy: Policy
     keep: int
@@ -147,7 +147,7 @@ class Concurrency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """How ``write`` creates the table."""
+    """The properties with which ``write`` creates the table."""
 
     type: Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
     version: int

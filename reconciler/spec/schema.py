@@ -54,7 +54,7 @@ def find_block(schema: Schema | None) -> Schema | None:
 
 
 def find_field(block: Schema | None, name: str) -> Schema | None:
-    """Return the schema of a field of a block; None where the block has no such field."""
+    """Return the schema of a field of a block; None if the block has no such field."""
     return None if block is None else block["properties"].get(name)
 
 

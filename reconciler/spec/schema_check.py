@@ -1,4 +1,4 @@
-"""What in plain data does not fit the published schema, found by jsonschema."""
+"""Find what in a spec does not fit the published JSON Schema, with jsonschema."""
 
 from __future__ import annotations
 

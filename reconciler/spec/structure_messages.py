@@ -25,7 +25,7 @@ _WITH_UNIT: Final = {
 
 
 def describe_mismatch(mismatch: Mismatch, node: Node) -> tuple[str, str]:  # noqa: PLR0911
-    """Return what is wrong with a node, and what to do about it ("" where nothing is certain)."""
+    """Return what is wrong with a node, and what to do about it ("" if nothing is certain)."""
     schema = mismatch.schema
     match mismatch.rule:
         case "pattern" if mismatch.limit == r"\S":
@@ -131,7 +131,7 @@ def _list_words(words: list[str]) -> str:
 
 
 def _suggest_whole(node: Node, unit: str) -> str:
-    """What to write instead, when the text can only mean one whole number."""
+    """Return what to write instead if the text can only mean one whole number."""
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str | float):
         return ""
     if unit and (found := _convert_duration(node.text, units.DURATION_UNITS[unit])):

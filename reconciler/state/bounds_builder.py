@@ -41,7 +41,7 @@ class BoundsBuilder:
         least: Sequence[Bound | None],
         greatest: Sequence[Bound | None],
     ) -> None:
-        """Add bounds of files by their rows; None where unknown."""
+        """Add bounds of files by their rows; None if unknown."""
         kinds = [
             type(low) if type(low) is type(high) else None
             for low, high in zip(least, greatest, strict=True)
@@ -54,7 +54,7 @@ class BoundsBuilder:
                 self._chunks.setdefault(kind, []).append((rows[some], low, high))
 
     def build_arrays(self, instant: Codes) -> tuple[Any, Any]:
-        """Return the least and the greatest value of each file, null where unknown.
+        """Return the least and the greatest value of each file, null if unknown.
 
         ``instant``: per file, codes that ascend with time. If the type of the column has changed,
         integers, decimals and floats compare as floats. Text and numbers do not compare, so only

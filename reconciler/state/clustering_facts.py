@@ -41,7 +41,7 @@ class RecentWrites:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringFacts:
-    """What was read of a table for its clustering.
+    """The facts of a table that planning its clustering needs.
 
     ``written``: the newest completed writes, oldest first. ``clusterings``: all completed ones of
     the active timeline, oldest first. ``footers``: sizes from footers of some base files; None if

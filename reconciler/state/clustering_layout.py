@@ -1,4 +1,4 @@
-"""What clusterings record of themselves, so that the next one does not repeat their work.
+"""Encode and read the layout that a clustering records, so that the next does not repeat its work.
 
 The records are on the timeline. Reconciler's clusterings record their row order and their passes in
 their extra metadata. Hudi's plans record only the sort columns. If Hudi executes a clustering of
@@ -25,7 +25,7 @@ HUDI_EXECUTOR: Final = "hudi"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringLayout:
-    """How a clustering orders rows. Without columns files are packed in their row order."""
+    """The row order of a clustering. Without columns files are packed in their row order."""
 
     columns: tuple[str, ...] = ()
     curve: str | None = None

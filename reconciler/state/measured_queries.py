@@ -1,4 +1,4 @@
-"""What queries read after a clustering, as recorded in its extra metadata."""
+"""Encode and read measured query reads, as a clustering's extra metadata records them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CIRCUMSTANCES_KEY: Final = "reconciler.circumstances"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredQuery:
-    """What one query reads of a table after a clustering, by the statistics of its files.
+    """The reads of one query after a clustering, by the statistics of the table's files.
 
     ``where``: the query's text, because its name may change. It reads ``files`` and ``bytes`` of
     ``total_files`` and ``total_bytes``; a base file with its log files counts as one file.
@@ -123,7 +123,7 @@ class ClusteringContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryMeasurement:
-    """What each query reads of every file slice that there may be afterwards.
+    """The reads of each query from every file slice that may exist after a clustering.
 
     ``queries``: name and text of each; ``reads``: bool, queries by slices. By slice: ``group``,
     which rewrites or replaces it, -1 for one that stays in any case; ``is_new``; ``bytes``, with

@@ -1,9 +1,9 @@
 """Read the values that partition folder names give to the rows in them; pure.
 
 Hudi takes them from the folder name, not from the file (SparkHoodieTableFileIndex,
-HoodieSparkUtils.parsePartitionColumnValues). This module does so where the name gives the exact
-value. Elsewhere (a slash in the value, a formatted date, a time) the file's own value counts; Hudi
-then returns null, another text, or nothing.
+HoodieSparkUtils.parsePartitionColumnValues). This module does so if the name gives the exact value.
+Elsewhere (a slash in the value, a formatted date, a time) the file's own value counts; Hudi then
+returns null, another text, or nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PathStyle:
-    """How partition folders are named."""
+    """The naming of partition folders."""
 
     fields: tuple[str, ...]
     hive: bool | None
@@ -39,7 +39,7 @@ class _PathStyle:
     dropped: bool
 
     def is_hive(self, parts: Sequence[pa.Array]) -> bool:
-        """Whether names are ``field=value``: as the table declares, else as its folders show."""
+        """Return whether names are ``field=value`` by the table's declaration or by its folders."""
         if self.hive is not None:
             return self.hive
         return all(
@@ -92,7 +92,7 @@ def _read_flag(raw: Mapping[str, str], key: str) -> bool | None:
 
 
 def _split_paths(paths: pa.Array, style: _PathStyle) -> list[pa.Array] | None:
-    """Split paths into one component per field; None where a path has more or fewer."""
+    """Split paths into one component per field; None if a path has more or fewer."""
     components = pc.split_pattern(paths, "/")
     count = len(style.fields)
     if pc.all(pc.equal(pc.list_value_length(components), count)).as_py() is not False:
@@ -129,7 +129,7 @@ def _find_formatted_fields(properties: TableProperties) -> frozenset[str]:
 def _read_column(
     part: pa.Array, name: str, kind: pa.DataType, *, hive: bool, encoded: bool
 ) -> pa.Array | None:
-    """Read the values of a path component; None where one is no value of the type."""
+    """Read the values of a path component; None if one is no value of the type."""
     parse = _find_parser(kind)
     if parse is None:
         return None

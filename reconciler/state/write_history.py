@@ -70,7 +70,7 @@ def read_known_writes(
 ) -> tuple[PastWrite, ...]:
     """Return the newest writes that can be read, if the spec declares what files they should make.
 
-    They are in the state already where planning needed them.
+    They are in the state already if planning needed them.
     """
     if state.clustering_facts is not None:
         return state.clustering_facts.written

@@ -41,7 +41,7 @@ class SavepointStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanStatus:
-    """What the last clean of the active timeline kept.
+    """The retention of the active timeline's last clean.
 
     ``commits``: completed commits from the earliest instant it retained to the clean itself; None
     if it retained by another measure. ``is_ours``: an apply of this program made it.

@@ -161,7 +161,7 @@ def _clean_notes(declared: Retention, state: TableState) -> Iterator[Note]:
 def _describe_narrower_clean(
     declared: Retention, last: CompletedClean, state: TableState
 ) -> str | None:
-    """What it kept less than the spec asks, as far as the active timeline proves it."""
+    """Return what a clean kept less than the spec asks, as far as the active timeline proves it."""
     start = last.earliest_instant_to_retain.strip()
     times = [i.requested for i in state.commits_timeline]
     if start not in times:

@@ -64,7 +64,7 @@ class Publisher:
         """Write the requested file of a new instant and return its time.
 
         ``keeps_rows``: its files hold the same rows as those that they replace. ``before_request``
-        is called first, with the time: where the file cannot name its owner a heartbeat does.
+        is called first, with the time: if the file cannot name its owner, a heartbeat does.
 
         Of two files of a file group, readers take the one whose instant has the greater time
         (HoodieFileGroup). A writer of Hudi before 1.1 takes its time first and announces itself

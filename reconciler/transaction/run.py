@@ -58,9 +58,9 @@ class Ended(Generic[_Outcome]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion(Generic[_Outcome]):
-    """How a change completes, once no other write stands against it.
+    """The callables that complete a change, once no other write conflicts with it.
 
-    ``timeline``: as the metadata table is synced with. ``check`` is called last and raises where
+    ``timeline``: the one to sync the metadata table with. ``check`` is called last and raises if
     the instant is not ours any more. ``make_payload`` returns the bytes of the completed file,
     ``make_outcome`` the outcome with notes for users.
     """
@@ -73,7 +73,7 @@ class Completion(Generic[_Outcome]):
 
 
 class RequestedChange(ABC, Generic[_Pending, _Result, _Outcome]):
-    """What a kind of change supplies to bring a requested instant to its end."""
+    """The part that a kind of change supplies to complete a requested instant."""
 
     session: TableSession
 
@@ -130,7 +130,7 @@ class RequestedChange(ABC, Generic[_Pending, _Result, _Outcome]):
 class Change(
     RequestedChange[_Pending, _Result, _Outcome], Generic[_Prepared, _Pending, _Result, _Outcome]
 ):
-    """What a kind of change supplies: how it is prepared and requested, and how it ends."""
+    """The part that a kind of change supplies: how it is prepared, requested and completed."""
 
     #: for the error of a change whose table changes all the time
     activity: ClassVar[str]

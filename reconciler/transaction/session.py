@@ -32,7 +32,7 @@ _MAX_BACKDATING_S: Final = 3600
 class StorageOpener(Protocol):
     """Opens a storage by location or reference; ``runtime.open_storage`` is one.
 
-    Raises SpecError where an option is in a variable that is not set.
+    Raises SpecError if an option is in a variable that is not set.
     """
 
     def __call__(
@@ -42,11 +42,11 @@ class StorageOpener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run needs to work on tables.
+    """The services and settings with which a run works on tables.
 
     ``lock_wait_s`` bounds the wait for a lock, ``heartbeat_s`` is the time between heartbeats.
-    ``report_wait`` is called once a wait with a table's name and what it waits for.
-    ``check_stop`` is called where a run may end, and raises if it has to.
+    ``report_wait`` is called once a wait with a table's name and what it waits for. ``check_stop``
+    is called when a run may end, and raises if it has to.
     """
 
     open_storage: StorageOpener
@@ -60,7 +60,7 @@ class RunContext:
 
 @dataclass(slots=True)
 class WaitTime:
-    """How long a session has waited for writes to say where they go."""
+    """The time that a session has waited for writes to say where they go."""
 
     seconds: float = 0
 
@@ -202,7 +202,7 @@ def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
 def _read_archived_newest(
     storage: Storage, properties: TableProperties, timeline: Timeline
 ) -> str | None:
-    """Return the greatest archived time where it can matter, otherwise None.
+    """Return the greatest archived time if it can matter, otherwise None.
 
     The archiver takes the oldest instants. The archive of layout 1 has to be read whole, so it is
     read only when no instant is active.

@@ -38,7 +38,7 @@ _MIN_FACTOR: Final = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketSettings:
-    """What all base files of one write have in common; picklable.
+    """The settings that all base files of one write share; picklable.
 
     ``reading``: reads every column that files hold. ``schema``, ``form``: those of the new files.
     ``target``: bytes of a file. ``range_columns``: columns whose ranges are collected for every new

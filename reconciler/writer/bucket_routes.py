@@ -1,7 +1,7 @@
 """The third stage: send rows to the buckets that take them.
 
 New rows are routed by the hash of their keys. Tasks count how many fall into each bin of the hash
-range; a partition's buckets divide the range where the bins reach the planned numbers.
+range; a partition's buckets divide the range at the bins that reach the planned numbers.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _MARKED_BY_COMMIT_TIME: Final = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupeRule:
-    """How one row per key is chosen.
+    """The rule by which one row per key is chosen.
 
     ``ordering``: columns of event time, most significant first; empty: the later row wins.
     ``is_global``: a key is in one partition only, so partitions do not distinguish rows.

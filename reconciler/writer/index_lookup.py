@@ -64,7 +64,7 @@ _KEY_COLUMNS: Final = ("key", "row", "folder", "deletes")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IndexLookup:
-    """Which tasks read the index and which read files. ``index``: a record index.
+    """The tasks that read the index and those that read files. ``index``: a record index.
 
     ``index_tasks``: tasks that read the index; ``file_tasks``: tasks that read files of the table.
     """

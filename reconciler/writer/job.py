@@ -1,4 +1,4 @@
-"""What a write gets and returns: values between the driver and its workers."""
+"""Define the input and result of a write's tasks: values between the driver and its workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.writer.record_keys import KeyRule
 
 
 class RowOperation(Enum):
-    """What becomes of rows, by Hudi's names (WriteOperationType)."""
+    """The operation on rows, by Hudi's names (WriteOperationType)."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -38,7 +38,7 @@ class RowOperation(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowRules:
-    """How incoming rows become rows of the table.
+    """The rules by which incoming rows become rows of the table.
 
     ``key``, ``partition``: how their keys and folders are made; ``dedupe``: which row of a key is
     written. ``columns``: the table's columns, in the types that rows are converted to;
@@ -55,7 +55,7 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowJob:
-    """What is done with rows, the same for all of them; picklable.
+    """The job that every task does with its rows; picklable.
 
     ``instant``: the pending write's. ``settings``: those of the base files to write. ``dedupes``:
     an insert writes each key once; operations with a lookup always do that. ``needs_blooms``:
@@ -95,7 +95,7 @@ class WriteJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteAssignment:
-    """How rows are assigned to files, known before the first file; for the inflight profile."""
+    """The assignment of rows to files, known before the first file; for the inflight profile."""
 
     workload: Workload
     assignment: BucketAssignment
@@ -129,7 +129,7 @@ class WrittenFiles:
 
 
 class TaskContext(Protocol):
-    """What a task works with; picklable."""
+    """The services that a task works with; picklable."""
 
     def open_storage(self) -> Storage:
         """Open the table's storage for this task."""
@@ -151,7 +151,7 @@ class Broadcast(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunner:
-    """What runs the tasks of a write.
+    """The runner of a write's tasks.
 
     ``partitions``: shuffle partitions, by which rows are spread by their keys; ``search_tasks``:
     about how many tasks look for keys in files.

@@ -38,7 +38,7 @@ _MAX_KEY_COPIES: Final = 200_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeySearch:
-    """Which task reads which files.
+    """The assignment of files to the tasks that search keys in them.
 
     ``partitions``: paths. ``tasks_by_partition``: per partition, the tasks that get its keys.
     ``files``: per task, by partition number, the groups that it reads. ``path``, ``size``: the

@@ -30,7 +30,7 @@ _ESCAPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRule:
-    """How partition paths are made.
+    """The rule by which partition paths are made.
 
     ``fields``: the partition columns, outermost first; empty for a table without partitions.
     ``is_hive``: folders are ``field=value``. ``is_encoded``: special characters are escaped.

@@ -75,7 +75,7 @@ def has_logical_times(properties: TableProperties) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRule:
-    """How record keys are made. ``fields``: their columns; dots lead into structs.
+    """The rule by which record keys are made. ``fields``: their columns; dots lead into structs.
 
     ``is_named``: keys are ``a:1,b:2``. ``is_consistent``: timestamps are spelled as
     logical timestamps, as the table's properties demand.

@@ -1,4 +1,4 @@
-"""What a write is asked to do, and its result: values without a table."""
+"""Define the request and the result of a write: values without a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.writer.job import RowCounts, RowOperation
 
 
 class WriteMode(Enum):
-    """What a write does to a table, by the names of the command line."""
+    """The modes of a write, by the names of the command line."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -47,7 +47,7 @@ class WriteMode(Enum):
 
     @property
     def operation(self) -> RowOperation:
-        """What becomes of the rows; rows that replace others go to new files."""
+        """The operation on the rows; rows that replace others go to new files."""
         return RowOperation.__members__.get(self.name, RowOperation.BULK_INSERT)
 
 

@@ -33,7 +33,7 @@ BLOCK_BYTES: Final = 24 * 1024 * 1024
 
 
 class BlockKind(IntEnum):
-    """What a block holds."""
+    """The kind of content of a block."""
 
     ROWS = 0
     KEYS = 1
@@ -131,7 +131,7 @@ def group_rows(codes: NDArray[Any]) -> Iterator[tuple[int, Integers]]:
 
 
 class MatchOutcome(IntEnum):
-    """What becomes of a row whose key a file holds.
+    """The outcome for a row whose key a file holds.
 
     ``CHANGES``: it replaces or deletes the file's row. ``MOVES``: the file's row is deleted, and
     the row is new in its own partition. ``STAYS``: the file's row is newer and stays.

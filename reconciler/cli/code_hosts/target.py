@@ -27,7 +27,7 @@ class Provider(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetOptions:
-    """What the command line gives; the rest is found in environment variables."""
+    """The options of the command line; the rest is found in environment variables."""
 
     pull_request: Annotated[
         int | None,

@@ -37,7 +37,7 @@ _RULE: Final = "delegated"
 
 
 def check_delegation(session: ApplySession, hudi: HudiExecutor) -> None:
-    """Raise UnsupportedError where Hudi cannot execute the reviewed steps as reviewed."""
+    """Raise UnsupportedError if Hudi cannot execute the reviewed steps as reviewed."""
     check_bundle(hudi.read_version(), session.properties.table_version)
     _make_index_options(session, session.properties)
     for step in session.plan.steps:

@@ -147,7 +147,7 @@ class _ResumedClean(CleanExecution):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _RemainingWork:
-    """What is left to do of a pending clean.
+    """The remaining work of a pending clean.
 
     ``files`` may be removed, ``gone`` (partition -> names) were removed before. ``staying``: the
     keys of planned files that stay; ``left_out``: those of them that the review named.

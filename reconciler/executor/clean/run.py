@@ -33,7 +33,7 @@ _HARMLESS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Decision:
-    """What is to run, and the fresh plan that it was decided from."""
+    """The selected part of a clean, and the fresh plan that it was decided from."""
 
     fresh: FreshPlan
     selection: CleanSelection

@@ -44,7 +44,7 @@ _QUOTED: Final = f"{FormatError.__name__}: "
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RewrittenGroups:
-    """What the workers have written: ``groups`` are in the order of those of ``work``.
+    """The result of the workers: ``groups`` are in the order of those of ``work``.
 
     ``work``: with the measurement of the declared queries.
     """
@@ -176,7 +176,7 @@ def check_no_foreign_writes(
 
 
 def require_rewriter(session: ApplySession) -> Rewriter:
-    """Return what rewrites files; raises UnsupportedError where there is nothing."""
+    """Return what rewrites files; raises UnsupportedError if there is nothing."""
     rewriter = session.context.rewriter
     if rewriter is None:
         raise UnsupportedError(

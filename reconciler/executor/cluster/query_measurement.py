@@ -161,7 +161,7 @@ def _make_slice_key(base: str | None, logs: Sequence[str]) -> str:
 def _find_reads(
     session: ApplySession, work: ClusterWork, slices: _MeasuredSlices, wheres: Sequence[str]
 ) -> Mask:
-    """Return queries by slices, True where nothing is known."""
+    """Return queries by slices, True if nothing is known."""
     examined = np.flatnonzero(slices.is_examined)
     found = np.ones((len(wheres), len(slices.base)), np.bool_)
     bases = [str(slices.base[row]) for row in examined.tolist()]

@@ -48,7 +48,7 @@ from reconciler.transaction.run import Change, Ended, run_change
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Decision:
-    """What runs now, and the state it follows from. ``passes``: what the instant says of them."""
+    """The groups to run now, and facts behind them. ``passes``: extra metadata about passes."""
 
     fresh: FreshPlan
     chosen: GroupSelection

@@ -1,8 +1,8 @@
 """Turn file statistics into entries of Hudi's column_stats that never hide rows.
 
-A file without an entry of a column loses its rows where it has one of another column of the filter,
-or where others of its partition have one. An entry without bounds means that all values are null.
-So every file gets an entry of every column, and a bound that is not proven is the widest there is.
+Readers skip a file without an entry of a column if it has one of another column of the filter, or
+if others of its partition have one. An entry without bounds means that all values are null. So
+every file gets an entry of every column, and a bound that is not proven is the widest there is.
 Source: ColumnStatsIndexSupport.transpose, PartitionStatsIndexSupport.prunePartitions (0.15 to 1.2).
 """
 

@@ -65,7 +65,7 @@ _DIGITS: Final = 17
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatsResult:
-    """What was built: ``partitions`` of the metadata table, none if there was nothing to do.
+    """The result of a build: ``partitions`` of the metadata table, none if there was nothing to do.
 
     ``columns``: all that the index holds. ``files``: those with entries; ``footers`` of them were
     read, ``unread`` could not be. ``problems``: why not, for the first few.
@@ -146,7 +146,7 @@ def build_column_stats(
 ) -> ColumnStatsResult:
     """Make Hudi's index cover ``columns``, if it does not yet; the lock is taken here.
 
-    ``fresh`` is a plan that was made just now, if there is one. Raises UnsupportedError where the
+    ``fresh`` is a plan that was made just now, if there is one. Raises UnsupportedError if the
     index cannot be built here, BusyError while others are at work, and as
     ``ApplySession.make_fresh_plan``. The table is right then too.
     """
@@ -299,7 +299,7 @@ class _ColumnStatsBuild:
         return found
 
     def _make_file_ranges(self, keepings: Mapping[str, BoundEncoding]) -> Iterator[DataFileRanges]:
-        """Yield ranges of base files, and of log files where a partition's bounds need them."""
+        """Yield ranges of base files, and of log files if a partition's bounds need them."""
         yield from make_file_ranges(self.index, keepings)
         if self.state.table_version < VERSION_8:
             return

@@ -50,7 +50,7 @@ def run_index(
 
     ``fresh`` is a plan that was made just now, if there is one. An index that cannot be written is
     a failed outcome and no error: the steps behind it go on, because no read depends on it. Raises
-    as ``ApplySession.make_fresh_plan``, and PlanError where the spec has no index block.
+    as ``ApplySession.make_fresh_plan``, and PlanError if the spec has no index block.
     """
     if session.spec.index is None:
         name = session.plan.name
@@ -108,7 +108,7 @@ def _build_zindex(session: ApplySession, step: IndexStep, fresh: FreshPlan | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _IndexWork:
-    """What an index step has to do for the table as it is now.
+    """The work of an index step on the table as it is now.
 
     ``wanted``: type by column. ``newest``: base files of newest slices; ``live``: all base files
     that can be read and stay. ``read``: those whose footers have to be read.

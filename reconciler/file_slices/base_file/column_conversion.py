@@ -47,7 +47,7 @@ def _convert_struct(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 
 def _fill_null_child(column: Any, at: int, wanted: pa.DataType) -> Any:
-    """Return a child with a filler where the struct is null, since any bytes may be there."""
+    """Return a child with a filler if the struct is null, since any bytes may be there."""
     child = column.field(at)
     if column.null_count and pa.types.is_fixed_size_binary(wanted):
         filler = pa.scalar(bytes(wanted.byte_width), child.type)

@@ -38,7 +38,7 @@ class RangeCollector:
         self._ranges = {column: ColumnRange(column=column) for column in columns}
 
     def add(self, rows: Any) -> None:
-        """Add rows. Raises FormatError naming the file where a column is missing."""
+        """Add rows. Raises FormatError naming the file if a column is missing."""
         for name, before in self._ranges.items():
             column = find_column(rows, name)
             if column is None:
@@ -166,7 +166,7 @@ def java_sort_key(key: str) -> bytes:
 
 
 def _find_java_extremes(keys: Any) -> list[str]:
-    """Return the extremes in Java's order, where that differs from the order of bytes."""
+    """Return the extremes in Java's order, if that differs from the order of bytes."""
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
     ends = get_value_offsets(keys)
     if not (data[ends[0] : ends[-1]] >= _BEYOND).any():

@@ -48,7 +48,7 @@ def build_meta_column(
     """Return one meta column of a batch, whose first row is the file's row ``first``.
 
     With a stamp, commit time and sequence number come from the stamp. All other values come from
-    the rows. Raises FormatError naming the file where a required value is missing.
+    the rows. Raises FormatError naming the file if a required value is missing.
     """
     if name == FILE_NAME:
         return repeat_value(file_name, len(batch))

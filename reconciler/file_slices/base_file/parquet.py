@@ -83,7 +83,7 @@ class EncodedSize:
 def measure_encoded_size(rows: pa.Table, settings: BaseFileSettings) -> EncodedSize:
     """Return the size of the rows in a base file of their own with one row group.
 
-    The rows are encoded in memory. Raises pyarrow's errors where they cannot be written.
+    The rows are encoded in memory. Raises pyarrow's errors if they cannot be written.
     """
     sink = pa.BufferOutputStream()
     dictionaries = list_dictionary_paths(rows.schema, choose_plain_columns(rows))

@@ -35,7 +35,7 @@ _HUDI_DEFAULT_BLOOM: Final = BloomShape.from_options()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseFileSettings:
-    """How a base file is written. The defaults are those of Hudi's writers.
+    """The settings of writing a base file. The defaults are those of Hudi's writers.
 
     ``has_keys``: False for a table without meta columns, whose files store only their own name.
     ``bloom`` is None for files without a filter. ``group_rows`` and ``group_bytes`` (of Arrow

@@ -27,7 +27,7 @@ _ZERO_COUNTS = (
 
 
 def build_created_stat(written: WrittenFile, partition: str) -> dict[str, str | int]:
-    """Return the statistic of a new file group's file; partition "" where the table has none.
+    """Return the statistic of a new file group's file; partition "" if the table has none.
 
     Null fields are left out. Raises FormatError when the name is not a base file's.
     """

@@ -102,8 +102,8 @@ class BaseFileWriter:
     def write(self, batch: Any) -> None:
         """Add rows in the order of the file; extra columns are ignored.
 
-        Raises FormatError where rows lack a column or a key, UnsupportedError where a column cannot
-        have the table's type; both name the file.
+        Raises FormatError if rows lack a column or a key, UnsupportedError if a column cannot have
+        the table's type; both name the file.
         """
         rows = self._convert_batch(batch)
         if not len(rows):

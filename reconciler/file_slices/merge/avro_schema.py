@@ -27,7 +27,7 @@ _TIMES: Final = (
 
 
 class AvroKind(Enum):
-    """How a value is encoded."""
+    """The encoding of a value."""
 
     NULL = "null"
     BOOLEAN = "boolean"
@@ -200,7 +200,7 @@ def _build_named_type(
 
 
 def _add_logical_type(node: AvroNode, schema: Mapping[str, Any], where: str) -> AvroNode:
-    """Return the type with its logical type, where that fits its kind."""
+    """Return the type with its logical type, if that fits its kind."""
     logical = schema.get("logicalType", "")
     match node.kind, logical:
         case (AvroKind.INT, "date" | "time-millis"):

@@ -34,7 +34,7 @@ _UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """A calendar; ``zone``: the time zone of hybrid timestamps, "" where unknown."""
+    """A calendar; ``zone``: the time zone of hybrid timestamps, "" if unknown."""
 
     kind: Literal["unspecified", "proleptic", "hybrid"] = "unspecified"
     zone: str = ""

@@ -88,10 +88,10 @@ def find_winners(
     fields: Mapping[str, pa.DataType],
     path: str,
 ) -> Mask:
-    """Return a mask of matches where the record wins over the row: always, or by event time.
+    """Return a mask of the matches whose record wins over the row: always, or by event time.
 
     ``matches``: rows of the batch and positions of records (``find_keys``). ``fields``: the
-    ordering fields, none where records overwrite.
+    ordering fields, none if records overwrite.
     """
     rows, positions = matches
     if not fields:

@@ -36,7 +36,7 @@ _MADE_BY_1: Final = "hoodie.timeline.path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRules:
-    """How a table's records merge. ``key_columns``: the record key column, or its parts.
+    """The merge rules of a table. ``key_columns``: the record key column, or its parts.
 
     ``ordering``: the event-time columns, most significant first, with dots into structs; empty: the
     later write wins. ``delete_marker``: a column and the text that makes a record a deletion.
@@ -61,7 +61,7 @@ class MergeRules:
         """Return a table's rules as readers of the Hudi that made it follow them.
 
         ``precombines``: merge log records as Hudi 0.x does (True) or as 1.x does (False); None: as
-        the table says. They differ where log records of one key are not in the order of their event
+        the table says. They differ if log records of one key are not in the order of their event
         times; see ``precombine``.
         """
         raw = properties.raw

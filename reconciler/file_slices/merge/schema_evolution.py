@@ -98,7 +98,7 @@ def _evolve_map(column: Any, wanted: pa.DataType, where: str) -> Any:
 
 
 def _build_offsets(column: Any) -> Any:
-    """Return the offset of each list among all values, null where the list is null."""
+    """Return the offset of each list among all values, null if the list is null."""
     length = to_numpy(pc.list_value_length(column).fill_null(0).cast(pa.int32()))
     ends = np.zeros(len(length) + 1, np.int32)
     np.cumsum(length, out=ends[1:])

@@ -61,7 +61,7 @@ class SliceFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SliceReadOptions:
-    """How all slices of a table are read; picklable.
+    """The options of reading any slice of a table; picklable.
 
     ``schema``: every column of the table, with meta columns (``avro_schema.to_arrow_schema`` of the
     newest commit). ``columns``: the names to return, in order, None for all. ``committed``: which
@@ -159,7 +159,7 @@ def _check_not_skeleton(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _FooterHandling:
-    """What to do with a base file's footer; see ``read_slice``."""
+    """The handling of a base file's footer; see ``read_slice``."""
 
     share: RowGroupShare
     on_footer: Callable[[Any], None] | None
@@ -180,8 +180,8 @@ class _FooterHandling:
 class _BaseFileMerge:
     """Merges the base file with the log records.
 
-    ``outcome``: per key of the logs, -1 until the base file shows the key, then 1 where the log
-    record won, 0 where the base row won.
+    ``outcome``: per key of the logs, -1 until the base file shows the key, then 1 if the log record
+    won, 0 if the base row won.
     """
 
     rules: MergeRules

@@ -226,7 +226,7 @@ class PartitionLogBuilder:
 
     @cached_property
     def wrappers(self) -> Mapping[str, BoundWrapper]:
-        """How the bounds of each column are stored, learned from the index."""
+        """The storage form of each column's bounds, learned from the index."""
         return learn_wrappers(self.table, self.new_files.columns)
 
     def builders(self) -> dict[str, LogBuilder]:

@@ -91,7 +91,7 @@ def _sort_key(bound: Any) -> tuple[bool, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundWrapper:
-    """How the index stores the bounds of one column. ``wrapper``: its record's full name.
+    """The form in which the index stores a column's bounds. ``wrapper``: its record's full name.
 
     ``value_type``: a type description of Hudi 1.1 and later, None before.
     """

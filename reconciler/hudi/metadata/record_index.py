@@ -137,7 +137,7 @@ class _Sorted(Sequence[bytes]):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _KeyLookup:
-    """What is known so far of sorted ``keys``; ``order``: their indexes in the input.
+    """The results so far of a lookup of sorted ``keys``; ``order``: their indexes in the input.
 
     ``is_open``: neither a location nor a deletion was found yet. ``location_code``: -1 for none.
     """

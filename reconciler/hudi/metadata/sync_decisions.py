@@ -33,7 +33,7 @@ _EXPRESSION: Final = "expr_index_"
 
 
 class SyncEffect(StrEnum):
-    """What happens to a metadata partition.
+    """The effect of an action on a metadata partition.
 
     ``sync``: it is updated, or readers would miss or invent data. ``tidy``: it stays correct, but
     entries that no reader looks up any more are deleted if their keys are known. ``leave``: it
@@ -49,7 +49,7 @@ class SyncEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What happens to one partition, and why."""
+    """The effect of an action on one metadata partition, and why."""
 
     effect: SyncEffect
     because: str
@@ -57,7 +57,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFilesFacts:
-    """What is known of an action's new files. ``rows``: number of rows that change location.
+    """Facts about an action's new files. ``rows``: number of rows that change location.
 
     ``obstacles``: metadata partition -> why it cannot be updated for the new files. Before the
     files are written, no obstacle is known. ``adds_values``: the files may hold values that their

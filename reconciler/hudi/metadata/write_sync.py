@@ -169,7 +169,7 @@ class _WriteLogBuilder(PartitionLogBuilder):
 
     @cached_property
     def wrappers(self) -> Mapping[str, BoundWrapper]:
-        """How the bounds of every column are stored: as entries show, or else as Hudi would."""
+        """The storage form of every column's bounds: as entries show, or else as Hudi would."""
         table, columns = self.table, self.new_files.columns
         learned = learn_wrappers(table, columns)
         for column in columns:

@@ -56,7 +56,7 @@ class NewHudiTable:
     """A table to create. ``version``: 6, 8 or 9.
 
     ``ordering``: the event-time columns; without any, the later write wins. ``schema``: Avro JSON
-    of the table's own columns, where already known. ``is_utc``: whether instants are in UTC.
+    of the table's own columns, if already known. ``is_utc``: whether instants are in UTC.
     ``metadata_partitions``: partitions of its metadata table, which exist before the properties
     name them.
     """

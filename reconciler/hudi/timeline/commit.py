@@ -143,7 +143,7 @@ class WriteFootprint:
 
     ``groups``: partition -> file ids that are written or replaced. ``insert_partitions``:
     partitions that get new records in groups that are not known yet. ``files``: partition and name
-    of every written file, where known. ``operation``: Hudi's name of the operation
+    of every written file, if known. ``operation``: Hudi's name of the operation
     (WriteOperationType).
     """
 

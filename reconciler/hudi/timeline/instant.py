@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"(\d+)(?:_(\d+))?\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
 
 
 class Action(StrEnum):
-    """What an instant does; the value is the spelling on disk."""
+    """The kind of an instant; the value is the spelling on disk."""
 
     COMMIT = "commit"
     DELTACOMMIT = "deltacommit"
@@ -59,7 +59,7 @@ WRITES: Final = COMMITS | frozenset({Action.COMPACTION, Action.LOGCOMPACTION, Ac
 
 
 class State(StrEnum):
-    """How far an instant got; the value is the spelling in Hudi's Avro payloads."""
+    """The state of an instant; the value is the spelling in Hudi's Avro payloads."""
 
     REQUESTED = "REQUESTED"
     INFLIGHT = "INFLIGHT"

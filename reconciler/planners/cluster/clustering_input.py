@@ -37,7 +37,7 @@ class MaxScanDemand:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringInput:
-    """What a clustering is planned from: the declaration, the slices and facts about them.
+    """The input of clustering planning: the declaration, the slices and facts about them.
 
     ``target``: bytes of a file. ``is_clustered``: per slice, an earlier clustering wrote its base
     file as declared; ``is_settled``: and its log files are small. ``row_bytes``: int64 per slice,

@@ -215,7 +215,7 @@ def _explain_clustered(need: ClusteringInput, verdicts: SliceVerdicts, clustered
 
 
 def add_small_files(need: ClusteringInput, groups: SliceGroups, is_able: Mask) -> SliceGroups:
-    """Return the groups with small clustered files added where each one saves a file.
+    """Return the groups with those small clustered files added that each save a file.
 
     A file is added only to a group at least as big as itself. So a row is rewritten a few times in
     its life, and not with every new file.

@@ -49,7 +49,7 @@ _INDEX_CHANGING: Final = WRITES | {Action.INDEXING, Action.ROLLBACK, Action.REST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatsNeed:
-    """What Hudi's index lacks.
+    """The gaps of Hudi's column_stats index.
 
     ``missing``: declared columns that it does not have. Of these, writers do not index the
     ``unsupported`` ones, and writers removed those ``removed_by_writers``.

@@ -208,7 +208,7 @@ class _IndexNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HudiNeed:
-    """What Hudi's own index needs; ``need`` is None if it needs nothing."""
+    """The gaps of Hudi's own index; ``need`` is None if there are none."""
 
     need: ColumnStatsNeed | None = None
     warnings: tuple[Note, ...] = ()

@@ -26,7 +26,7 @@ MIN_GAIN: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurrentReads:
-    """What queries read of the newest slices. ``table_bytes``: bytes of all of these.
+    """The reads of queries from the newest slices. ``table_bytes``: bytes of all of these.
 
     ``kept_by_base``: bool, queries by slices, what they would read without log files, which shows
     whether the row order is the reason.
@@ -126,7 +126,7 @@ def _slice_index(
 
 
 def _take_known(stats: ColumnStats, at: Integers, is_known: Mask) -> ColumnStats:
-    """Return the statistics at these positions, unknown where there are none."""
+    """Return the statistics at these positions, unknown if there are none."""
     unknown = ColumnStats.unknown(stats.type, 1)
     both = ColumnStats.concat([stats, unknown])
     return both.take(np.where(is_known, at, len(stats)))

@@ -35,9 +35,9 @@ _DENSITY_RANGE: Final = (0.85, 1.0)
 class SizeGrowth:
     """The size of rows in new files relative to their size today.
 
-    ``by_file``: float64 per new file; ``overall`` where no row of it was encoded.
-    ``footer_bytes``: by how much footers of new files are longer than those of today.
-    ``share``: share of the group's rows that were encoded.
+    ``by_file``: float64 per new file; ``overall`` if no row of it was encoded. ``footer_bytes``: by
+    how much footers of new files are longer than those of today. ``share``: share of the group's
+    rows that were encoded.
     """
 
     overall: float

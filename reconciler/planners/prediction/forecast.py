@@ -36,7 +36,7 @@ _RULE: Final = "predictions"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forecast:
-    """What is known about the declared queries.
+    """The current and predicted reads of the declared queries.
 
     ``decision``: None without a clustering block. ``predictions``: those of a plan with clustering;
     ``predictions_unchanged``: those without. ``findings``: queries over their ``maxScan``.

@@ -61,7 +61,7 @@ class SimulationCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PredictedReads:
-    """What queries read after the groups of a decision are rewritten; one element per query.
+    """The reads of queries after a decision's groups are rewritten; one element per query.
 
     ``kept``: (2, queries), files and bytes of slices that stay. ``by_group``: reads of each group;
     None if it was not sampled. ``new_files``: reads of all groups. ``table_bytes``: size of the new

@@ -45,7 +45,7 @@ _DEVIATIONS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedReads:
-    """What queries read of a group's new files, for quarters, halves and all sampled rows.
+    """The reads of queries from a group's new files, for quarters, halves and all sampled rows.
 
     ``reads``: float64, (2, layouts, 3, queries), files and bytes. ``share``: share of the rows
     sampled. ``output``: number of new files and their bytes; None: as planned. ``growth``: size of
@@ -62,7 +62,7 @@ class SimulatedReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedReads:
-    """What queries are expected to read, and its variance: (2, queries), files and bytes."""
+    """The expected reads of queries, and their variance: (2, queries), files and bytes."""
 
     reads: Floats
     variance: Floats

@@ -156,7 +156,7 @@ class SampleReader:
         return self._flatten(evolve_batch(rows, top, one.path))
 
     def _flatten(self, rows: Any) -> Any:
-        """Return columns by their names with dots; null where a row has none."""
+        """Return columns by their names with dots; null if a row has none."""
         found = [find_column(rows, name) for name in self.columns]
         return pa.RecordBatch.from_arrays(found, names=list(self.columns))
 

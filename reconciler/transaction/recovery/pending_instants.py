@@ -34,10 +34,10 @@ def withdraw_instant(session: TableSession, instant: str, action: Action) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawalResult:
-    """What came of a withdrawal that may only remove named files.
+    """The result of a withdrawal that may only remove named files.
 
-    ``removed``: files that were removed. ``unnamed``: other files of the instant; where there are
-    any the instant is still pending.
+    ``removed``: files that were removed. ``unnamed``: other files of the instant; if there are any
+    the instant is still pending.
     """
 
     removed: Sequence[tuple[str, str]] = ()
