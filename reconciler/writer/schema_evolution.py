@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from reconciler.errors import RowsError
-from reconciler.file_slices.merge.avro_schema import META_COLUMNS, to_arrow_schema
+from reconciler.file_slices.merge.avro_schema import META_COLUMNS, PRIMITIVES, to_arrow_schema
 from reconciler.file_slices.merge.schema_evolution import evolve_batch
 from reconciler.writer.declared_schema import make_avro_schema
 
@@ -236,7 +236,7 @@ class SchemaWidening:
 
     def _resolve(self, kind: Any) -> Any:
         """Return the definition of a type that is given by name."""
-        if not isinstance(kind, str):
+        if not isinstance(kind, str) or kind in PRIMITIVES:
             return kind
         matches = [self.named[full] for full in self.named if f".{full}".endswith(f".{kind}")]
         return matches[0] if len(matches) == 1 else kind

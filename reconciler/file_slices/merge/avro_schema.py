@@ -44,6 +44,12 @@ class AvroKind(Enum):
     RECORD = "record"
 
 
+#: the types that are given by name alone
+PRIMITIVES: Final = frozenset(
+    kind.value for kind in AvroKind if kind.value not in ("array", "map", "record", "enum", "fixed")
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroNode:
     """One type. ``branches``: size of its union, if any; ``null``: index of the null branch.

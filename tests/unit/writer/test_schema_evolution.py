@@ -129,6 +129,12 @@ def test_a_type_that_is_used_by_its_name_fits_as_it_is_and_cannot_change():
         evolved(table, pa.schema([rows.field("x"), pa.field("y", wider)]))
 
 
+def test_a_struct_that_is_named_like_a_primitive_type_is_not_taken_for_it():
+    table = pa.schema([("id", LONG), ("long", pa.struct([("a", TEXT)])), ("n", LONG)])
+
+    assert make_avro_schema(table, "t", table_version=9) == evolved(table, table).avro
+
+
 def test_a_table_in_milliseconds_is_not_written_with_microseconds():
     millis = {"type": "long", "logicalType": "timestamp-millis"}
     with pytest.raises(RowsError, match="at: the table has timestamp-millis, the rows have times"):
