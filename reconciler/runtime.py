@@ -93,17 +93,17 @@ def resolve_options(options: Mapping[str, Option]) -> dict[str, str]:
     """
     check_variables(options.values())
     return {
-        name: each if isinstance(each, str) else os.environ[each.variable]
-        for name, each in options.items()
+        name: option if isinstance(option, str) else os.environ[option.variable]
+        for name, option in options.items()
     }
 
 
 def check_variables(options: Iterable[Option]) -> None:
     """Raise SpecError with every variable that is not set or empty, each once."""
     missing: dict[str, str] = {}
-    for each in options:
-        if not isinstance(each, str) and not os.environ.get(each.variable):
-            missing.setdefault(each.variable, each.declared_at)
+    for option in options:
+        if not isinstance(option, str) and not os.environ.get(option.variable):
+            missing.setdefault(option.variable, option.declared_at)
     if missing:
         raise SpecError(
             "\n".join(

@@ -42,8 +42,8 @@ class EnvironmentFile:
     @property
     def listed(self) -> Mapping[str, Any]:
         """The tables that the environment lists: their fields by name."""
-        found: Mapping[str, Any] = {}
-        return found if self.environment is None else self.environment.data.get("tables", found)
+        fields: Mapping[str, Any] = {}
+        return fields if self.environment is None else self.environment.data.get("tables", fields)
 
     def find_name(self, location: str) -> str | None:
         """Return the name under which the environment lists a location, if it does."""
@@ -51,8 +51,8 @@ class EnvironmentFile:
 
     def is_listed(self, name: str, location: str) -> bool:
         """Return whether the environment gives this location to the table with this name."""
-        found = None if self.environment is None else self.environment.placement(name)
-        return found is not None and location_identity(found.path) == location_identity(location)
+        place = None if self.environment is None else self.environment.placement(name)
+        return place is not None and location_identity(place.path) == location_identity(location)
 
     def find_timezone(self, name: str) -> str | None:
         """Return the time zone that the environment gives to a table without one of its own."""
@@ -123,10 +123,10 @@ def _is_same_environment(more: str, text: str, tables: Mapping[str, str]) -> boo
     wanted: dict[str, Any] = yaml.load(text, Loader=_LOADER)  # noqa: S506 (a safe loader)
     wanted["spec"]["tables"] = {**(wanted["spec"].get("tables") or {}), **tables}
     try:
-        found: object = yaml.load(more, Loader=_LOADER)  # noqa: S506
+        document: object = yaml.load(more, Loader=_LOADER)  # noqa: S506
     except yaml.YAMLError:
         return False
-    return found == wanted
+    return document == wanted
 
 
 def _new_environment_text(name: str, tables: Mapping[str, str]) -> str:

@@ -128,8 +128,8 @@ class _RetainedWindow:
 
 
 def _find_windows(state: TableState, cleans: Sequence[CompletedClean]) -> list[_RetainedWindow]:
-    found = (_find_window(state, clean) for clean in cleans)
-    return [window for window in found if window is not None]
+    windows = (_find_window(state, clean) for clean in cleans)
+    return [window for window in windows if window is not None]
 
 
 def _find_window(state: TableState, clean: CompletedClean) -> _RetainedWindow | None:
@@ -306,5 +306,5 @@ def _count_remaining_slices(view: FileView, cleans: Sequence[CompletedClean]) ->
 
 
 def _file_id(name: str) -> str | None:
-    found = LogName.parse(name) if name.startswith(".") else BaseName.parse(name)
-    return None if found is None else found.file_id
+    parsed = LogName.parse(name) if name.startswith(".") else BaseName.parse(name)
+    return None if parsed is None else parsed.file_id

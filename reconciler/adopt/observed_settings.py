@@ -56,17 +56,17 @@ class ObservedSizes:
 
 def observe_clustering(plans: Iterable[tuple[str, RequestedReplace]]) -> ObservedClustering | None:
     """Return the newest clustering of (instant, requested file) pairs; None without one."""
-    found = {instant: plan for instant, plan in plans if plan.is_clustering}
-    if not found:
+    clusterings = {instant: plan for instant, plan in plans if plan.is_clustering}
+    if not clusterings:
         return None
-    instant = max(found)
-    newest = found[instant]
+    instant = max(clusterings)
+    newest = clusterings[instant]
     return ObservedClustering(
         instant=instant,
         columns=newest.sort_columns,
         curve=_CURVES.get(newest.strategy.get(_CURVE, "").lower().replace("-", "")),
-        equal_plans=sum(plan.sort_columns == newest.sort_columns for plan in found.values()),
-        plans=len(found),
+        equal_plans=sum(plan.sort_columns == newest.sort_columns for plan in clusterings.values()),
+        plans=len(clusterings),
     )
 
 

@@ -111,14 +111,14 @@ class Adoption:
         fresh = [at for at in tables if at not in known]
         results = self.workers.map(self._identify_table, fresh, repeat(declared.unplaced))
         looked = dict(zip(fresh, results, strict=True))
-        found = [each for each in looked.values() if isinstance(each, UnnamedTable)]
+        unnamed = [table for table in looked.values() if isinstance(table, UnnamedTable)]
         done = [
             AdoptionResult(location=at, status="declared", file=file) for at, file in known.items()
         ]
-        done += (each for each in looked.values() if isinstance(each, AdoptionResult))
+        done += (result for result in looked.values() if isinstance(result, AdoptionResult))
         for outcome in done:
             on_result(outcome)
-        names = self._choose_names(found, declared)
+        names = self._choose_names(unnamed, declared)
         work = [self.workers.submit(self._adopt_one, at, name) for at, name in names.items()]
         try:
             for future in as_completed(work):
@@ -152,11 +152,11 @@ class Adoption:
     ) -> Mapping[str, str]:
         """Return a name for every location: that of the environment if it lists the location."""
         fixed = {
-            each.location: name
-            for each in found
-            if (name := self._find_listed_name(each.location)) and name not in declared.names
+            table.location: name
+            for table in found
+            if (name := self._find_listed_name(table.location)) and name not in declared.names
         }
-        free = [each for each in found if each.location not in fixed]
+        free = [table for table in found if table.location not in fixed]
         listed = () if self.environment is None else self.environment.listed
         return {**choose_names(free, declared.names.union(listed)), **fixed}
 
@@ -172,9 +172,9 @@ class Adoption:
         adopted = [made for future in ended if (made := future.result().adopted)]
         base = self.environment.file.parent if self.options.is_relative else None
         new = {
-            each.name: format_location(each.location, base)
-            for each in adopted
-            if not self.environment.is_listed(each.name, each.location)
+            result.name: format_location(result.location, base)
+            for result in adopted
+            if not self.environment.is_listed(result.name, result.location)
         }
         if lines := self.environment.add_tables(new):
             self.on_unlisted(lines)
@@ -219,7 +219,7 @@ def find_overridden_retentions(
     folder: Path, results: Iterable[AdoptionResult], environment: EnvironmentFile | None = None
 ) -> tuple[str, ...]:
     """Return the names of new specs whose retention a TableDefaults in the folder changes."""
-    adopted = {each.adopted.name: each.adopted for each in results if each.adopted is not None}
+    adopted = {entry.adopted.name: entry.adopted for entry in results if entry.adopted is not None}
     return tuple(
         spec.name
         for spec in _load_specs(folder, environment)
@@ -229,7 +229,7 @@ def find_overridden_retentions(
 
 def summarize(results: Sequence[AdoptionResult], folder: Path) -> str:
     """Return one line about all results."""
-    written = [each.adopted for each in results if each.adopted is not None]
+    written = [entry.adopted for entry in results if entry.adopted is not None]
     parts = {
         "with retention": [table.retention is not None for table in written],
         "with one for you to decide": [table.is_open for table in written],

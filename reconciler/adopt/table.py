@@ -92,7 +92,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
     seen = observe_retention(state, view, find_timeline_zone(bare, state))
     plan = plan_table(bare, state, options.now)
     declared = _choose_retention(bare, state, seen, options.now)
-    found = Findings(
+    findings = Findings(
         name=name,
         path=format_location(location, options.folder if options.is_relative else None),
         timezone=zone,
@@ -111,10 +111,10 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
     return AdoptedTable(
         location=location,
         name=name,
-        text=write_spec_text(state, found),
+        text=write_spec_text(state, findings),
         retention=kept,
         is_open=declared.doubt is not None,
-        refused=found.refused,
+        refused=findings.refused,
     )
 
 

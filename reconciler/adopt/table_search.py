@@ -66,10 +66,10 @@ def find_tables(
         folders, starts = _resolve_start(place, open_storage)
         if not walk.search_folders(folders, starts, is_named=starts == [place]):
             raise UsageError(f"--from {text}: no Hudi table at or below this path")
-    found = walk.found
-    found.tables.sort()
-    found.is_one = len(places) == 1 and found.tables == [normalise_location(places[0])]
-    return found
+    search = walk.found
+    search.tables.sort()
+    search.is_one = len(places) == 1 and search.tables == [normalise_location(places[0])]
+    return search
 
 
 class _FolderTree(Protocol):

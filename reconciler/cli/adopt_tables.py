@@ -157,20 +157,20 @@ def _write_all_specs(search: TableSearch, adoption: Adoption) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with show_progress("adopting", len(search.tables), "tables") as report:
         results = adoption.adopt_all(
-            search.tables, declared, lambda each: report(1, _format_result(each))
+            search.tables, declared, lambda result: report(1, _format_result(result))
         )
-    for each in results:
-        if each.problem:
-            level: Level = "error" if each.status == "failed" else "warning"
+    for result in results:
+        if result.problem:
+            level: Level = "error" if result.status == "failed" else "warning"
             log_message(
-                f"{words.escape_text(each.location)}: {words.escape_text(each.problem)}",
+                f"{words.escape_text(result.location)}: {words.escape_text(result.problem)}",
                 level=level,
             )
     option = "" if environment is None else f" --env {environment.argument}"
     _warn_about_defaults(adoption, results)
     log_message(summarize(results, folder))
     log_message(f"next: reconciler lint {folder}{option} && reconciler plan {folder}{option}")
-    return 1 if search.problems or any(each.status == "failed" for each in results) else 0
+    return 1 if search.problems or any(result.status == "failed" for result in results) else 0
 
 
 def _warn_about_defaults(adoption: Adoption, results: Sequence[AdoptionResult]) -> None:

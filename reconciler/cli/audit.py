@@ -103,7 +103,7 @@ def _find_git_commit(path: Path, paths: Sequence[Path]) -> str | None:
     if head is None or not _COMMIT.fullmatch(head.strip()):
         return None
     around = (find_parent_folder(folder, name) for name in ("policies", "environments"))
-    files = [str(each.absolute()) for each in (*paths, *around) if each is not None]
+    files = [str(path.absolute()) for path in (*paths, *around) if path is not None]
     changed = _run_git(folder, "status", "--porcelain", "--untracked-files=all", "--", *files)
     return head.strip() + ("-dirty" if changed is None or changed.strip() else "")
 

@@ -32,7 +32,7 @@ def environment_names(ctx: typer.Context, incomplete: str) -> list[str]:
 def _complete_from(incomplete: str, find: Callable[[], Iterator[str]]) -> list[str]:
     matches: list[str] = []
     with suppress(Exception):  # a shell cannot show an error here
-        matches = sorted({each for each in find() if each.startswith(incomplete)})
+        matches = sorted({name for name in find() if name.startswith(incomplete)})
     return matches
 
 

@@ -47,7 +47,7 @@ def find_repairs(paths: Sequence[Path]) -> tuple[Repair, ...]:
     repairs = {repair.file: repair for repair in _propose_repairs(paths)}
     if not repairs:
         return ()
-    kept = {file: kinds for file, one in repairs.items() if (kinds := _keep_kind_fixes(one))}
+    kept = {file: kinds for file, repair in repairs.items() if (kinds := _keep_kind_fixes(repair))}
     last = _count_errors(paths, kept.values())
     more = [repair for repair in repairs.values() if repair != kept.get(repair.file)]
     if more and not _is_better(last, _count_errors(paths, repairs.values()), more):
@@ -83,19 +83,19 @@ def _propose_repairs(paths: Sequence[Path]) -> Iterator[Repair]:
 
 def _keep_kind_fixes(repair: Repair) -> Repair | None:
     """Return the part of a repair that only respells kinds; None if there is none."""
-    fixes = tuple(each for each in repair.fixes if is_kind_spelling_fix(each))
+    fixes = tuple(fix for fix in repair.fixes if is_kind_spelling_fix(fix))
     return replace(repair, after=apply_fixes(repair.before, fixes), fixes=fixes) if fixes else None
 
 
 def _count_errors(paths: Sequence[Path], repairs: Iterable[Repair]) -> Counter[str]:
     """Return the number of errors by file after these repairs."""
-    source = _EditedFiles({DISK.real_path(each.file): each.after for each in repairs})
+    source = _EditedFiles({DISK.real_path(repair.file): repair.after for repair in repairs})
     problems = read_specs(paths, source, may_be_empty=True).problems  # there may be policies alone
     return Counter(problem.position.file for problem in problems.errors)
 
 
 def _is_better(before: Counter[str], after: Counter[str], edited: Sequence[Repair]) -> bool:
-    fewer = all(after[str(each.file)] < before[str(each.file)] for each in edited)
+    fewer = all(after[str(repair.file)] < before[str(repair.file)] for repair in edited)
     return fewer and all(before[file] >= count for file, count in after.items())
 
 

@@ -37,13 +37,13 @@ def command(function: Callable[[_Options], int]) -> Callable[..., int]:
 
 def _list_parameters(options: Any) -> Iterator[Parameter]:
     hints = get_type_hints(options, include_extras=True)
-    for one in fields(options):
-        hint = hints[one.name]
+    for option in fields(options):
+        hint = hints[option.name]
         if is_dataclass(hint):
             yield from _list_parameters(hint)
         else:
-            default = Parameter.empty if one.default is MISSING else one.default
-            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            default = Parameter.empty if option.default is MISSING else option.default
+            yield Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def _build_options(options: Any, values: Mapping[str, Any]) -> Any:

@@ -105,15 +105,15 @@ def split_shares(batches: Sequence[DeletionBatch], slots: int) -> list[list[Dele
     """
     total = sum(len(batch.names) for batch in batches)
     each = max(1, -(-total // max(1, slots)))
-    found: list[list[DeletionBatch]] = []
+    shares: list[list[DeletionBatch]] = []
     room = 0
     for batch in batches:
         names = batch.names
         while names:
             if room == 0:
-                found.append([])
+                shares.append([])
                 room = each
-            found[-1].append(DeletionBatch(batch.partition, names[:room]))
+            shares[-1].append(DeletionBatch(batch.partition, names[:room]))
             taken = min(room, len(names))
             names, room = names[taken:], room - taken
-    return found
+    return shares

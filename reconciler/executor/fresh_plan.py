@@ -104,10 +104,10 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
 
 def _match_files(step: Removal, *others: Removal) -> Mask:
     """Return per file of a step whether it is in one of the others."""
-    found = np.zeros(len(step.files), np.bool_)
+    matches = np.zeros(len(step.files), np.bool_)
     for other in others:
-        found |= is_in(make_keys(step.files), make_keys(other.files))
-    return found
+        matches |= is_in(make_keys(step.files), make_keys(other.files))
+    return matches
 
 
 def _match_present(step: Removal, fresh: FreshPlan) -> Mask:
@@ -142,7 +142,7 @@ def _needs_lock(fresh: FreshPlan, reviewed: Sequence[Step]) -> bool:
     What was left pending is finished first.
     """
     state = fresh.state
-    if state.pending_cleans or any(one.is_ours for one in state.pending_clusterings):
+    if state.pending_cleans or any(clustering.is_ours for clustering in state.pending_clusterings):
         return True
     return any(not isinstance(step, IndexStep) or step.targets != (_ZINDEX,) for step in reviewed)
 
@@ -157,7 +157,7 @@ def _find_unlocked_writes(
     state = fresh.state
     lock = spec.concurrency.lock if spec.concurrency else None
     undone = {step.instant for step in reviewed if isinstance(step, RollbackStep)}
-    writes = [one for one in state.foreign_writes if one.requested not in undone]
+    writes = [write for write in state.foreign_writes if write.requested not in undone]
     if lock is not None and lock.provider == "none" and state.metadata_partitions and writes:
         yield Note(
             "lock",

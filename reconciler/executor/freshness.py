@@ -138,8 +138,8 @@ def find_replacing_instants(
     stays = ~is_in(make_present_keys(present), make_keys(removed))
     with_files = np.unique(present.group[stays])
     groups = find_group_codes(present, replaced)
-    found = np.isin(groups, with_files)
-    return tuple(sorted({i for i, left in zip(replaced.values(), found, strict=True) if left}))
+    is_left = np.isin(groups, with_files)
+    return tuple(sorted({i for i, left in zip(replaced.values(), is_left, strict=True) if left}))
 
 
 def find_pending_replacements(timeline: Timeline) -> tuple[str, ...]:
@@ -160,8 +160,8 @@ def find_earliest_base(view: FileView, staying: Any) -> str | None:
     slices = [view.row_slice[rows]]
     if view.row_slice_1x is not None:
         slices.append(view.row_slice_1x[rows])
-    found = view.key[np.concatenate(slices)]
-    return view.times[int(found.min())] if len(found) else None
+    keys = view.key[np.concatenate(slices)]
+    return view.times[int(keys.min())] if len(keys) else None
 
 
 def take_files(files: _Files, mask: NDArray[np.bool_]) -> _Files:

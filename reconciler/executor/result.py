@@ -73,8 +73,8 @@ class FileReasons:
     def count_reasons(self) -> tuple[tuple[str, int], ...]:
         """Return every reason and how many files it has, most first."""
         counts = self.because.value_counts().to_pylist()
-        found = ((row["values"], row["counts"]) for row in counts)
-        return tuple(sorted(found, key=lambda pair: (-pair[1], pair[0])))
+        rows = ((row["values"], row["counts"]) for row in counts)
+        return tuple(sorted(rows, key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +239,8 @@ class TableResult:
     @property
     def instants(self) -> tuple[str, ...]:
         """Return the instants written or finished, in the order of execution."""
-        found = (o.instant for o in self.outcomes if o.how != "undone")
-        return tuple(instant for instant in found if instant is not None)
+        times = (o.instant for o in self.outcomes if o.how != "undone")
+        return tuple(instant for instant in times if instant is not None)
 
     @property
     def rewritten(self) -> tuple[ClusterOutcome, ...]:

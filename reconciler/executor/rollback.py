@@ -65,7 +65,7 @@ class _Rollback(LockedApplyChange[FreshPlan, StepOutcome]):
         timeline = session.reload_timeline()
         pending = find_pending_instant(timeline, step.instant)
         if pending is None or not is_row_write(session, timeline, pending):
-            is_there = any(one.requested == step.instant for one in timeline.instants)
+            is_there = any(instant.requested == step.instant for instant in timeline.instants)
             reason = _COMPLETED if is_there else _WITHDRAWN
             return Ended(_report_finished(prepared, step, reason))
         _check_dead(session, pending)
@@ -138,14 +138,14 @@ def _report_finished(fresh: FreshPlan, step: RollbackStep, because: str) -> Step
 def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
     """Return the files that are there of a pending write, with their sizes."""
     state = fresh.state
-    write = next((one for one in state.pending_writes if one.instant == instant), None)
+    write = next((write for write in state.pending_writes if write.instant == instant), None)
     if write is None:
         return {}
-    found = {(folder, name): size for folder, name, size in write.unlisted}
+    sizes = {(folder, name): size for folder, name, size in write.unlisted}
     for row in find_written_rows(write, state.files).tolist():
         path = state.files.partitions[state.files.partition[row]]
-        found[path, state.files.name[row].as_py()] = int(state.files.size[row])
-    return found
+        sizes[path, state.files.name[row].as_py()] = int(state.files.size[row])
+    return sizes
 
 
 def _explain_left(

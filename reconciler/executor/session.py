@@ -230,5 +230,5 @@ def open_apply_session(
         owner=context.process.make_owner(context.new_token()),
         context=context.run_context,
     )
-    parts = {one.name: getattr(session, one.name) for one in fields(session)}
+    parts = {part.name: getattr(session, part.name) for part in fields(session)}
     return ApplySession(context=context, plan=plan, digest=digest, spec=spec, **parts), fresh

@@ -85,7 +85,7 @@ def _format_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a block"
     if isinstance(value, list | tuple):
-        simple = all(isinstance(each, str | int | float) for each in value)
+        simple = all(isinstance(item, str | int | float) for item in value)
         text = f"[{', '.join(map(str, value))}]" if simple else ""
         return text if 0 < len(text) <= 40 else "another list"  # noqa: PLR2004 (fits a line)
     text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -46,8 +46,8 @@ class ColumnRanges:
         others = [scale_values(values, of) for values, of in zip(both, ranks, strict=True)]
         pairs = [_split_bounds(ranks, len(rows))]
         for nth in range(2 if any(others) else 0):
-            found = [o[nth] if o else of for o, of in zip(others, ranks, strict=True)]
-            pairs.append(_split_bounds(found, len(rows)))
+            scaled = [o[nth] if o else of for o, of in zip(others, ranks, strict=True)]
+            pairs.append(_split_bounds(scaled, len(rows)))
         (lower, upper), *rest = pairs
         return cls(lower=lower, upper=upper, rows=rows, scales=tuple(rest))
 
@@ -60,9 +60,9 @@ class ColumnRanges:
 
 def _rank_values(values: Any) -> Floats:
     ranks = pc.rank(values, tiebreaker="dense")  # nulls rank last
-    found = to_numpy(ranks).astype(np.float64)
-    found[to_numpy(pc.is_null(values, nan_is_null=True))] = np.nan
-    return found
+    numbers = to_numpy(ranks).astype(np.float64)
+    numbers[to_numpy(pc.is_null(values, nan_is_null=True))] = np.nan
+    return numbers
 
 
 def _split_bounds(columns: Sequence[Floats], files: int) -> tuple[Floats, Floats]:
@@ -82,14 +82,14 @@ def scale_values(values: Any, ranks: Floats) -> list[Floats]:
     >>> scale_values(pa.array(["a", "b"]), np.array([1.0, 2.0]))[0].tolist() != [1.0, 2.0]
     True
     """
-    found = _to_numbers(values, ranks)
-    if found is None:
+    numbers = _to_numbers(values, ranks)
+    if numbers is None:
         return []
-    found[np.isnan(ranks)] = np.nan
-    sizes = np.abs(found[~np.isnan(found) & (found != 0)])
+    numbers[np.isnan(ranks)] = np.nan
+    sizes = np.abs(numbers[~np.isnan(numbers) & (numbers != 0)])
     with np.errstate(over="ignore", invalid="ignore"):  # a scale without distances is dropped
-        by_size = np.arcsinh(found / sizes.min()) if len(sizes) else found
-        keep = [scale for scale in (found, by_size) if _is_faithful(scale, ranks)]
+        by_size = np.arcsinh(numbers / sizes.min()) if len(sizes) else numbers
+        keep = [scale for scale in (numbers, by_size) if _is_faithful(scale, ranks)]
     return keep if len(keep) == 2 else keep * 2  # noqa: PLR2004 (both, or one for both)
 
 
@@ -113,12 +113,12 @@ def _text_to_numbers(values: Any, ranks: Floats) -> Floats | None:
     start = values.offset
     ends = np.frombuffer(values.buffers()[1], np.int64)[start : start + len(values) + 1]
     data = np.frombuffer(values.buffers()[2] or b"\0", np.uint8)
-    found = np.zeros(len(values))
+    numbers = np.zeros(len(values))
     for letter in range(_LETTERS):
         at = ends[:-1] + same + letter
         digit = np.where(at < ends[1:], data[np.minimum(at, len(data) - 1)], 0)
-        found = found * 256 + digit
-    return found
+        numbers = numbers * 256 + digit
+    return numbers
 
 
 def _is_faithful(scale: Floats, ranks: Floats) -> bool:

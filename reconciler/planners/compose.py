@@ -236,8 +236,8 @@ def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> Clustering
     """Return the steps for pending clusterings; warn of foreign ones only if the spec clusters."""
     if not picture.state.pending_clusterings:
         return ClusteringResumes()
-    found = plan_clustering_resumes(picture.state, now)
-    return found if picture.spec.clustering else replace(found, warnings=())
+    resumes = plan_clustering_resumes(picture.state, now)
+    return resumes if picture.spec.clustering else replace(resumes, warnings=())
 
 
 def _plan_clean_part(

@@ -66,15 +66,15 @@ def find_drift(
 
     ``excess`` is None if no slice is past retention, ``unclustered`` if none is to be clustered.
     """
-    found = []
+    findings = []
     if spec.retention is not None:
         if excess is not None:
-            found.append(_describe_excess(spec.retention, state, excess))
+            findings.append(_describe_excess(spec.retention, state, excess))
         by_writers = _find_foreign_policy(spec.retention, state)
-        found += [by_writers] if by_writers else []
+        findings += [by_writers] if by_writers else []
     if unclustered is not None and spec.clustering is not None:
-        found += _find_layout_drift(spec.clustering, spec.files or FileSizes(), unclustered)
-    return tuple(found)
+        findings += _find_layout_drift(spec.clustering, spec.files or FileSizes(), unclustered)
+    return tuple(findings)
 
 
 def _find_layout_drift(

@@ -56,8 +56,8 @@ def collect_statistics(files: FileSizes, state: TableState) -> KnownStatistics:
 
 def _damaged_files(state: TableState, facts: ClusteringFacts) -> dict[int, str]:
     """Return why base files cannot be read, by row, from every attempt to read them."""
-    found, forecast_input = dict(facts.damaged), state.forecast_input
+    damaged, forecast_input = dict(facts.damaged), state.forecast_input
     if forecast_input is not None:
-        found |= forecast_input.damaged
-        found |= forecast_input.sample.damaged if forecast_input.sample is not None else {}
-    return found
+        damaged |= forecast_input.damaged
+        damaged |= forecast_input.sample.damaged if forecast_input.sample is not None else {}
+    return damaged

@@ -151,9 +151,9 @@ def _protect_by_clustering(state: TableState, view: FileView, pending: list[str]
         return read
     names = {name for given in state.clusterings for name in _slice_names(given)}
     rows = _find_named_rows(view.files, names)
-    found = view.files.name.take(to_arrow(rows)).to_pylist()
+    names_found = view.files.name.take(to_arrow(rows)).to_pylist()
     paths = [view.files.partitions[code] for code in view.files.partition[rows]]
-    row_by_file = dict(zip(zip(paths, found, strict=True), rows.tolist(), strict=True))
+    row_by_file = dict(zip(zip(paths, names_found, strict=True), rows.tolist(), strict=True))
     for given in state.clusterings:
         for name in _slice_names(given):
             row = row_by_file.get((given.partition, name))

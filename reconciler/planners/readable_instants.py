@@ -26,10 +26,10 @@ def find_earliest_readable(state: TableState, is_removed: Mask) -> tuple[str | N
     next slice of its group, or the group's replacement, need the slice. Earlier removals are known
     from the completed cleans of the active timeline.
     """
-    found = _count_missing_slices(state, is_removed)
-    if found is None:
+    counts = _count_missing_slices(state, is_removed)
+    if counts is None:
         return None, None
-    writes, before, after = found
+    writes, before, after = counts
     return _first_uncovered(writes, before), _first_uncovered(writes, after)
 
 
@@ -39,10 +39,10 @@ def find_readable_writes(state: TableState) -> tuple[tuple[str, ...], Mask]:
     The rule is that of ``find_earliest_readable``. With savepoints, readable writes can precede
     unreadable ones.
     """
-    found = _count_missing_slices(state, np.zeros(len(state.files), np.bool_))
-    if found is None:
+    counts = _count_missing_slices(state, np.zeros(len(state.files), np.bool_))
+    if counts is None:
         return (), np.zeros(0, np.bool_)
-    writes, now, _after = found
+    writes, now, _after = counts
     return tuple(writes), now == 0
 
 
@@ -105,14 +105,14 @@ def find_missing_names(
 ) -> dict[str, tuple[str, ...]]:
     """Return the names of each partition that no file has."""
     codes = {path: code for code, path in enumerate(files.partitions)}
-    found = {}
+    missing = {}
     for path, names in planned.items():
         code = codes.get(path, len(files.partitions))
         low, high = np.searchsorted(files.partition, [code, code + 1]).tolist()
         wanted = pa.array(names, pa.string())
         is_there = pc.is_in(wanted, value_set=files.name.slice(low, high - low))
-        found[path] = tuple(wanted.filter(pc.invert(is_there)).to_pylist())
-    return found
+        missing[path] = tuple(wanted.filter(pc.invert(is_there)).to_pylist())
+    return missing
 
 
 def _base_extension(properties: Mapping[str, str]) -> str:

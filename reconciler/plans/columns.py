@@ -102,8 +102,8 @@ def unescape_json(column: Any) -> Any:
 def _find_rows(column: Any, test: Any) -> Integers:
     """Return the rows that contain a byte that passes the test."""
     starts = get_value_offsets(column)
-    found = np.flatnonzero(test(string_bytes(column)[starts[0] : starts[-1]])) + starts[0]
-    return sort_unique(np.searchsorted(starts, found, side="right") - 1).astype(np.int64)
+    rows = np.flatnonzero(test(string_bytes(column)[starts[0] : starts[-1]])) + starts[0]
+    return sort_unique(np.searchsorted(starts, rows, side="right") - 1).astype(np.int64)
 
 
 def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
@@ -129,14 +129,14 @@ def cut_strings(block: bytes, starts: NDArray[Any], ends: NDArray[Any]) -> Any:
 def find_quotes(block: bytes) -> Integers:
     """Return the positions of the quotes that delimit strings, without the escaped ones."""
     bytes_ = np.frombuffer(block, np.uint8)
-    found = np.flatnonzero(bytes_ == _QUOTE)
+    quotes = np.flatnonzero(bytes_ == _QUOTE)
     if b"\\" not in block:
-        return found
+        return quotes
     slashes = np.flatnonzero(bytes_ == _BACKSLASH)
     is_first = np.diff(slashes, prepend=-2) != 1
     first_of_run = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     escaping = slashes[(slashes - slashes[first_of_run]) % 2 == 0]
-    return found[~np.isin(found, escaping + 1)]
+    return quotes[~np.isin(quotes, escaping + 1)]
 
 
 def is_increasing(groups: NDArray[Any], column: Any) -> bool:

@@ -167,8 +167,8 @@ def _extract_lists(data: bytes) -> tuple[dict[str, Any], list[tuple[Lists, ...]]
 def _find_lists(data: bytes) -> Iterator[tuple[_ListFormat, int, int]]:
     """Yield every long list with the start and end of its content."""
     at = {kind: data.find(kind.opening) for kind in _LIST_FORMATS}
-    while found := [(start, kind) for kind, start in at.items() if start >= 0]:
-        first, kind = min(found, key=lambda each: each[0])
+    while starts := [(start, kind) for kind, start in at.items() if start >= 0]:
+        first, kind = min(starts, key=lambda match: match[0])
         start = first + kind.offset
         end = _find_list_end(data, kind, start)
         yield kind, start, end
@@ -260,7 +260,7 @@ def _check_duplicates(plan: Plan) -> None:
             if twice:
                 raise PlanError(f"lists file {twice!r} of table {table.name} in two steps")
         again = _find_duplicate(
-            [groups.slice_paths(each) for each in rewritten_groups(table.steps)]
+            [groups.slice_paths(rewrites) for rewrites in rewritten_groups(table.steps)]
         )
         if again:
             raise PlanError(f"rewrites file group {again!r} of table {table.name} twice")
@@ -270,9 +270,9 @@ def _find_duplicate(paths: Sequence[Any]) -> str | None:
     """Return a value that occurs twice, or None."""
     if not paths:
         return None
-    found = pa.chunked_array(paths).combine_chunks()
-    encoded = found.dictionary_encode()
-    if len(encoded.dictionary) == len(found):
+    all_paths = pa.chunked_array(paths).combine_chunks()
+    encoded = all_paths.dictionary_encode()
+    if len(encoded.dictionary) == len(all_paths):
         return None
     counts = np.bincount(columns.dictionary_codes(encoded))
     return str(encoded.dictionary[int(counts.argmax())].as_py())
@@ -282,8 +282,8 @@ def _find_common_path(one: NamedFiles, other: NamedFiles) -> str | None:
     fewer, more = sorted((one, other), key=len)
     if not len(fewer):
         return None
-    found = pc.is_in(_join_paths(more), value_set=_join_paths(fewer))
-    rows_ = _join_paths(more).filter(found)
+    is_common = pc.is_in(_join_paths(more), value_set=_join_paths(fewer))
+    rows_ = _join_paths(more).filter(is_common)
     return str(rows_[0].as_py()) if len(rows_) else None
 
 

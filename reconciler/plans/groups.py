@@ -122,24 +122,24 @@ def read_groups(document: bytes, start: int, end: int) -> Rewrites:
 
     Raises ValueError, IndexError or an Arrow error when the bytes are not canonical.
     """
-    found = _QuotedStrings(document[start:end])
-    first = found.find_keys(_BECAUSE)
-    slices, bases = found.find_keys(_FILE_ID), found.find_keys(_BASE)
-    has_base = ~found.is_key[bases + 1]
+    strings = _QuotedStrings(document[start:end])
+    first = strings.find_keys(_BECAUSE)
+    slices, bases = strings.find_keys(_FILE_ID), strings.find_keys(_BASE)
+    has_base = ~strings.is_key[bases + 1]
     places = np.cumsum(has_base) - 1
     places[~has_base] = -1
-    logs = found.find_values_of(_LOGS)
-    ends = np.searchsorted(logs, np.append(found.find_keys(_LOGS), len(found.is_key)))
+    logs = strings.find_values_of(_LOGS)
+    ends = np.searchsorted(logs, np.append(strings.find_keys(_LOGS), len(strings.is_key)))
     return Rewrites(
-        partition=found.take_strings(found.find_keys(_PARTITION) + 1).dictionary_encode(),
-        outputs=found.take_numbers(found.find_keys(_BYTES) + 1),
-        bytes=found.take_numbers(found.find_keys(_BYTES)),
-        because=found.take_strings(first + 1).dictionary_encode(),
-        starts=np.searchsorted(slices, np.append(first, len(found.is_key))),
-        file_id=found.take_strings(slices + 1),
-        base=found.take_strings(bases[has_base] + 1).take(columns.nullable_indices(places)),
+        partition=strings.take_strings(strings.find_keys(_PARTITION) + 1).dictionary_encode(),
+        outputs=strings.take_numbers(strings.find_keys(_BYTES) + 1),
+        bytes=strings.take_numbers(strings.find_keys(_BYTES)),
+        because=strings.take_strings(first + 1).dictionary_encode(),
+        starts=np.searchsorted(slices, np.append(first, len(strings.is_key))),
+        file_id=strings.take_strings(slices + 1),
+        base=strings.take_strings(bases[has_base] + 1).take(columns.nullable_indices(places)),
         logs=pa.ListArray.from_arrays(
-            arrays.to_arrow(ends.astype(np.int32)), found.take_strings(logs)
+            arrays.to_arrow(ends.astype(np.int32)), strings.take_strings(logs)
         ),
     )
 

@@ -33,11 +33,11 @@ class PolicyNotes:
 
 def apply_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> TablePlan:
     """Return the plan with the refusals and warnings of its policies; its steps do not change."""
-    found = evaluate_policies(plan, spec, now)
+    evaluated = evaluate_policies(plan, spec, now)
     return replace(
         plan,
-        refusals=(*plan.refusals, *found.refusals),
-        warnings=(*found.warnings, *plan.warnings),
+        refusals=(*plan.refusals, *evaluated.refusals),
+        warnings=(*evaluated.warnings, *plan.warnings),
     )
 
 

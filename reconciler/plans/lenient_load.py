@@ -67,12 +67,12 @@ def _parse_document(data: bytes) -> dict[str, Any]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         keys = sorted(key for key, _ in pairs)
         twice = next(a for a, b in itertools.pairwise(keys) if a == b)
         raise PlanError(f'is damaged: an object has the key "{twice}" twice')
-    return found
+    return members
 
 
 def _refuse_constant(name: str) -> NoReturn:

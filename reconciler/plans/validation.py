@@ -200,7 +200,7 @@ def _compile_nullable(schema: Schema) -> Check:
 
 def _compile_kinds(schema: Schema) -> Check:
     """Return the check of an object whose ``kind`` names its definition."""
-    kinds = [each["$ref"].rpartition("/")[2] for each in schema["oneOf"]]
+    kinds = [kind["$ref"].rpartition("/")[2] for kind in schema["oneOf"]]
     check_object, check_text = (_compile_type({"type": name}) for name in ("object", "string"))
 
     def check(value: Any, path: str) -> None:

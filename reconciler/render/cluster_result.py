@@ -80,10 +80,10 @@ def describe_left_group(group: LeftGroup) -> str:
 
 def sum_rewrites(tables: Iterable[TableResult]) -> str:
     """Return what the clusterings of all tables did together; empty if there were none."""
-    done = [one for table in tables for one in table.rewritten if one.files_before]
+    done = [result for table in tables for result in table.rewritten if result.files_before]
     if not done:
         return ""
-    before = words.format_count(sum(one.files_before for one in done), "file")
-    size = words.format_size(sum(one.bytes_read for one in done))
-    after = words.format_count(sum(one.files_after for one in done), "file")
+    before = words.format_count(sum(result.files_before for result in done), "file")
+    size = words.format_size(sum(result.bytes_read for result in done))
+    after = words.format_count(sum(result.files_after for result in done), "file")
     return f"{before} ({size}) rewritten into {after}"

@@ -42,13 +42,13 @@ def layout_lines(layout: LayoutChange, terminal: Terminal) -> Iterator[str]:
         then = "" if after is None else f" → {after:.1f} (predicted)"
         yield from terminal.detail(f"files that cover a row on average: {now}{then}")
     if layout.untouched:
-        count = sum(each.slices for each in layout.untouched)
+        count = sum(rule.slices for rule in layout.untouched)
         slices = words.format_count(count, "file slice")
         stay = "stays as it is" if count == 1 else "stay as they are"
         yield from terminal.item(terminal.good("= untouched"), f"{slices} {stay}")
-        for each in layout.untouched:
-            slices = words.format_count(each.slices, "file slice")
-            yield from terminal.detail(f"{each.rule}: {slices}: {each.because}")
+        for rule in layout.untouched:
+            slices = words.format_count(rule.slices, "file slice")
+            yield from terminal.detail(f"{rule.rule}: {slices}: {rule.because}")
 
 
 def format_amount(groups: Rewrites) -> str:

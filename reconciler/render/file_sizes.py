@@ -74,16 +74,16 @@ def _histogram_lines(bars: Sequence[HistogramBar], terminal: Terminal) -> Iterat
 
 def _partition_lines(report: FileSizeReport, terminal: Terminal, *, full: bool) -> Iterator[str]:
     partitions = report.state.partitions
-    if not any(one.partition for one in partitions):
+    if not any(part.partition for part in partitions):
         return
     shown = _select_shown(partitions, report.small_partitions, full=full)
     figures = []
-    for one in shown:
-        files = f"{words.format_number(one.small)} of {words.format_number(one.files)} small"
-        used = f", {words.format_number(one.pinned)} used by pending table services"
-        size = f"{words.format_size(one.bytes):>10}"
-        figures.append(f"{files:>20}  {size}{used if one.pinned else ''}")
-    yield from name_rows((one.partition for one in shown), figures)
+    for part in shown:
+        files = f"{words.format_number(part.small)} of {words.format_number(part.files)} small"
+        used = f", {words.format_number(part.pinned)} used by pending table services"
+        size = f"{words.format_size(part.bytes):>10}"
+        figures.append(f"{files:>20}  {size}{used if part.pinned else ''}")
+    yield from name_rows((part.partition for part in shown), figures)
     if (rest := report.small_partitions - len(shown)) > 0:
         more = words.format_count(rest, "more partition")
         yield from terminal.detail(f"… and {more} with small files")
@@ -92,7 +92,7 @@ def _partition_lines(report: FileSizeReport, terminal: Terminal, *, full: bool) 
 def _select_shown(partitions: Sequence[_Partition], count: int, *, full: bool) -> list[_Partition]:
     """Return the first of ``count`` partitions, in the order of their paths."""
     limit = len(partitions) if full else limit_rows(count, _MAX_PARTITIONS)
-    return sorted(partitions[:limit], key=lambda one: one.partition or "")
+    return sorted(partitions[:limit], key=lambda part: part.partition or "")
 
 
 def _operation_lines(report: FileSizeReport, terminal: Terminal) -> Iterator[str]:
@@ -101,10 +101,10 @@ def _operation_lines(report: FileSizeReport, terminal: Terminal) -> Iterator[str
     if not operations:
         return
     parts = []
-    for one in operations:
-        name = words.escape_text(one.operation).lower().replace("_", " ")
-        small = f" ({words.format_number(one.small)} small)" if one.small else ""
-        parts.append(f"{name} {words.format_count(one.files, 'file')}{small}")
+    for operation in operations:
+        name = words.escape_text(operation.operation).lower().replace("_", " ")
+        small = f" ({words.format_number(operation.small)} small)" if operation.small else ""
+        parts.append(f"{name} {words.format_count(operation.files, 'file')}{small}")
     yield from terminal.detail(f"written last by: {', '.join(parts)}")
 
 
@@ -116,16 +116,16 @@ def _next_insert_lines(simulated: InsertReport, terminal: Terminal, *, full: boo
         yield from terminal.item(label, f"{rows}, {simulated.because}")
         return
     many = words.format_count(simulated.partition_count, "partition")
-    where = f" in {many}" if any(one.partition for one in simulated.partitions) else ""
+    where = f" in {many}" if any(part.partition for part in simulated.partitions) else ""
     yield from terminal.item(label, f"{rows}{where}: {_describe_outlook(simulated.total)}")
     yield from terminal.detail(simulated.because)
     if simulated.partition_count <= 1:
         return
     shown = _select_shown(simulated.partitions, simulated.partition_count, full=full)
     figures = (
-        f"{words.format_count(one.rows, 'row'):>16}  {_describe_partition(one)}" for one in shown
+        f"{words.format_count(part.rows, 'row'):>16}  {_describe_partition(part)}" for part in shown
     )
-    yield from name_rows((one.partition for one in shown), figures)
+    yield from name_rows((part.partition for part in shown), figures)
     if (rest := simulated.partition_count - len(shown)) > 0:
         yield from terminal.detail(f"… and {words.format_count(rest, 'more partition')}")
 

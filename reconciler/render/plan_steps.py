@@ -134,8 +134,8 @@ def _partition_lines(files: RemovedFiles, terminal: Terminal) -> Iterator[str]:
     limit = limit_rows(len(removals), _MAX_PARTITIONS)
     shown = sorted(removals[:limit], key=lambda removal: removal.name)
     figures = (
-        f"{words.format_count(one.files, 'file'):>13}  {words.format_size(one.bytes):>10}"
-        for one in shown
+        f"{words.format_count(removal.files, 'file'):>13}  {words.format_size(removal.bytes):>10}"
+        for removal in shown
     )
     yield from name_rows((removal.name for removal in shown), figures)
     if rest := removals[limit:]:

@@ -139,7 +139,7 @@ def removed_by_partition(files: RemovedFiles) -> list[PartitionRemoval]:
     size = sum_by_code(row, files.bytes, len(paths))
     sums = zip(paths, count.tolist(), size.tolist(), strict=True)
     return sorted(
-        (PartitionRemoval(*each) for each in sums if each[1]),
+        (PartitionRemoval(*sums_of_path) for sums_of_path in sums if sums_of_path[1]),
         key=lambda s: (-s.bytes, -s.files, s.name),
     )
 

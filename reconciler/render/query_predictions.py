@@ -26,10 +26,10 @@ def prediction_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Ite
     yield from terminal.item(terminal.good("= queries"), f"{what}, {_describe_source(sampled)}")
     shown = list(predictions)
     if not full:
-        shown.sort(key=lambda one: (-one["bytesBefore"], one["query"]))
+        shown.sort(key=lambda query: (-query["bytesBefore"], query["query"]))
         shown = shown[: limit_rows(len(shown), _MAX_QUERIES)]
-    figures = (f"{_format_files(one):>16}  {_format_bytes(one)}" for one in shown)
-    yield from name_rows((one["query"] for one in shown), figures, _MAX_NAME_WIDTH)
+    figures = (f"{_format_files(query):>16}  {_format_bytes(query)}" for query in shown)
+    yield from name_rows((query["query"] for query in shown), figures, _MAX_NAME_WIDTH)
     if len(shown) < len(predictions):
         rest = words.format_count(len(predictions) - len(shown), "more query")
         yield from terminal.detail(f"… and {rest}; show --full lists all")
@@ -45,20 +45,20 @@ def _describe_source(sampled: Sampled | None) -> str:
     )
 
 
-def _format_files(one: Mapping[str, Any]) -> str:
-    before, after = one["filesBefore"], one["filesAfter"]
-    if not _has_change(one):
+def _format_files(query: Mapping[str, Any]) -> str:
+    before, after = query["filesBefore"], query["filesAfter"]
+    if not _has_change(query):
         return words.format_count(before, "file")
     return f"{words.format_number(before)} → {words.format_count(after, 'file')}"
 
 
-def _format_bytes(one: Mapping[str, Any]) -> str:
-    before = words.format_size(one["bytesBefore"])
-    if not _has_change(one):
+def _format_bytes(query: Mapping[str, Any]) -> str:
+    before = words.format_size(query["bytesBefore"])
+    if not _has_change(query):
         return before
-    return f"{before} → {words.format_size(one['bytesAfter'])} ±{one['error'] * 100:.0f} %"
+    return f"{before} → {words.format_size(query['bytesAfter'])} ±{query['error'] * 100:.0f} %"
 
 
-def _has_change(one: Mapping[str, Any]) -> bool:
-    same = all(one[f"{what}Before"] == one[f"{what}After"] for what in ("files", "bytes"))
-    return not same or one["error"] > 0
+def _has_change(query: Mapping[str, Any]) -> bool:
+    same = all(query[f"{what}Before"] == query[f"{what}After"] for what in ("files", "bytes"))
+    return not same or query["error"] > 0

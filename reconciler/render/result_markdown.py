@@ -79,7 +79,7 @@ def _trouble_lines(table: TableResult) -> list[str]:
             f"folder {note.rule} kept: {note.because}" for note in outcome.partitions_left
         ]
         left = outcome.rewritten.left if outcome.rewritten else ()
-        sentences += [f"skipped: {describe_left_group(one)}" for one in left]
+        sentences += [f"skipped: {describe_left_group(group)}" for group in left]
         sentences += _index_troubles(outcome.indexed) if outcome.indexed else []
         if outcome.kind == "rollback" and outcome.how == "failed":
             sentences += [
@@ -103,7 +103,7 @@ def _index_troubles(done: IndexOutcome) -> list[str]:
 def _table_row(table: TableResult) -> str:
     size = words.format_size(table.bytes).replace(" ", "&nbsp;")
     skipped = sum(len(o.left_out or ()) + len(o.failed or ()) for o in table.outcomes)
-    groups = sum(len(one.left) for one in table.rewritten)
+    groups = sum(len(result.left) for result in table.rewritten)
     rows = [words.format_count(skipped, "file")] if skipped else []
     rows += [words.format_count(groups, "group")] if groups else []
     label = result_render.status_label(table)

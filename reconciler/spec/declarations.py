@@ -58,17 +58,17 @@ def read_declarations(file: Path, files: SpecFiles) -> Iterator[Declaration]:
 
 def select_kind(kind: str, declarations: Iterable[Declaration]) -> list[Declaration]:
     """Return the documents of one kind."""
-    return [each for each in declarations if each.kind == kind]
+    return [item for item in declarations if item.kind == kind]
 
 
 def check_unique_names(declarations: Iterable[Declaration], problems: Problems) -> None:
     """Report names that two documents of a kind have."""
     first: dict[tuple[str, str], Declaration] = {}
-    for each in declarations:
-        known = first.setdefault((each.kind, each.name), each)
-        if known is not each:
-            at, other = each.name_position, f"the {each.kind} in {known.name_position}"
-            message = f"{quote_value(each.name)} is already the name of {other}"
+    for item in declarations:
+        known = first.setdefault((item.kind, item.name), item)
+        if known is not item:
+            at, other = item.name_position, f"the {item.kind} in {known.name_position}"
+            message = f"{quote_value(item.name)} is already the name of {other}"
             problems.error(at, "metadata.name", message, "give it another name")
 
 

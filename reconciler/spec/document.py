@@ -59,8 +59,8 @@ def spec_from_document(document: Data, name: str, path: str) -> TableSpec:
     place = SourcePosition(f"plan of {name}")
     declared = {key: value for key, value in document.items() if key != "path"}
     if document.get("path") != path:
-        found = quote_value(document.get("path"))
-        problems.error(place, "spec.path", f"is {found}, but the table's path is {path}")
+        quoted = quote_value(document.get("path"))
+        problems.error(place, "spec.path", f"is {quoted}, but the table's path is {path}")
     node = from_plain(declared, place)
     data = read_structure(node, _document_schema(), problems)
     if isinstance(node, MappingNode):
@@ -86,13 +86,13 @@ def spec_to_document(spec: TableSpec) -> dict[str, Any]:
 
 def _encode_fields(block: Any, *hidden: str) -> dict[str, Any]:
     """Return the declared fields of a block by their names in spec files."""
-    found = {}
+    encoded_fields = {}
     for name in (field.name for field in fields(block) if field.name not in hidden):
         value = getattr(block, name)
         encoded = None if value is None else _FORMATS.get(name, _encode_value)(value)
         if encoded is not None and (encoded or name not in _OPTIONAL):
-            found[_field_name(name)] = encoded
-    return found
+            encoded_fields[_field_name(name)] = encoded
+    return encoded_fields
 
 
 def _encode_value(value: Any) -> Any:

@@ -38,12 +38,12 @@ class DeclaredTable:
 def collect_defaults(declarations: Iterable[Declaration], problems: Problems) -> list[Defaults]:
     """Return the defaults, less specific ones first, then in the order of the files."""
     found = []
-    for each in declarations:
+    for item in declarations:
         schema = load_definition("defaults")
-        data = read_structure(each.spec, schema, problems, is_partial=True)
-        check_rules(Block(problems, data, each.spec, is_partial=True))
-        selector = build_selector(each.envelope.get("selector", {}), each.folder)
-        found.append(Defaults(selector, each.spec))
+        data = read_structure(item.spec, schema, problems, is_partial=True)
+        check_rules(Block(problems, data, item.spec, is_partial=True))
+        selector = build_selector(item.envelope.get("selector", {}), item.folder)
+        found.append(Defaults(selector, item.spec))
     return sorted(found, key=lambda defaults: defaults.selector.specificity)
 
 

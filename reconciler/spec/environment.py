@@ -55,8 +55,8 @@ class Environment:
     @property
     def spark_master(self) -> str | None:
         """Spark's master, if the environment gives one."""
-        found: str | None = self.data.get("spark", {}).get("master")
-        return found
+        master: str | None = self.data.get("spark", {}).get("master")
+        return master
 
     @property
     def spark_conf(self) -> Mapping[str, Option]:
@@ -116,8 +116,8 @@ class Environment:
         return tables.key_position(table)
 
     def _listed_fields(self, table: str) -> Mapping[str, Any]:
-        found = self.data.get("tables", {}).get(table, {})
-        return {"path": found} if isinstance(found, str) else found
+        declared = self.data.get("tables", {}).get(table, {})
+        return {"path": declared} if isinstance(declared, str) else declared
 
 
 def build_environment(declaration: Declaration, problems: Problems) -> Environment | None:
@@ -137,10 +137,10 @@ def read_environment(name: str, paths: Sequence[Path] = (Path(),)) -> Environmen
     Raises SpecError with all its problems.
     """
     files = SpecFiles(Problems())
-    found = choose_environment(name, paths, (), files)
+    environment = choose_environment(name, paths, (), files)
     files.problems.raise_errors()
-    assert found is not None, "without an error there is an environment"
-    return found
+    assert environment is not None, "without an error there is an environment"
+    return environment
 
 
 def choose_environment(
@@ -162,15 +162,15 @@ def choose_environment(
     if not declarations and not found.errors:
         hint = "add a document with kind: Environment"
         found.file_error(file, "declares no environment", hint)
-    for each in declarations:
-        if environments[:1] != [each]:
-            message = f"is {each.kind}, but an environment needs a file of its own"
-            found.error(each.node.key_position("kind"), "kind", message, "move it to another file")
-    for each in environments[:1]:
-        if not is_path and each.name != name:
-            message = f"is {quote_value(each.name)}, but the file is named {name}"
-            found.error(each.name_position, "metadata.name", message, "make both equal")
-    read = [build_environment(each, found) for each in environments]
+    for item in declarations:
+        if environments[:1] != [item]:
+            message = f"is {item.kind}, but an environment needs a file of its own"
+            found.error(item.node.key_position("kind"), "kind", message, "move it to another file")
+    for item in environments[:1]:
+        if not is_path and item.name != name:
+            message = f"is {quote_value(item.name)}, but the file is named {name}"
+            found.error(item.name_position, "metadata.name", message, "make both equal")
+    read = [build_environment(item, found) for item in environments]
     files.problems.extend(found)
     return None if found.errors else read[0]
 
@@ -215,12 +215,12 @@ def _find_by_path(name: str, files: SpecFiles) -> Path | None:
 def _find_by_name(name: str, paths: Sequence[Path], files: SpecFiles) -> Path | None:
     """Return the file of the environment with a name."""
     known = _find_environment_files(paths, files)
-    found = [file for file in known if file.stem == name]
-    if len(found) == 1:
-        return found[0]
+    matches = [file for file in known if file.stem == name]
+    if len(matches) == 1:
+        return matches[0]
     place = f"environment {quote_value(name)}"
-    if found:
-        message = f"several files have this name: {', '.join(map(str, found))}"
+    if matches:
+        message = f"several files have this name: {', '.join(map(str, matches))}"
         files.problems.file_error(place, message, "give the path of one of them")
         return None
     names = sorted({file.stem for file in known})
@@ -249,7 +249,7 @@ def _find_environment_files(paths: Sequence[Path], files: SpecFiles) -> list[Pat
         except OSError as error:
             files.report_unreadable(folder, error, "check its permissions")
             continue
-        found += [_relative_to_cwd(folder / each) for each in names if _has_environment_name(each)]
+        found += [_relative_to_cwd(folder / name) for name in names if _has_environment_name(name)]
     return found
 
 

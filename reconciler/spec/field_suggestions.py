@@ -114,8 +114,8 @@ def find_meant_word(text: str, words: Sequence[str]) -> str | None:
 
 def _find_elsewhere(key: str, parent: str) -> str | None:
     """Return the field of that name that is nearest to the top of the spec, if only one is."""
-    found = _paths_by_last_part().get(key, ())
-    nearest = [path for path in found if path.count(".") == min(p.count(".") for p in found)]
+    paths = _paths_by_last_part().get(key, ())
+    nearest = [path for path in paths if path.count(".") == min(p.count(".") for p in paths)]
     return nearest[0] if len(nearest) == 1 and _parent_path(nearest[0]) != parent else None
 
 
@@ -130,10 +130,10 @@ def _normalize_key(key: str) -> str:
 
 @cache
 def _fields_by_alias() -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for path, names in ALIASES.items():
-        found |= {_normalize_key(alias): f"spec.{path}" for alias in names.split()}
-    return {**found, "table": "spec.table", "tablename": "metadata.name"}
+        fields |= {_normalize_key(alias): f"spec.{path}" for alias in names.split()}
+    return {**fields, "table": "spec.table", "tablename": "metadata.name"}
 
 
 @cache
@@ -148,8 +148,8 @@ def _table_field_names() -> frozenset[str]:
 
 @cache
 def _paths_by_last_part() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     metadata = list_field_paths(load_definition("metadata"), "metadata.")
     for path in (*metadata, *list_field_paths(load_definition("table"), "spec.")):
-        found.setdefault(path.rpartition(".")[2], []).append(path)
-    return found
+        paths.setdefault(path.rpartition(".")[2], []).append(path)
+    return paths

@@ -52,7 +52,7 @@ class LoadedSpecs:
         warnings = self.problems.warnings
         if selected is None:
             return warnings
-        wanted = frozenset().union(*(self.table_warnings.get(each.name, ()) for each in selected))
+        wanted = frozenset().union(*(self.table_warnings.get(spec.name, ()) for spec in selected))
         others = self.default_warnings.union(*self.table_warnings.values()) - wanted
         return tuple(warning for warning in warnings if warning not in others)
 
@@ -83,23 +83,23 @@ def read_specs(
     problems = Problems()
     files = SpecFiles(problems, source)
     named = files.find_files(paths)
-    found = [each for file in named for each in read_declarations(file, files)]
+    items = [item for file in named for item in read_declarations(file, files)]
     inherited = find_inherited_policies(paths, named, files)
-    found += inherited.declarations
-    check_unique_names(found, problems)
-    guardrails = collect_guardrails(found, inherited.policy_folders, problems)
-    known = [build_environment(each, problems) for each in select_kind("Environment", found)]
+    items += inherited.declarations
+    check_unique_names(items, problems)
+    guardrails = collect_guardrails(items, inherited.policy_folders, problems)
+    known = [build_environment(item, problems) for item in select_kind("Environment", items)]
     chosen = choose_environment(environment, paths, named, files) if environment else None
     is_lost = bool(environment) and chosen is None
-    declared = [place_table(each, chosen) for each in select_kind("HudiTable", found)]
+    declared = [place_table(item, chosen) for item in select_kind("HudiTable", items)]
     default_problems = Problems()
-    defaults = collect_defaults(select_kind("TableDefaults", found), default_problems)
+    defaults = collect_defaults(select_kind("TableDefaults", items), default_problems)
     problems.extend(default_problems)
     built = _build_specs(declared, defaults, chosen, problems)
     check_distinct_places(declared, problems)
     if not may_lack_paths and not is_lost:
         check_paths_known(declared, chosen, lambda: list_environment_names(paths, source), problems)
-    if not (found if may_lack_paths else declared) and not may_be_empty and not problems.errors:
+    if not (items if may_lack_paths else declared) and not may_be_empty and not problems.errors:
         place = ", ".join(map(str, paths))
         problems.file_error(place, "declares no table", "add a document with kind: HudiTable")
     environments = known if may_lack_paths and not environment else [chosen]
@@ -108,7 +108,7 @@ def read_specs(
         tables=() if is_lost else _finish_tables(built, guardrails, problems),
         guardrails=guardrails,
         problems=problems,
-        table_warnings={each.table.declaration.name: each.warnings for each in built},
+        table_warnings={item.table.declaration.name: item.warnings for item in built},
         default_warnings=frozenset(default_problems.warnings),
     )
 
@@ -122,7 +122,7 @@ def _check_listed_tables(
     """Check, if there is no error so far, that tables listed by environments are declared."""
     if not tables or problems.errors:
         return
-    names = [each.declaration.name for each in tables]
+    names = [table.declaration.name for table in tables]
     for environment in environments:
         if environment is not None:
             check_listed_tables(environment, names, paths, problems)
@@ -134,9 +134,9 @@ def _finish_tables(
     """Return the specs of files without an error, with their policies, sorted by name."""
     damaged = {problem.position.file for problem in problems.errors}
     tables = [
-        _attach_policies(each.spec, each.table, guardrails)
-        for each in built
-        if each.spec is not None and each.spec.source not in damaged
+        _attach_policies(item.spec, item.table, guardrails)
+        for item in built
+        if item.spec is not None and item.spec.source not in damaged
     ]
     return tuple(sorted(tables, key=lambda spec: spec.name))
 
@@ -170,5 +170,5 @@ def _attach_policies(
 ) -> TableSpec:
     """Return the spec with the policies that cover it, at its own path or the environment's."""
     places = [] if table.own_placement is None else [table.own_placement.path]
-    found = tuple(guardrail.policy for guardrail in guardrails if guardrail.covers(spec, *places))
-    return replace(spec, guarded_by=found) if found else spec
+    rules = tuple(guardrail.policy for guardrail in guardrails if guardrail.covers(spec, *places))
+    return replace(spec, guarded_by=rules) if rules else spec

@@ -26,18 +26,18 @@ _USER_IN_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*
 
 def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, Option]:
     """Return the valid options by name. No message repeats a value that may be a credential."""
-    found: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     for key, entry in node.entries.items():
         inner = join_path(path, key)
         if isinstance(entry.node, MappingNode):
             if variable := _read_variable(entry.node, inner, problems):
-                found[key] = FromEnv(variable=variable, declared_at=f"{entry.position}: {inner}")
+                options[key] = FromEnv(variable=variable, declared_at=f"{entry.position}: {inner}")
         elif is_credential_name(key):
             message = "is a credential by its name, and files must not have credentials"
             problems.error(entry.position, inner, message, _suggest_variable(key))
         elif (text := _read_literal(entry.node, inner, problems)) is not None:
-            found[key] = text
-    return found
+            options[key] = text
+    return options
 
 
 def is_credential_name(key: str) -> bool:

@@ -63,19 +63,19 @@ def collect_guardrails(
     ``policy_folders``: the folders that a policy's file is in, by its path as it was read.
     """
     declarations = list(declarations)
-    tables = {each.file for each in declarations if each.kind == "HudiTable"}
-    found = []
-    for each in declarations:
-        if each.kind != "Policy":
+    tables = {item.file for item in declarations if item.kind == "HudiTable"}
+    guardrails = []
+    for declaration in declarations:
+        if declaration.kind != "Policy":
             continue
-        if each.file in tables:
+        if declaration.file in tables:
             message = "is Policy in the file of a table, so whoever edits the table can edit it"
-            hint = f"move it to a file of its own, such as {FOLDER}/{each.name}.yaml"
-            problems.error(each.node.key_position("kind"), "kind", message, hint)
-        folders = policy_folders.get(each.file, (each.folder,))
-        if guardrail := _build_guardrail(each, folders, problems):
-            found.append(guardrail)
-    return tuple(sorted(found, key=lambda guardrail: guardrail.policy.name))
+            hint = f"move it to a file of its own, such as {FOLDER}/{declaration.name}.yaml"
+            problems.error(declaration.node.key_position("kind"), "kind", message, hint)
+        folders = policy_folders.get(declaration.file, (declaration.folder,))
+        if guardrail := _build_guardrail(declaration, folders, problems):
+            guardrails.append(guardrail)
+    return tuple(sorted(guardrails, key=lambda guardrail: guardrail.policy.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +108,10 @@ def find_inherited_policies(
     unnamed = {real: str(paths[0]) for real, paths in spellings.items() if real not in known}
     return InheritedPolicies(
         declarations=tuple(
-            each
+            item
             for file in unnamed.values()
-            for each in read_declarations(Path(file), files)
-            if each.kind == "Policy"
+            for item in read_declarations(Path(file), files)
+            if item.kind == "Policy"
         ),
         policy_folders={
             file: tuple(dict.fromkeys(map(_parent_folder, (*spellings[real], *_real_path(real)))))
@@ -205,7 +205,7 @@ def _explain_unused(
 def _is_beside(folder: Path, source: str) -> bool:
     """Return whether a folder contains the folder of a policy's file, or is beside it."""
     file = Path(os.path.realpath(source))
-    home = next((each for each in file.parents if each.name == FOLDER), file.parent)
+    home = next((folder for folder in file.parents if folder.name == FOLDER), file.parent)
     given = Path(os.path.realpath(folder))
     return given == home or given in home.parents or given.parent == home.parent
 

@@ -29,8 +29,8 @@ API_VERSION: Final[str] = _SCHEMA["$defs"]["HudiTable"]["properties"]["apiVersio
 @cache
 def load_definition(name: str) -> Schema:
     """Return a definition of the schema with every reference in it resolved."""
-    found: Schema = _resolve_references(_SCHEMA["$defs"][name])
-    return found
+    definition: Schema = _resolve_references(_SCHEMA["$defs"][name])
+    return definition
 
 
 @cache
@@ -69,10 +69,10 @@ def list_field_paths(block: Schema, prefix: str = "") -> Iterator[str]:
 
 def _resolve_references(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_resolve_references(each) for each in schema]
+        return [_resolve_references(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    own = {key: _resolve_references(each) for key, each in schema.items() if key != "$ref"}
+    own = {key: _resolve_references(value) for key, value in schema.items() if key != "$ref"}
     if "$ref" not in schema:
         return own
     return _merge_schemas(load_definition(schema["$ref"].removeprefix(_REFERENCE)), own)

@@ -77,7 +77,7 @@ def _select_errors(errors: Iterable[ValidationError]) -> Iterator[ValidationErro
         if chosen is None:
             yield error
         else:
-            inner = (each for each in error.context or () if each.relative_schema_path[0] == chosen)
+            inner = (case for case in error.context or () if case.relative_schema_path[0] == chosen)
             yield from _select_errors(inner)
 
 
@@ -100,7 +100,7 @@ def _to_mismatch(error: Any) -> Mismatch:
         limit=error.validator_value,
         schema=error.schema,
         value=error.instance,
-        words=tuple(each["const"] for each in alternatives if "const" in each),
+        words=tuple(word["const"] for word in alternatives if "const" in word),
         problem=error.message if error.validator == "format" else "",
     )
 

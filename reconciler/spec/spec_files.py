@@ -119,12 +119,12 @@ class SpecFiles:
         kind = self.find_kind(path)
         if kind != "folder":
             return [path] if kind else []
-        found = self.find_files_below(path)
-        if not found:
+        files = self.find_files_below(path)
+        if not files:
             message = "no spec file (*.yaml or *.yml) in this folder"
             hint = "check the path: an empty folder never means 'no tables'"
             self.problems.file_error(path, message, hint)
-        return found
+        return files
 
     def _iterate_files(self, folder: Path, seen: set[str]) -> Iterator[Path]:
         """Yield every spec file; ``seen`` holds real folders, so that circular links end."""

@@ -75,10 +75,10 @@ def correct_size(text: str) -> str | None:
     >>> correct_size("120mib"), correct_size("1.5 gigabytes"), correct_size("120M")
     ('120MiB', '1.5GB', None)
     """
-    found = _split_unit(text, _SIZE_WORDS)
-    if found is None:
+    parts = _split_unit(text, _SIZE_WORDS)
+    if parts is None:
         return None
-    number, unit = found
+    number, unit = parts
     head = unit[0] if unit in ("B", "kB") else unit[0].upper()
     return f"{number}{head}{unit[1:]}"
 
@@ -89,8 +89,8 @@ def correct_duration(text: str) -> str | None:
     >>> [correct_duration(text) for text in ("24 hours", "30Min", "6M", "1d12h", "500ms", "5 mins")]
     ['24h', '30m', None, None, None, '5m']
     """
-    found = _split_unit(text, {**_DURATION_WORDS, **({"m": "m"} if "M" not in text else {})})
-    return found and f"{found[0]}{found[1]}"
+    parts = _split_unit(text, {**_DURATION_WORDS, **({"m": "m"} if "M" not in text else {})})
+    return parts and f"{parts[0]}{parts[1]}"
 
 
 def correct_percent(text: str) -> str | None:
@@ -99,8 +99,8 @@ def correct_percent(text: str) -> str | None:
     >>> correct_percent("5 percent"), correct_percent(" 5  %"), correct_percent("5")
     ('5%', '5%', None)
     """
-    found = _split_unit(text, _PERCENT_WORDS)
-    return found and f"{found[0]}%"
+    parts = _split_unit(text, _PERCENT_WORDS)
+    return parts and f"{parts[0]}%"
 
 
 def correct_whole_number(text: str, unit: str) -> str | None:
@@ -135,10 +135,10 @@ def correct_zone(text: str) -> str | None:
 
 
 def _split_unit(text: str, words: dict[str, str]) -> tuple[str, str] | None:
-    found = _NUMBER_AND_WORD.fullmatch(text)
-    if found is None:
+    match = _NUMBER_AND_WORD.fullmatch(text)
+    if match is None:
         return None
-    number, word = found[1], found[2].lower()
+    number, word = match[1], match[2].lower()
     singular = word.removesuffix("s") if len(word) > _MIN_PLURAL else word
     unit = words.get(word) or words.get(singular)
     return (number, unit) if unit else None

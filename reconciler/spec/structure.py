@@ -70,7 +70,7 @@ class _Conversion:
     mismatches: Mapping[Location, Sequence[Mismatch]]
 
     def convert(self, node: Node, schema: Schema, path: str, at: Location) -> Any:
-        whole = [each for each in self.mismatches.get(at, ()) if each.keyword not in _PARTIAL]
+        whole = [error for error in self.mismatches.get(at, ()) if error.keyword not in _PARTIAL]
         if whole:
             problem = describe_mismatch(min(whole, key=_rank), node)
             self.problems.error(node.position, path, *problem)
@@ -83,7 +83,7 @@ class _Conversion:
 
     def _convert_mapping(self, node: MappingNode, schema: Schema, path: str, at: Location) -> Any:
         wrong_names = self._report_names(node, path, at)
-        entries = {key: each for key, each in node.entries.items() if key not in wrong_names}
+        entries = {key: entry for key, entry in node.entries.items() if key not in wrong_names}
         block = find_block(schema)
         values: Any = schema.get("additionalProperties")
         if schema.get("format") == _OPTIONS:
@@ -93,15 +93,15 @@ class _Conversion:
         fields = dict.fromkeys(entries, values) if block is None else block["properties"]
         if block is not None:
             self._report_missing(node, block, path, at)
-        found = {}
+        converted = {}
         for key, entry in entries.items():
             inner = join_path(path, key)
             if key in fields:
-                found[key] = self.convert(entry.node, fields[key], inner, (*at, key))
+                converted[key] = self.convert(entry.node, fields[key], inner, (*at, key))
             else:
                 hint = suggest_field(key, {"properties": {}} if block is None else block, path)
                 self.problems.error(entry.position, inner, "unknown field", hint)
-        return {key: value for key, value in found.items() if value is not INVALID}
+        return {key: value for key, value in converted.items() if value is not INVALID}
 
     def _has_mismatch(self, keyword: str, at: Location) -> bool:
         return any(mismatch.keyword == keyword for mismatch in self.mismatches.get(at, ()))
@@ -134,16 +134,16 @@ class _Conversion:
         return wrong
 
     def _convert_list(self, node: SequenceNode, schema: Schema, path: str, at: Location) -> Any:
-        found = [
+        items = [
             self.convert(item, schema["items"], f"{path}[{index}]", (*at, index))
             for index, item in enumerate(node.items)
         ]
         if self._has_mismatch("uniqueItems", at):
-            for index, value in enumerate(found):
-                if value is not INVALID and value in found[:index]:
+            for index, value in enumerate(items):
+                if value is not INVALID and value in items[:index]:
                     message = f"{quote_value(value)} is in the list twice"
                     self.problems.error(node.items[index].position, f"{path}[{index}]", message)
-        return [value for value in found if value is not INVALID]
+        return [value for value in items if value is not INVALID]
 
     def _convert_scalar(self, node: ScalarNode, schema: Schema, path: str) -> Any:
         parse = UNIT_PARSERS.get(schema.get("format", ""))

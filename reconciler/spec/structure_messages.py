@@ -52,8 +52,8 @@ def _describe_value(schema: Schema, node: Node) -> tuple[str, str]:  # noqa: PLR
         return _describe_word_or_block(schema, node)
     if "enum" in schema or "const" in schema:
         return _describe_choice(schema, node)
-    if found := _WITH_UNIT.get(schema.get("format", "")):
-        return _expected(node, found, "add the unit" if isinstance(node, ScalarNode) else "")
+    if example := _WITH_UNIT.get(schema.get("format", "")):
+        return _expected(node, example, "add the unit" if isinstance(node, ScalarNode) else "")
     match schema["type"]:
         case "object":
             return _describe_mapping(schema, node)
@@ -105,7 +105,7 @@ def _describe_choice(schema: Schema, node: Node) -> tuple[str, str]:
 def _describe_word_or_block(schema: Schema, node: Node) -> tuple[str, str]:
     block = find_block(schema)
     assert block is not None, "alternatives of texts alone have a type"
-    word = next(each["const"] for each in schema["anyOf"] if "const" in each)
+    word = next(option["const"] for option in schema["anyOf"] if "const" in option)
     close = did_you_mean(node.text, [word]) if isinstance(node, ScalarNode) else None
     fields = f"its fields are {', '.join(block['properties'])}"
     hint = f"did you mean {close!r}?" if close else fields
@@ -134,8 +134,8 @@ def _suggest_whole(node: Node, unit: str) -> str:
     """Return what to write instead if the text can only mean one whole number."""
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str | float):
         return ""
-    if unit and (found := _convert_duration(node.text, units.DURATION_UNITS[unit])):
-        return f"write {found}"
+    if unit and (count := _convert_duration(node.text, units.DURATION_UNITS[unit])):
+        return f"write {count}"
     text = node.text.replace("_", "").removesuffix(".0").strip()
     if not re.fullmatch(r"-?[0-9]{1,20}", text):
         return ""

@@ -142,8 +142,8 @@ def fill_placeholders(pattern: str, name: str) -> str:
     's3://lake/sales.eu/orders'
     """
     schema, _, table = name.rpartition(".")
-    found = dict(zip(PLACEHOLDERS, (name, schema, table), strict=True))
-    return re.sub("|".join(map(re.escape, PLACEHOLDERS)), lambda match: found[match[0]], pattern)
+    values = dict(zip(PLACEHOLDERS, (name, schema, table), strict=True))
+    return re.sub("|".join(map(re.escape, PLACEHOLDERS)), lambda match: values[match[0]], pattern)
 
 
 def _find_url_problem(text: str) -> str | None:

@@ -124,7 +124,7 @@ class _FixFinder:
         if isinstance(node, MappingNode) and (block := find_block(schema)):
             return self._visit_block(node, block, path)
         if "anyOf" in schema:
-            words = (each for each in schema["anyOf"] if "properties" not in each)
+            words = (option for option in schema["anyOf"] if "properties" not in option)
             return self._visit_word(node, next(words), path)
         if "items" in schema:
             return self._visit_items(node, schema["items"], path)
@@ -146,7 +146,7 @@ class _FixFinder:
     def _visit_items(self, node: Node, item: Schema, path: str) -> Node:
         if not isinstance(node, SequenceNode):
             return node
-        each = (self.visit_node(one, item, f"{path}[{i}]") for i, one in enumerate(node.items))
+        each = (self.visit_node(child, item, f"{path}[{i}]") for i, child in enumerate(node.items))
         return SequenceNode(node.position, tuple(each))
 
     def _visit_block(self, node: MappingNode, block: Schema, path: str) -> Node:

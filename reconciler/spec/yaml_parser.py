@@ -100,12 +100,12 @@ def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> _RefusedError:
 
 
 def _unprintable_error(text: str, file: str) -> _RefusedError:
-    found = _NOT_YAML.search(text)
-    if found is None:
+    match = _NOT_YAML.search(text)
+    if match is None:
         return _RefusedError(SourcePosition(file), "is not valid YAML", "save it as plain text")
-    line = text.count("\n", 0, found.start()) + 1
-    position = SourcePosition(file, line, found.start() - text.rfind("\n", 0, found.start()))
-    message = f"the character U+{ord(found[0]):04X} is not allowed in YAML"
+    line = text.count("\n", 0, match.start()) + 1
+    position = SourcePosition(file, line, match.start() - text.rfind("\n", 0, match.start()))
+    message = f"the character U+{ord(match[0]):04X} is not allowed in YAML"
     return _RefusedError(position, message, "remove it")
 
 

@@ -98,8 +98,8 @@ class _FactsReader:
 
     def _find_columns(self) -> dict[str, str] | None:
         """Return the table's columns, with partition columns even if files lack them."""
-        found = list_top_columns(self.history.schema) if self.history.schema else None
-        return {**found, **dict.fromkeys(self.properties.partition_fields, "")} if found else None
+        kinds = list_top_columns(self.history.schema) if self.history.schema else None
+        return {**kinds, **dict.fromkeys(self.properties.partition_fields, "")} if kinds else None
 
     @property
     def _needs_overlap(self) -> bool:
@@ -118,11 +118,11 @@ class _FactsReader:
     def _read_bounds(self, candidates: Integers) -> tuple[tuple[Any, Any], ...] | None:
         """Return the bounds of the clustering columns; None if none are known."""
         files, columns = self.state.files, self.clustering.columns
-        found = [BoundsBuilder(files=len(files)) for _ in columns]
+        builders = [BoundsBuilder(files=len(files)) for _ in columns]
         is_told = np.zeros((len(columns), len(files)), np.bool_)
         if COLUMN_STATS in self.properties.metadata_partitions:
             try:
-                self._read_column_stats(candidates, found, is_told)
+                self._read_column_stats(candidates, builders, is_told)
             except (FormatError, UnsupportedError) as problem:
                 because = (
                     f"the index column_stats is ignored and footers are read instead: {problem}"
@@ -135,8 +135,8 @@ class _FactsReader:
             unjudged[files.partition[missing]] = True
             self._warn_of_overlap(missing, int(unjudged.sum()))
         elif len(missing):
-            self._read_missing_footers(missing, found)
-        arrays = [one.build_arrays(files.instant) for one in found]
+            self._read_missing_footers(missing, builders)
+        arrays = [builder.build_arrays(files.instant) for builder in builders]
         if unjudged.any():
             arrays = [_clear_bounds(pair, unjudged[files.partition]) for pair in arrays]
         unknown = [
@@ -175,9 +175,9 @@ class _FactsReader:
             (row, f) for row in missing.tolist() if (f := self.footers[row]).problem is None
         ]
         rows = np.array([row for row, _ in readable], np.int64)
-        for nth, one in enumerate(found):
+        for nth, builder in enumerate(found):
             pairs = [footer.bounds[nth] or (None, None) for _, footer in readable]
-            one.add(rows, [low for low, _ in pairs], [high for _, high in pairs])
+            builder.add(rows, [low for low, _ in pairs], [high for _, high in pairs])
 
     def _read_footers(self, rows: Integers, columns: tuple[str, ...]) -> None:
         files = self.state.files

@@ -44,8 +44,8 @@ class ClusteringLayout:
     def parse(cls, text: str, path: str) -> Self:
         """Parse the layout in an instant's extra metadata; raises FormatError naming ``path``."""
         try:
-            found = json.loads(text)
-            columns, rest = found["columns"], (found["curve"], found["mapping"])
+            document = json.loads(text)
+            columns, rest = document["columns"], (document["curve"], document["mapping"])
             if isinstance(columns, list) and all(isinstance(name, str) for name in columns):
                 curve, mapping = (None if part is None else str(part) for part in rest)
                 return cls(columns=tuple(columns), curve=curve, mapping=mapping)
@@ -80,9 +80,9 @@ class RecordedPasses:
     def read(cls, extra: Mapping[str, str]) -> Self | None:
         """Parse a clustering's extra metadata; None if it has no valid value."""
         try:
-            found = json.loads(extra[PASSES_KEY])
-            passes = {str(path): int(nth) for path, nth in found["partitions"].items()}
-            return cls(declaration_digest=str(found["asked"]), partitions=passes)
+            document = json.loads(extra[PASSES_KEY])
+            passes = {str(path): int(nth) for path, nth in document["partitions"].items()}
+            return cls(declaration_digest=str(document["asked"]), partitions=passes)
         except (ValueError, LookupError, TypeError, AttributeError):
             return None
 

@@ -84,8 +84,8 @@ def sample_footers(storage: Storage, groups: FileGroupSizes) -> FooterSizes | No
     live = np.flatnonzero(groups.is_live & (groups.base > 0))
     some = live[choose_by_size(groups.base[live], _SAMPLE)]
     files = [(groups.get_base_path(at), int(groups.base[at])) for at in some.tolist()]
-    found = [one for one in read_footers(storage, files, ()) if one.problem is None and one.rows]
-    return sum_footers(found)
+    footers = [one for one in read_footers(storage, files, ()) if one.problem is None and one.rows]
+    return sum_footers(footers)
 
 
 def parse_footer(tail: bytes, path: str) -> Any:

@@ -63,9 +63,9 @@ def read_index_state(
     columns = _TableColumns.read(storage, properties, state, files)
     wanted, problems = columns.split(spec.index.columns)
     versions = list_versions(storage)
-    found = _read_newest_version(storage, versions, tuple(wanted))
+    newest = _read_newest_version(storage, versions, tuple(wanted))
     keys = build_file_keys(state, files)
-    index = found.index
+    index = newest.index
     lacking = find_missing(index, keys, wanted) if wanted else np.zeros(0, np.int64)
     row = np.full(len(lacking), -1, np.int64)
     is_unread = np.zeros(len(lacking), np.bool_)
@@ -80,11 +80,11 @@ def read_index_state(
         hudi = read_hudi_column_stats(storage, properties, state, tuple(wanted), names)
     return IndexState(
         versions=versions,
-        version=found.version,
+        version=newest.version,
         index=index,
-        provenance=found.provenance,
-        damaged=found.damaged,
-        newer=found.newer,
+        provenance=newest.provenance,
+        damaged=newest.damaged,
+        newer=newest.newer,
         schema=columns.schema,
         wanted=wanted,
         problems=problems,
@@ -247,11 +247,11 @@ def _read_schema(
 
 def _list_names(schema: Any) -> list[str]:
     """Return the names of all columns and of fields in structs, with dots."""
-    found = []
+    names = []
     parts = [(part.name, part.type) for part in schema]
     while parts:
         name, kind = parts.pop()
-        found.append(name)
+        names.append(name)
         if pa.types.is_struct(kind):
             parts += [(f"{name}.{part.name}", part.type) for part in kind]
-    return found
+    return names

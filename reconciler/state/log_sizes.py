@@ -44,7 +44,7 @@ def read_log_sizes(
     first = min(instants, default="")
 
     def sizes(entry: TimelineFile) -> dict[LogFile, int]:
-        found: dict[LogFile, int] = {}
+        sizes_by_log: dict[LogFile, int] = {}
         data, path = read_instant_file(storage, properties, entry)
         with decoding(path, "the write statistics"):
             record = _WANTED.read(data, path)
@@ -53,8 +53,8 @@ def read_log_sizes(
                     key = (folder, str(stat.get("path") or "").rpartition("/")[2])
                     if key in among:
                         size = int(stat.get("fileSizeInBytes") or 0)
-                        found[key] = max(found.get(key, 0), size)
-        return found
+                        sizes_by_log[key] = max(sizes_by_log.get(key, 0), size)
+        return sizes_by_log
 
     writes = timeline.completed_files(COMMITS, first)
     most: dict[LogFile, int] = {}

@@ -56,8 +56,8 @@ def parse_measurements(extra: Mapping[str, str]) -> tuple[MeasuredQuery, ...]:
     They only inform people, so damaged ones are ignored.
     """
     try:
-        found = json.loads(extra.get(QUERIES_KEY, "[]"))
-        return tuple(canonical_json.from_document(MeasuredQuery, query) for query in found)
+        document = json.loads(extra.get(QUERIES_KEY, "[]"))
+        return tuple(canonical_json.from_document(MeasuredQuery, query) for query in document)
     except (ValueError, LookupError, TypeError, AttributeError):
         return ()
 
@@ -73,9 +73,9 @@ def encode_predictions(queries: Mapping[str, str], predictions: Sequence[Mapping
     """
     return canonical_json.to_bytes(
         [
-            {"where": where, "files": one["filesAfter"], "bytes": one["bytesAfter"]}
-            for one in predictions
-            if (where := queries.get(str(one["query"])))
+            {"where": where, "files": query["filesAfter"], "bytes": query["bytesAfter"]}
+            for query in predictions
+            if (where := queries.get(str(query["query"])))
         ]
     ).decode()
 
@@ -86,8 +86,8 @@ def parse_predictions(extra: Mapping[str, str]) -> dict[str, tuple[int, int]]:
     A requested clustering has them for whoever finishes it. Damaged ones are ignored.
     """
     try:
-        found = json.loads(extra.get(PREDICTED_KEY, "[]"))
-        return {str(one["where"]): (int(one["files"]), int(one["bytes"])) for one in found}
+        items = json.loads(extra.get(PREDICTED_KEY, "[]"))
+        return {str(query["where"]): (int(query["files"]), int(query["bytes"])) for query in items}
     except (ValueError, LookupError, TypeError, AttributeError):
         return {}
 

@@ -220,7 +220,7 @@ class TableState:
         recent_writes: RecentWrites | None = None,
     ) -> Self:
         """Return the state with these facts added. The files are the same, so it keeps its view."""
-        found = replace(
+        changed = replace(
             self,
             clustering_facts=clustering_facts or self.clustering_facts,
             index_state=index_state or self.index_state,
@@ -228,8 +228,8 @@ class TableState:
             recent_writes=recent_writes or self.recent_writes,
         )
         if "view" in self.__dict__:
-            found.__dict__["view"] = self.view
-        return found
+            changed.__dict__["view"] = self.view
+        return changed
 
     @property
     def foreign_writes(self) -> tuple[Instant, ...]:

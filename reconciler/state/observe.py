@@ -118,14 +118,14 @@ class _Observation:
         clusterings = reader.read_pending_clusterings() if self.with_history else ()
         pending: tuple[Instant, ...] = ()
         if self.check_process is not None:
-            pending = reader.find_pending_writes({one.instant for one in clusterings})
+            pending = reader.find_pending_writes({clustering.instant for clustering in clusterings})
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
             files = build_files(metadata.read_folders(), properties.base_extension)
             listed = TableListing(files=files, metafile_partitions=frozenset(known))
         else:
-            instants = {one.requested for one in pending}
+            instants = {write.requested for write in pending}
             listed = load_listing(self.storage, properties, known, instants)
         cleans = reader.read_completed_cleans() if self.with_history else ()
         zone = _find_zone(properties, self.spec)
@@ -193,16 +193,16 @@ class _Observation:
         """Return completion times by requested time, with archived ones that log files need."""
         if properties.table_version < _BY_COMPLETION:
             return {}
-        found: dict[str, str] = {}
+        completions: dict[str, str] = {}
         for entry in timeline.completed_files(COMMITS):
             completed = entry.instant.completed or _format_instant(entry.modified_ms, zone)
-            found[entry.instant.requested] = completed
+            completions[entry.instant.requested] = completed
         # not np.unique: it imports numpy.ma
         codes = np.flatnonzero(np.bincount(files.instant[files.kind != FileKind.BASE]))
         of_logs = {files.instants[code] for code in codes.tolist()}
         active = {i.requested for i in timeline.writes}
         missing = of_logs - active
-        return load_archived_completion_times(self.storage, properties, missing) | found
+        return load_archived_completion_times(self.storage, properties, missing) | completions
 
 
 def _refuse_restore(timeline: Timeline) -> None:

@@ -87,8 +87,8 @@ def _list_writes(
             active.append((ended or requested, entry))
     for _ended, entry in sorted(active, key=lambda found: found[0], reverse=True):
         data, path = read_instant_file(storage, properties, entry)
-        found = CommitMetadata.parse(data, path)
-        yield found.operation, dict(found.extra), path
+        commit = CommitMetadata.parse(data, path)
+        yield commit.operation, dict(commit.extra), path
     for operation, extra, path in read_archived_commits(storage, properties):
         yield operation, dict(extra), path
 
@@ -100,10 +100,10 @@ def load_schema_versions(storage: Storage) -> tuple[SchemaVersion, ...]:
     """
     entries = list_if_exists(storage, SCHEMA_FOLDER)
     parsed = ((Instant.parse(entry.name), entry.name) for entry in entries)
-    found = [(at.requested, name) for at, name in parsed if at and at.is_completed]
-    if not found:  # schema evolution was never used
+    versions = [(at.requested, name) for at, name in parsed if at and at.is_completed]
+    if not versions:  # schema evolution was never used
         return ()
-    path = f"{SCHEMA_FOLDER}/{max(found)[1]}"
+    path = f"{SCHEMA_FOLDER}/{max(versions)[1]}"
     return parse_schema_versions(storage.read(path), path)
 
 

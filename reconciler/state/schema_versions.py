@@ -53,15 +53,15 @@ def find_renamed_columns(
     visible = [version for version in versions if version.since <= int(as_of)]
     begin = max((v.since for v in visible if v.since <= int(oldest)), default=0)
     used = [version for version in visible if version.since >= begin]
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for version in used[:-1]:
         ids = {name: number for number, name in version.names.items()}
         for number, name in used[-1].names.items():
             if ids.get(name, number) != number:
-                found[name] = name
+                names[name] = name
             elif version.names.get(number, name) != name:
-                found.setdefault(name, version.names[number])
-    return found
+                names.setdefault(name, version.names[number])
+    return names
 
 
 def _list_fields(kind: Mapping[str, Any], path: str) -> Iterator[tuple[int, str]]:

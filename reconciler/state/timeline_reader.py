@@ -71,10 +71,10 @@ class TimelineReader:
         return Savepoint(instant=time, completed=True, files=frozenset().union(*pinned.values()))
 
     def read_compactions(self) -> tuple[PendingCompactionGroup, ...]:
-        found = []
+        groups = []
         for instant in self.timeline.pending({Action.COMPACTION, Action.LOGCOMPACTION}):
             data, path = self._read_requested(instant)
-            found += [
+            groups += [
                 PendingCompactionGroup(
                     instant=instant.requested,
                     action=instant.action,
@@ -84,16 +84,16 @@ class TimelineReader:
                 )
                 for operation in parse_compaction(data, path)
             ]
-        return tuple(found)
+        return tuple(groups)
 
     def read_pending_clusterings(self) -> tuple[PendingClustering, ...]:
-        found = []
+        clusterings = []
         for instant in self.timeline.pending({Action.CLUSTERING, Action.REPLACECOMMIT}):
             data, path = self._read_requested(instant)
             if instant.action is Action.REPLACECOMMIT and not data:
                 continue  # an insert_overwrite of an old writer, which names no slices
             if RequestedReplace.parse(data, path).is_clustering:
-                found.append(
+                clusterings.append(
                     PendingClustering(
                         instant=instant.requested,
                         state=instant.state.value,
@@ -101,25 +101,25 @@ class TimelineReader:
                         plan=ClusteringPlan.parse(data, path),
                     )
                 )
-        return tuple(found)
+        return tuple(clusterings)
 
     def _read_rolled_back(self) -> frozenset[str]:
         """Return the instants that pending rollbacks undo; a rollback without a plan is ignored."""
-        found = set()
+        times = set()
         for instant in self.timeline.pending({Action.ROLLBACK}):
             file = self.timeline.find_file(instant.requested, instant.action, State.REQUESTED)
             data, path = (b"", "") if file is None else self._read(file)
             if data:
-                found.add(parse_rolled_back_time(data, path))
-        return frozenset(found)
+                times.add(parse_rolled_back_time(data, path))
+        return frozenset(times)
 
     def read_replaced(self) -> Mapping[tuple[str, str], str]:
-        found: dict[tuple[str, str], str] = {}
+        replaced: dict[tuple[str, str], str] = {}
         for entry in self.timeline.completed_files({Action.REPLACECOMMIT}):
             commit = CommitMetadata.parse(*self._read(entry), replaces=True)
             for partition, ids in commit.replaced.items():
-                found |= {(partition, file_id): entry.instant.requested for file_id in ids}
-        return found
+                replaced |= {(partition, file_id): entry.instant.requested for file_id in ids}
+        return replaced
 
     def read_completed_cleans(self) -> tuple[CompletedClean, ...]:
         return tuple(map(self._read_completed_clean, self.timeline.completed_files({Action.CLEAN})))
@@ -129,17 +129,17 @@ class TimelineReader:
         time = entry.instant.requested
         if not data:
             return CompletedClean(instant=time, is_blank=True, planned=self._read_planned(time))
-        found = CleanMetadata.parse(data, path)
-        savepointed = found.extra.get("savepointed_timestamps", "").split(",")
+        clean = CleanMetadata.parse(data, path)
+        savepointed = clean.extra.get("savepointed_timestamps", "").split(",")
         return CompletedClean(
             instant=time,
             is_blank=False,
-            policy=next((p.policy for p in found.partitions.values()), None),
-            earliest_instant_to_retain=found.earliest_instant,
-            last_completed_commit=found.last_completed_commit,
+            policy=next((p.policy for p in clean.partitions.values()), None),
+            earliest_instant_to_retain=clean.earliest_instant,
+            last_completed_commit=clean.last_completed_commit,
             savepointed=tuple(t.strip() for t in savepointed if t.strip()),
-            removed={path: p.deleted for path, p in found.partitions.items() if p.deleted},
-            extra=found.extra,
+            removed={path: p.deleted for path, p in clean.partitions.items() if p.deleted},
+            extra=clean.extra,
         )
 
     def _read_planned(self, time: str) -> Mapping[str, tuple[str, ...]]:
@@ -219,7 +219,7 @@ class TimelineReader:
         instants = tuple(pending)
         listed = list_if_exists(self.storage, HEARTBEAT_FOLDER) if instants else ()
         entries = {entry.name: entry for entry in listed if not entry.is_folder}
-        found = []
+        writes = []
         for instant in instants:
             entry = entries.get(instant.requested)
             if entry is None or not entry.size:
@@ -236,9 +236,9 @@ class TimelineReader:
                     is_running=check_process(owner),
                     unlisted=tuple(file for file in unlisted if mark in file[1]),
                 )
-                found.append(write)
-        undone = self._read_rolled_back() if found else frozenset()
-        return tuple(replace(write, is_rolled_back=write.instant in undone) for write in found)
+                writes.append(write)
+        undone = self._read_rolled_back() if writes else frozenset()
+        return tuple(replace(write, is_rolled_back=write.instant in undone) for write in writes)
 
     def _list_entries(self, actions: Iterable[Action]) -> list[TimelineFile]:
         wanted = frozenset(actions)
@@ -265,14 +265,14 @@ def list_clustering_slices(
     """Return every slice of the plans of pending clusterings."""
     return tuple(
         PendingClusteringSlice(
-            instant=one.instant,
+            instant=clustering.instant,
             partition=given.partition,
             file_id=given.file_id,
             base_file=given.base_file,
             log_files=given.log_files,
         )
-        for one in pending
-        for group in one.plan.groups
+        for clustering in pending
+        for group in clustering.plan.groups
         for given in group.slices
     )
 

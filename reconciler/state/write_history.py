@@ -90,10 +90,10 @@ def add_recent_writes(
     ``with_footers``: also read footers if the writes do not show record sizes. Reads one small file
     per write. Files that are damaged or archived meanwhile make a warning. Raises StorageError.
     """
-    found = _read_newest(storage, state)
-    if with_footers and not can_fit_size(found.newest):
-        found = replace(found, footers=sample_footers(storage, measure_groups(state.view)))
-    return state.with_facts(recent_writes=found)
+    history = _read_newest(storage, state)
+    if with_footers and not can_fit_size(history.newest):
+        history = replace(history, footers=sample_footers(storage, measure_groups(state.view)))
+    return state.with_facts(recent_writes=history)
 
 
 def _read_newest(storage: Storage, state: TableState) -> RecentWrites:
@@ -143,8 +143,8 @@ class _HistoryReader:
             layout = ClusteringLayout.parse(extra[LAYOUT_KEY], path)
             return PastClustering(instant=time, layout=layout, extra=extra)
         actions = (Action.CLUSTERING, Action.REPLACECOMMIT)
-        found = (find_file(time, action, State.REQUESTED) for action in actions)
-        requested = next(filter(None, found), None)
+        entries = (find_file(time, action, State.REQUESTED) for action in actions)
+        requested = next(filter(None, entries), None)
         if requested is None:
             return PastClustering(instant=time, layout=None, extra=extra)
         data, path = read_instant_file(self.storage, self.properties, requested)

@@ -150,13 +150,13 @@ def _pending_clusterings(
         groups.setdefault(group.instant, set()).add((group.partition, group.file_id))
     return tuple(
         PendingClusteringStatus(
-            instant=one.instant,
-            state=one.state,
-            age_seconds=one.age_seconds,
-            is_stuck=one.is_stuck,
-            file_groups=len(groups.get(one.instant, ())),
-            partitions=len({partition for partition, _ in groups.get(one.instant, ())}),
+            instant=write.instant,
+            state=write.state,
+            age_seconds=write.age_seconds,
+            is_stuck=write.is_stuck,
+            file_groups=len(groups.get(write.instant, ())),
+            partitions=len({partition for partition, _ in groups.get(write.instant, ())}),
         )
-        for one in pending
-        if one.action == Action.CLUSTERING.value or one.instant in groups
+        for write in pending
+        if write.action == Action.CLUSTERING.value or write.instant in groups
     )

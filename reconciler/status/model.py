@@ -219,4 +219,4 @@ class TableStatus:
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""
-        return next((one for one in self.conditions if one.type == type), None)
+        return next((condition for condition in self.conditions if condition.type == type), None)

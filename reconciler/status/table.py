@@ -187,7 +187,7 @@ def _find_last_apply(state: TableState, zone: tzinfo | None) -> LastApply | None
     applies = [(instant, extra) for instant, extra in done if PLAN_DIGEST in extra]
     if not applies:
         return None
-    instant, extra = max(applies, key=lambda one: one[0])
+    instant, extra = max(applies, key=lambda apply: apply[0])
     moment = _parse_instant(instant, zone)
     return LastApply(
         instant=instant,

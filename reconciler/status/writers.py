@@ -94,7 +94,7 @@ class _NewestFiles:
 def _newest_files(state: TableState, writes: Sequence[PastWrite]) -> _NewestFiles:
     files = state.files
     by_instant = {
-        one.instant: (one.operation or "a write").lower() for one in writes if not one.is_ours
+        past.instant: (past.operation or "a write").lower() for past in writes if not past.is_ours
     }
     operations = tuple(sorted(set(by_instant.values())))
     code = {name: nth for nth, name in enumerate(operations)}

@@ -46,13 +46,13 @@ class GroupClaim:
 
 def find_conflicts(claims: Sequence[GroupClaim], footprints: Iterable[Footprint]) -> dict[int, str]:
     """Return the numbers of the claims that have to be given up, each with the reason."""
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for footprint in footprints:
         for number, claim in enumerate(claims):
-            reason = None if number in found else explain_conflict(claim, footprint)
+            reason = None if number in reasons else explain_conflict(claim, footprint)
             if reason is not None:
-                found[number] = reason
-    return found
+                reasons[number] = reason
+    return reasons
 
 
 def find_undecided_claims(
@@ -62,7 +62,7 @@ def find_undecided_claims(
 
     A write is announced before it has looked for its rows, and says where they are when it begins.
     """
-    sure = [one for one in footprints if one.is_known or one.is_completed]
+    sure = [write for write in footprints if write.is_known or write.is_completed]
     return frozenset(find_conflicts(claims, footprints)) - frozenset(find_conflicts(claims, sure))
 
 

@@ -151,11 +151,11 @@ def _read_planned_write(
     data, path = session.read_instant(file)
     if instant.action in _COMPACTIONS:
         operations = parse_compaction(data, path)
-        return _group_pairs((one.partition, one.file_id) for one in operations)
+        return _group_pairs((operation.partition, operation.file_id) for operation in operations)
     plan = RequestedReplace.parse(data, path) if data else None
     if plan is None or not plan.is_clustering:
         return None
-    return _group_pairs((one.partition, one.file_id) for one in plan.slices)
+    return _group_pairs((part.partition, part.file_id) for part in plan.slices)
 
 
 def _find_undone_writes(
@@ -194,7 +194,7 @@ def find_rollback_ms(
 def is_being_rolled_back(session: TableSession, timeline: Timeline, own: str) -> bool:
     """Return True if a rollback of a pending instant has begun and is not completed."""
     rollbacks = timeline.pending({Action.ROLLBACK})
-    return any(_read_rollback_target(session, timeline, one) == own for one in rollbacks)
+    return any(_read_rollback_target(session, timeline, rollback) == own for rollback in rollbacks)
 
 
 def _read_rollback_target(session: TableSession, timeline: Timeline, instant: Instant) -> str:

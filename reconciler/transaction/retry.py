@@ -28,9 +28,9 @@ def retry_while_changing(
     ``attempt`` returns None when the table changed while it was at work. ``give_up`` may raise.
     """
     for _attempt in range(attempts):
-        found = attempt()
-        if found is not None:
-            return found
+        result = attempt()
+        if result is not None:
+            return result
     return give_up()
 
 
@@ -55,9 +55,9 @@ def retry_until_known(session: TableSession, attempt: Callable[[ShouldWait], _T]
     while True:
         wait.must_retry = False
         with session.hold_lock():
-            found = attempt(wait.should_wait)
+            result = attempt(wait.should_wait)
         if not wait.must_retry:
-            return found
+            return result
         wait.pause()
 
 

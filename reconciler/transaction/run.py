@@ -250,7 +250,7 @@ def run_with_heartbeat(
 
 def _is_pending(session: TableSession, instant: str) -> bool:
     instants = session.reload_timeline().instants
-    return any(one.requested == instant and not one.is_completed for one in instants)
+    return any(item.requested == instant and not item.is_completed for item in instants)
 
 
 def finish_change(

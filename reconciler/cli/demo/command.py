@@ -194,8 +194,8 @@ class _DemoTable:
 
     def _shorten_paths(self, *arguments: str | Path) -> list[str]:
         return [
-            str(each.relative_to(self.folder)) if isinstance(each, Path) else each
-            for each in arguments
+            str(argument.relative_to(self.folder)) if isinstance(argument, Path) else argument
+            for argument in arguments
         ]
 
     def _print_command(self, *command: str) -> None:

@@ -72,10 +72,7 @@ class CleanWork:
 
 @dataclass(kw_only=True, eq=False)
 class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOutcome]):
-    """Brings a requested clean to its end; a clean that fails is left for the next apply.
-
-    ``kind``: the kind of the outcome.
-    """
+    """Brings a requested clean to its end; a clean that fails is left for the next apply."""
 
     session: ApplySession
     kind: Literal["clean", "resume"]
@@ -235,12 +232,12 @@ def _describe_unchecked(error: ReconcilerError) -> str:
 
 def list_removed_names(work: CleanWork) -> dict[str, list[str]]:
     """Return the deleted names by partition; a folder that was empty has an empty list."""
-    found: dict[str, list[str]] = {path: [] for path in work.delete_partitions}
+    removed: dict[str, list[str]] = {path: [] for path in work.delete_partitions}
     for path, names in work.gone.items():
-        found.setdefault(path, []).extend(names)
+        removed.setdefault(path, []).extend(names)
     for path, names in group_names(work.files).items():
-        found.setdefault(path, []).extend(names)
-    return found
+        removed.setdefault(path, []).extend(names)
+    return removed
 
 
 def _summarize(

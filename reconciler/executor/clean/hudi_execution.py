@@ -159,7 +159,7 @@ def _describe_unplanned(
     after: Mapping[str, Collection[str]],
 ) -> list[Note]:
     """Return a note for every partition in which Hudi deleted more than was reviewed."""
-    found = []
+    notes = []
     for path in sorted({*planned, *reported}):
         removed = {*reported.get(path, ()), *(set(before.get(path, ())) - set(after.get(path, ())))}
         more = sorted(removed - set(planned.get(path, ())) - {PLACEHOLDER})
@@ -168,5 +168,5 @@ def _describe_unplanned(
             text = (
                 f"Hudi removed {len(more)} files of partition {path!r} that no plan names: {named}"
             )
-            found.append(Note(_RULE, text))
-    return found
+            notes.append(Note(_RULE, text))
+    return notes

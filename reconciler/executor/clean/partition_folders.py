@@ -55,12 +55,12 @@ def remove_partition_folders(
             left.append(outcome)
         else:
             removed.append(outcome)
-    if any(one.metafiles for one in removed) and reread().pending(WRITES):
-        for one in removed:
-            _put_back(storage, one.metafiles)
-        left += (Note(one.path, _PENDING_WRITE) for one in removed)
+    if any(folder.metafiles for folder in removed) and reread().pending(WRITES):
+        for folder in removed:
+            _put_back(storage, folder.metafiles)
+        left += (Note(folder.path, _PENDING_WRITE) for folder in removed)
         removed = []
-    return FolderRemovals(tuple(one.path for one in removed), tuple(sorted(left)))
+    return FolderRemovals(tuple(folder.path for folder in removed), tuple(sorted(left)))
 
 
 def _remove_folder(storage: Storage, path: str) -> _RemovedFolder | Note:

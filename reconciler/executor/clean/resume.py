@@ -170,10 +170,10 @@ def _find_remaining_work(
     """Decide on every planned file by the table as it is now, and by the review that named it."""
     state = fresh.state
     window = find_reader_window(session.spec, state, session.context.get_policy_time())
-    found = revalidate_clean(state, clean, window=window)
+    current = revalidate_clean(state, clean, window=window)
     reviewed = _find_reviewed_step(session, clean)
-    files, partitions = found.files, found.delete_partitions
-    kept = found.withheld
+    files, partitions = current.files, current.delete_partitions
+    kept = current.withheld
     withheld = FileReasons(partition=kept.partition, name=kept.name, because=kept.because)
     staying = make_keys(withheld)
     if reviewed is not None:
@@ -203,14 +203,14 @@ def _find_gone_files(
         make_present_keys(fresh.state.files),
     )
     folders = fresh.state.metafile_partitions.union(fresh.state.partitions)
-    found: dict[str, list[str]] = {}
+    missing: dict[str, list[str]] = {}
     for (path, name), is_there in zip(pairs, listed, strict=True):
         if is_there or name == PLACEHOLDER:
             continue
         is_shown = path in folders and _is_data_file(name, session.properties.base_extension)
         if is_shown or name not in names_of(path):
-            found.setdefault(path, []).append(name)
-    return found
+            missing.setdefault(path, []).append(name)
+    return missing
 
 
 def _is_data_file(name: str, base_extension: str) -> bool:

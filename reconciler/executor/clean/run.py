@@ -153,8 +153,8 @@ def _check_metadata(session: ApplySession, state: TableState, selection: CleanSe
 
 def _choose_boundary(step: CleanStep, fresh: CleanStep | None) -> str | None:
     """Return the smaller of the two boundaries; None under file versions, which have none."""
-    found = (step, fresh) if fresh else (step,)
-    times = [one.earliest_instant_to_retain for one in found]
+    steps = (step, fresh) if fresh else (step,)
+    times = [step.earliest_instant_to_retain for step in steps]
     return min((time for time in times if time is not None), default=None)
 
 

@@ -147,7 +147,7 @@ def check_listing(
     try:
         timeline = session.reload_timeline()
         added = group_new_files(session, work, results)
-        found = find_listing_differences(
+        differences = find_listing_differences(
             session.storage, load_properties(session.storage), timeline, added
         )
     except ReconcilerError as error:  # it is completed in any case
@@ -156,7 +156,7 @@ def check_listing(
     texts = (
         f"the metadata table and the disk differ in {pluralize(len(names), 'file')} of partition "
         f"{path!r}, for example {', '.join(names[:5])}"
-        for path, names in sorted(found.items())
+        for path, names in sorted(differences.items())
     )
     notes = tuple(Note("metadataListing", text) for text in texts)
     return replace(outcome, differences=notes)

@@ -62,9 +62,10 @@ def select_groups(
     of this very plan; what they replaced is done, while what any other write replaced stays.
     ``refusal``: why slices with log files of this table cannot be merged, empty if they can.
     """
-    found = find_candidates(state)
+    candidates = find_candidates(state)
     keys = slice_paths(reviewed)
-    rows = to_numpy(pc.index_in(keys, value_set=_make_keys(found)).fill_null(-1)).astype(np.int64)
+    indices = pc.index_in(keys, value_set=_make_keys(candidates))
+    rows = to_numpy(indices.fill_null(-1)).astype(np.int64)
     because = _Reasons(len(keys))
     by = _find_replacing_instants(reviewed, state)
     is_done = _find_done(reviewed, state, by, done)
@@ -75,15 +76,15 @@ def select_groups(
         ),
     )
     because.note(rows < 0, lambda at: f"file group {_get_file_id(reviewed, at)} is no longer there")
-    _note_pending(because, reviewed, found, rows, own)
+    _note_pending(because, reviewed, candidates, rows, own)
     _note_lost_files(because, reviewed, damage.lost)
-    _note_changed(because, reviewed, found, rows)
+    _note_changed(because, reviewed, candidates, rows)
     _note_unreadable(because, reviewed, refusal)
     _note_cut_logs(because, reviewed, damage.cut)
-    of, count = group_of_slices(reviewed), len(reviewed)
-    is_gone = np.bincount(of[is_done], minlength=count) == np.diff(reviewed.starts)
+    group_of, count = group_of_slices(reviewed), len(reviewed)
+    is_gone = np.bincount(group_of[is_done], minlength=count) == np.diff(reviewed.starts)
     bad = np.zeros(count, np.bool_)
-    bad[of[because.is_noted]] = True
+    bad[group_of[because.is_noted]] = True
     starts = reviewed.starts.tolist()
     reasons = {
         group: because.first(starts[group], starts[group + 1])
@@ -150,9 +151,9 @@ class _Reasons:
 
     @property
     def is_noted(self) -> Mask:
-        found = np.zeros(self.count, np.bool_)
-        found[list(self.noted or ())] = True
-        return found
+        mask = np.zeros(self.count, np.bool_)
+        mask[list(self.noted or ())] = True
+        return mask
 
     def first(self, start: int, end: int) -> str:
         noted = self.noted or {}
@@ -228,7 +229,7 @@ def _note_cut_logs(
         next((cut[folder, name] for name in names if (folder, name) in cut), None)
         for folder, names in zip(folders, reviewed.logs.to_pylist(), strict=True)
     ]
-    because.note(np.array([one is not None for one in reasons], np.bool_), reasons.__getitem__)
+    because.note(np.array([why is not None for why in reasons], np.bool_), reasons.__getitem__)
 
 
 def _note_lost_files(
@@ -236,7 +237,7 @@ def _note_lost_files(
 ) -> None:
     if lost:
         reasons = [lost.get(pair) for pair in _split_keys(slice_paths(reviewed))]
-        because.note(np.array([one is not None for one in reasons], np.bool_), reasons.__getitem__)
+        because.note(np.array([why is not None for why in reasons], np.bool_), reasons.__getitem__)
 
 
 def _find_replacing_instants(reviewed: Rewrites, state: TableState) -> list[str | None]:
@@ -253,9 +254,9 @@ def _find_done(
     has_files[files.group] = True
     groups = find_group_codes(files, _split_keys(slice_paths(reviewed)))
     is_there = np.where(groups >= 0, has_files[groups], False) if len(has_files) else groups >= 0
-    found = np.array([time in done for time in by], np.bool_)
+    is_done = np.array([time in done for time in by], np.bool_)
     unknown = np.array([time is None for time in by], np.bool_) & ~is_there
-    return found | unknown if done else found
+    return is_done | unknown if done else is_done
 
 
 def _split_keys(keys: Any) -> list[tuple[str, str]]:

@@ -103,17 +103,17 @@ def _add_measurement(
         ClusteredFile(
             group=0,
             partition=group.partition,
-            name=str(one.base).rpartition("/")[2],
-            size=one.base_size,
+            name=str(part.base).rpartition("/")[2],
+            size=part.base_size,
         )
         for group in after
-        for one in group.slices
+        for part in group.slices
     ]
-    found = measure_queries(session, work, files)
-    if found is None or done is None:
+    measured = measure_queries(session, work, files)
+    if measured is None or done is None:
         return done
     every = range(len(work.groups))
-    return replace(done, queries=found.select_groups(every), unmeasured=found.problem)
+    return replace(done, queries=measured.select_groups(every), unmeasured=measured.problem)
 
 
 def _execute(
@@ -152,7 +152,7 @@ def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
     planned = list_file_groups(work.groups)
     notes = []
     for partition, ids in sorted(replaced.items()):
-        if more := sorted(one for one in set(ids) if (partition, one) not in planned):
+        if more := sorted(file_id for file_id in set(ids) if (partition, file_id) not in planned):
             text = (
                 f"Hudi has replaced {len(more)} file groups of partition {partition!r} that were "
                 f"not reviewed, for example {', '.join(more[:_NAMED])}"
@@ -173,7 +173,7 @@ def _make_new_groups(
     session: ApplySession, work: ClusterWork, groups: Sequence[RewriteGroup]
 ) -> list[RewriteGroup]:
     """Return Hudi's new files, one group a partition, numbered on from the old groups."""
-    values: Mapping[str, Mapping[str, object]] = {one.partition: one.values for one in groups}
+    values: Mapping[str, Mapping[str, object]] = {group.partition: group.values for group in groups}
     files: dict[str, list[SliceFiles]] = {}
     for partition, name in sorted(WriteFootprint.parse(*_read_completed(session, work)).files):
         path = resolve_path(partition, name)
@@ -190,7 +190,7 @@ def _make_new_groups(
             partition=partition,
             slices=tuple(found),
             outputs=len(found),
-            bytes=sum(one.base_size for one in found),
+            bytes=sum(part.base_size for part in found),
             values=values.get(partition, {}),
         )
         for number, (partition, found) in enumerate(sorted(files.items()))
@@ -222,20 +222,20 @@ def _describe_unequal(
 
 
 def _sum_by_partition(groups: Sequence[RewriteGroup], tallies: Sequence[Tally]) -> dict[str, Tally]:
-    found: dict[str, Tally] = {}
+    totals: dict[str, Tally] = {}
     for group, tally in zip(groups, tallies, strict=True):
-        found[group.partition] = found.get(group.partition, Tally()).add(tally)
-    return found
+        totals[group.partition] = totals.get(group.partition, Tally()).add(tally)
+    return totals
 
 
 def _describe_too_large(session: ApplySession, groups: Sequence[RewriteGroup]) -> list[Note]:
     """Return a note on large files: Hudi cuts by a sample, and never between rows of one key."""
     target = _get_target(session)
-    files = [one for group in groups for one in group.slices]
-    large = [one for one in files if one.base_size > target * _TOO_LARGE]
+    files = [file for group in groups for file in group.slices]
+    large = [file for file in files if file.base_size > target * _TOO_LARGE]
     if not large:
         return []
-    most = max(one.base_size for one in large)
+    most = max(file.base_size for file in large)
     text = (
         f"{len(large)} of the {len(files)} files that Hudi has written are larger than the target "
         f"of {target} bytes by more than 15 %, the largest has {most}"

@@ -175,7 +175,7 @@ def adopt_completed(
     remove_marked_files(session.storage, work.instant, kept)
     _remove_own_files(session, work, kept)
     planned = list_file_groups(work.groups)
-    replaced = {(partition, one) for partition, ids in commit.replaced.items() for one in ids}
+    replaced = {(partition, group) for partition, ids in commit.replaced.items() for group in ids}
     stats = WriteStats.parse(data, path)
     return StepOutcome(
         kind="cluster",
@@ -324,11 +324,11 @@ def _summarize(
         groups=len(kept),
         slices=len(chosen.groups.file_id),
         files_before=_count_files(chosen.groups),
-        files_after=sum(len(one.files) for one in done),
+        files_after=sum(len(group.files) for group in done),
         bytes_read=int(chosen.groups.bytes.sum()),
-        bytes_written=sum(file.size for one in done for file in one.files),
-        rows=sum(one.written.rows for one in done),
-        splits=sum(one.splits for one in done),
+        bytes_written=sum(file.size for group in done for file in group.files),
+        rows=sum(group.written.rows for group in done),
+        splits=sum(group.splits for group in done),
         gone=chosen.gone,
         left=chosen.left,
         queries=work.measurement.select_groups(kept) if work.measurement else (),

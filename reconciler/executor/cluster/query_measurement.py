@@ -86,10 +86,10 @@ def _measure(
     parts = [new] if unread else [old, new]
     return QueryMeasurement(
         queries=tuple((query.name, query.where) for query in queries),
-        reads=np.concatenate([_find_reads(session, work, one, wheres) for one in parts], axis=1),
-        group=np.concatenate([one.group for one in parts]),
-        is_new=np.concatenate([np.full(len(one.group), one is new) for one in parts]),
-        bytes=np.concatenate([one.bytes for one in parts]),
+        reads=np.concatenate([_find_reads(session, work, part, wheres) for part in parts], axis=1),
+        group=np.concatenate([part.group for part in parts]),
+        is_new=np.concatenate([np.full(len(part.group), part is new) for part in parts]),
+        bytes=np.concatenate([part.bytes for part in parts]),
         predicted=parse_predictions(work.extra),
         unread=unread,
     )
@@ -119,12 +119,12 @@ class _MeasuredSlices:
         bases, logs = slices.column("base").to_pylist(), slices.column("logs").to_pylist()
         groups = make_groups(work.facts, work.groups, work.state)
         numbers = {
-            _make_slice_key(one.base, one.logs): group.number
+            _make_slice_key(files.base, files.logs): group.number
             for group in groups
-            for one in group.slices
+            for files in group.slices
         }
         size = to_numpy(slices.column("base_size").combine_chunks())
-        group = [numbers.get(_make_slice_key(*each), -1) for each in zip(bases, logs, strict=True)]
+        group = [numbers.get(_make_slice_key(*key), -1) for key in zip(bases, logs, strict=True)]
         return cls(
             partition=[paths[row] for row in slices.column("partition").to_pylist()],
             base=bases,
@@ -163,7 +163,7 @@ def _find_reads(
 ) -> Mask:
     """Return queries by slices, True if nothing is known."""
     examined = np.flatnonzero(slices.is_examined)
-    found = np.ones((len(wheres), len(slices.base)), np.bool_)
+    reads = np.ones((len(wheres), len(slices.base)), np.bool_)
     bases = [str(slices.base[row]) for row in examined.tolist()]
     files = make_keys(
         [slices.partition[row] for row in examined.tolist()],
@@ -172,7 +172,7 @@ def _find_reads(
     )
     known = work.state.index_state.index if work.state.index_state is not None else None
     zone = session.spec.timezone or "UTC"
-    found[:, examined] = find_reached_files(
+    reads[:, examined] = find_reached_files(
         session.storage, work.facts.scan, files, wheres, zone=zone, known=known
     )
-    return found
+    return reads

@@ -92,13 +92,13 @@ class _ClusterStep(ClusterExecution, Change[_Decision, ClusterWork, RewrittenGro
         """Announce the groups that no other write has touched since the fresh plan."""
         session, chosen = self.session, prepared.chosen
         before = prepared.fresh.state.timeline
-        timeline, found = read_footprints(session, collect_completed_writes(before), None)
+        timeline, writes = read_footprints(session, collect_completed_writes(before), None)
         if _has_vanished(before, timeline) or _has_schema_changed(session, before):
             return None
         claims = make_claims(chosen.groups, prepared.fresh.state, session.spec)
-        if should_wait(claims, found):
+        if should_wait(claims, writes):
             return None
-        chosen = drop_groups(chosen, find_conflicts(claims, found))
+        chosen = drop_groups(chosen, find_conflicts(claims, writes))
         if not len(chosen.groups):
             return _report_unchanged(chosen)
         return _write_request(session, replace(prepared, chosen=chosen), timeline)

@@ -90,7 +90,7 @@ class ClusterWork:
         if (context := ClusteringContext.read(extra)) is not None:
             sizes = np.diff(self.groups.starts)
             dropped = int(sizes.sum() - sizes[list(numbers_kept)].sum())
-            left = sum(one.slices for one in self.selection.left)
+            left = sum(group.slices for group in self.selection.left)
             waiting = context.remaining_slices + dropped + left
             extra[CIRCUMSTANCES_KEY] = replace(context, remaining_slices=waiting).text
         measured = self.measurement.select_groups(numbers_kept) if self.measurement else ()
@@ -191,7 +191,7 @@ def make_circumstances_extra(session: ApplySession) -> dict[str, str]:
     waits for another run.
     """
     layout = session.plan.layout
-    left = [one.slices for one in (layout.untouched if layout else ()) if one.rule == "budget"]
+    left = [rule.slices for rule in (layout.untouched if layout else ()) if rule.rule == "budget"]
     target = (session.spec.files or FileSizes()).target
     context = ClusteringContext(target=target, remaining_slices=sum(left))
     extra = {CIRCUMSTANCES_KEY: context.text}
@@ -218,13 +218,13 @@ def check_results(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list[
             f"of {len(results)}; nothing was published, run apply again"
         )
     for number, partition in enumerate(partitions):
-        found = by_number[number]
-        rows = sum(file.rows for file in found.files)
-        if found.read != found.written or rows != found.written.rows:
-            alike = "are the same" if found.read.keys == found.written.keys else "differ"
+        group = by_number[number]
+        rows = sum(file.rows for file in group.files)
+        if group.read != group.written or rows != group.written.rows:
+            alike = "are the same" if group.read.keys == group.written.keys else "differ"
             raise ReconcilerError(
-                f"clustering {work.instant}, a group of partition {partition!r}: {found.read.rows} "
-                f"rows were read, {found.written.rows} were written, {rows} are in its files, and "
+                f"clustering {work.instant}, a group of partition {partition!r}: {group.read.rows} "
+                f"rows were read, {group.written.rows} were written, {rows} are in its files, and "
                 f"their keys {alike}; nothing was published. This is an error of this program or "
                 "of the machine: report it"
             )

@@ -69,17 +69,17 @@ def _make_column_ranges(
         rows,
         strict=True,
     )
-    found = []
+    ranges = []
     for least, greatest, nulls, values, is_nan_free, count in statistics:
         if values >= 0 and nulls == values:
-            found.append(_make_range(column, (None, None), values, nulls))
+            ranges.append(_make_range(column, (None, None), values, nulls))
         elif count < 0 or values < 0:
-            found.append(_make_unknown_range(column, keeping, count))
+            ranges.append(_make_unknown_range(column, keeping, count))
         else:
             low = keeping.least if least is None else least
             high = keeping.greatest if greatest is None or not is_nan_free else greatest
             is_known = nulls >= 0
-            found.append(
+            ranges.append(
                 _make_range(
                     column,
                     (low, high),
@@ -87,7 +87,7 @@ def _make_column_ranges(
                     nulls if is_known else 1,
                 )
             )
-    return found
+    return ranges
 
 
 def _make_unknown_range(column: str, keeping: BoundEncoding, rows: int) -> ColumnRange:
@@ -115,5 +115,5 @@ def _to_plain_values(bounds: Any) -> list[Any]:
         bounds = bounds.view(pa.int64())
     elif pa.types.is_date32(bounds.type):
         bounds = bounds.view(pa.int32())
-    found: list[Any] = bounds.to_pylist()
-    return found
+    values: list[Any] = bounds.to_pylist()
+    return values

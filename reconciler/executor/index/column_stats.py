@@ -205,11 +205,11 @@ class _ColumnStatsChange(LockedApplyChange[FooterStatistics, ColumnStatsResult])
 
 
 def _is_due(state: TableState, columns: Sequence[str]) -> bool:
-    found = assess_column_stats(state, columns)
-    if found.because is not None:
+    need = assess_column_stats(state, columns)
+    if need.because is not None:
         busy = find_busy_instant(state.timeline)
-        raise (BusyError if busy else UnsupportedError)(found.because)
-    return found.is_due
+        raise (BusyError if busy else UnsupportedError)(need.because)
+    return need.is_due
 
 
 def _has_new_commits(timeline: Timeline, before: Timeline) -> bool:
@@ -291,12 +291,12 @@ class _ColumnStatsBuild:
         return None if _has_new_commits(timeline, self.state.timeline) else timeline
 
     def _find_keepings(self, version: int) -> Mapping[str, BoundEncoding]:
-        found = {}
+        encodings = {}
         for column, kind in list_built_columns(self.state).items():
             kept = find_bound_encoding(kind, version)
             assert kept is not None, "columns_of gives none that cannot be kept"
-            found[column] = kept
-        return found
+            encodings[column] = kept
+        return encodings
 
     def _make_file_ranges(self, keepings: Mapping[str, BoundEncoding]) -> Iterator[DataFileRanges]:
         """Yield ranges of base files, and of log files if a partition's bounds need them."""

@@ -251,7 +251,7 @@ def _count_kept(work: _IndexWork, index: FileIndex) -> int:
 
 def find_covered_instant(state: TableState) -> str:
     """Return the newest completed instant, after which a version is named."""
-    times = (one.requested for one in state.timeline.instants if one.is_completed)
+    times = (instant.requested for instant in state.timeline.instants if instant.is_completed)
     return max((time for time in times if VersionName.parse(f"{time}_0")), default=_NO_INSTANT)
 
 

@@ -65,9 +65,9 @@ def find_keys(batch: Any, keys: Any, rules: MergeRules, path: str) -> tuple[Inte
 
     Raises as ``read_record_keys`` does.
     """
-    found = pc.index_in(read_record_keys(batch, rules, path), value_set=keys)
-    rows = np.flatnonzero(to_numpy(found.is_valid()))
-    return rows, to_numpy(found.drop_null()).astype(np.int64)
+    places = pc.index_in(read_record_keys(batch, rules, path), value_set=keys)
+    rows = np.flatnonzero(to_numpy(places.is_valid()))
+    return rows, to_numpy(places.drop_null()).astype(np.int64)
 
 
 def find_deletions(batch: Any, marker: tuple[str, str] | None) -> Mask:

@@ -219,8 +219,8 @@ def find_sizes(files: TableFiles, keys: Any) -> Integers:
     """Return the bytes of files by ``partition/name``, -1 for a null and for a missing file."""
     rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(files)).fill_null(-1))
     sizes = files.size[rows] if len(files) else np.zeros(len(rows), np.int64)
-    found: Integers = np.where(rows >= 0, sizes, -1)
-    return found
+    known_sizes: Integers = np.where(rows >= 0, sizes, -1)
+    return known_sizes
 
 
 def _match_names(name: Any, rows: Integers, pattern: str) -> tuple[Integers, Any]:

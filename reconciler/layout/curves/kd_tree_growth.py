@@ -197,11 +197,11 @@ def _build_tree(samples: Sequence[SampledColumn], nodes: Integers, leaves: int) 
     runs, tie = (cut >> _TIE_SHIFT).astype(np.int64), cut & np.uint64((1 << TIE_BITS) - 1)
     rank = np.zeros(len(cut), np.uint64)
     scales = []
-    for nth, one in enumerate(samples):
+    for nth, sample in enumerate(samples):
         own = column == nth
         stops = np.union1d(runs[own], runs[own & (tie > 0)] + 1)
-        scales.append(make_step_scale(one, stops))
-        stops = stops[stops < len(one.first)]
+        scales.append(make_step_scale(sample, stops))
+        stops = stops[stops < len(sample.first)]
         rank[own] = np.searchsorted(stops, runs[own]) + 1
     tree = KdTree(
         scales=tuple(scales),

@@ -89,8 +89,8 @@ def _combine_boxes(left: Sequence[Box], right: Sequence[Box]) -> tuple[Box, ...]
     if len(left) * len(right) > MAX_BOXES:
         return tuple(left)
     return tuple(
-        {**one, **{name: one.get(name, ()) + ranges for name, ranges in other.items()}}
-        for one in left
+        {**box, **{name: box.get(name, ()) + ranges for name, ranges in other.items()}}
+        for box in left
         for other in right
     )
 

@@ -89,9 +89,9 @@ def plan_cluster_step(
 
 def _collect_warnings(decision: ClusteringDecision, facts: ClusteringFacts) -> Iterator[Note]:
     """Yield warnings from reading the table, then those of the decision with other rules."""
-    found = [Note(doubt.rule, doubt.because) for doubt in facts.warnings]
-    rules = {note.rule for note in found}
-    yield from found
+    notes = [Note(doubt.rule, doubt.because) for doubt in facts.warnings]
+    rules = {note.rule for note in notes}
+    yield from notes
     yield from (note for note in decision.warnings if note.rule not in rules)
 
 
@@ -174,11 +174,11 @@ def _describe_change(
     picture: TablePicture, decision: ClusteringDecision, sampled: Sampled | None
 ) -> LayoutChange:
     known = picture.statistics
-    found = predict_layout(decision, picture.file_sizes, known.sizes, known.ranges)
+    forecast = predict_layout(decision, picture.file_sizes, known.sizes, known.ranges)
     return LayoutChange(
-        below=tuple(found.before.sizes.upper_bounds.tolist()),
-        before=_sum_figures(found.before),
-        after=_sum_figures(found.after),
+        below=tuple(forecast.before.sizes.upper_bounds.tolist()),
+        before=_sum_figures(forecast.before),
+        after=_sum_figures(forecast.after),
         untouched=_list_untouched(decision),
         sampled=sampled,
     )
@@ -198,22 +198,22 @@ def _sum_figures(figures: PartitionFigures) -> LayoutFigures:
 def _list_untouched(decision: ClusteringDecision) -> tuple[Untouched, ...]:
     """Return the unchanged slices by rule, with the most frequent sentence of each."""
     code, texts = columns.dictionary_codes(decision.because), decision.because.dictionary
-    found = []
+    untouched = []
     for number, rule in enumerate(RULES):
         codes = code[decision.rule == number]
         if rule != "group" and len(codes):
             most = int(np.bincount(codes).argmax())
-            found.append(Untouched(rule, len(codes), str(texts[most].as_py())))
-    return tuple(sorted(found, key=lambda each: (-each.slices, each.rule)))
+            untouched.append(Untouched(rule, len(codes), str(texts[most].as_py())))
+    return tuple(sorted(untouched, key=lambda rule: (-rule.slices, rule.rule)))
 
 
 def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) -> UnclusteredSlices:
     """Measure what is not as declared in the partitions that are rewritten."""
-    found, triggers = decision.candidates, decision.triggers
+    candidates, triggers = decision.candidates, decision.triggers
     member = decision.group_of >= 0
-    touched = np.unique(found.partition[member])
-    bases = found.base[member & found.has_base]
-    small = found.has_base & (found.base < picture.file_sizes.small)
+    touched = np.unique(candidates.partition[member])
+    bases = candidates.base[member & candidates.has_base]
+    small = candidates.has_base & (candidates.base < picture.file_sizes.small)
     touched_small, worst = touched, np.zeros(0)
     if triggers is not None:
         share = triggers.when.small_file_share_above
@@ -222,7 +222,7 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         touched_small = touched[is_above[touched]]
         overlap = triggers.overlap[touched]
         worst = overlap[~np.isnan(overlap) & (triggers.when.overlap_above is not None)]
-    is_touched = np.isin(found.partition, touched_small)
+    is_touched = np.isin(candidates.partition, touched_small)
     past = picture.statistics.past
     return UnclusteredSlices(
         layout=decision.layout,
@@ -231,6 +231,6 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         partitions=len(touched_small),
         mean_bytes=int(bases.mean()) if len(bases) else 0,
         small=int((small & is_touched).sum()),
-        files=int((found.has_base & is_touched).sum()),
+        files=int((candidates.has_base & is_touched).sum()),
         overlap=round(float(worst.max()), 2) if len(worst) else None,
     )

@@ -67,20 +67,21 @@ class ClusteringInput:
 
     def pack(self, order: Integers) -> SliceGroups:
         """Split slices into groups of one partition and at most ``max_group_bytes``."""
-        found = self.candidates
-        return pack_next_fit(order, found.partition, found.bytes, self.max_group_bytes)
+        candidates = self.candidates
+        return pack_next_fit(order, candidates.partition, candidates.bytes, self.max_group_bytes)
 
     def sort_slices(self, slices: Integers, is_near: Mask) -> Integers:
         """Sort slices by partition; within it by nearness if it overlaps, else the biggest first.
 
         ``is_near``: partitions to sort by nearness in any case. Ties keep the order of file groups.
         """
-        found = self.candidates
+        candidates = self.candidates
         near = np.zeros(len(slices), np.uint64)
         if self.ranges is not None and len(slices):
-            codes = found.partition[slices]
+            codes = candidates.partition[slices]
             overlap = self.triggers.overlap[codes]
             wanted = (overlap > (self.clustering.when.overlap_above or np.inf)) | is_near[codes]
             rows = np.flatnonzero(wanted)
-            near[rows] = z_order_keys(self.ranges, found.base_row[slices[rows]], codes[rows])
-        return slices[np.lexsort((slices, -found.bytes[slices], near, found.partition[slices]))]
+            near[rows] = z_order_keys(self.ranges, candidates.base_row[slices[rows]], codes[rows])
+        partitions, biggest_first = candidates.partition[slices], -candidates.bytes[slices]
+        return slices[np.lexsort((slices, biggest_first, near, partitions))]

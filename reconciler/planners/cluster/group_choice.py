@@ -37,12 +37,12 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
 
     ``verdicts`` gets the reason of every slice that is in no group; the others stay undecided.
     """
-    found = need.candidates
+    candidates = need.candidates
     verdicts.decide(
-        "logs", ~found.has_base, "it has only log files; a compaction gives it a base file"
+        "logs", ~candidates.has_base, "it has only log files; a compaction gives it a base file"
     )
     is_open = verdicts.is_open
-    selected = is_open & need.triggers.is_selected(found.partition)
+    selected = is_open & need.triggers.is_selected(candidates.partition)
     read = is_open & need.max_scan.is_read if need.max_scan is not None else np.zeros_like(selected)
     settled = is_open & need.is_settled
     settled &= ~find_slices_to_combine(
@@ -92,16 +92,16 @@ def _group_new_slices(
     open_ = (selected | read) & is_near[partition]
 
     def settled(which: Mask, worth: _WorthCheck, near: Mask) -> list[SliceGroups]:
-        found, _ = form_groups(
+        formed, _ = form_groups(
             need.sort_slices(np.flatnonzero(which), near),
             need.pack,
             worth,
             partition,
         )
-        for groups in found:
+        for groups in formed:
             open_[groups.members] = False
             selected[groups.members] = False
-        return found
+        return formed
 
     both = settled(open_, lambda groups: _is_worth_for_queries(need, groups, selected), is_near)
     is_asked = [~_are_all(groups, need.triggers.is_selected(partition)) for groups in both]
@@ -119,16 +119,16 @@ _WorthCheck = Callable[[SliceGroups], Mask]
 
 def _are_all(groups: SliceGroups, is_one: Mask) -> Mask:
     """Return per group whether the flag is set for all its slices."""
-    found: Mask = groups.sum_values(is_one.astype(np.int64)) == groups.sizes
-    return found
+    are_all: Mask = groups.sum_values(is_one.astype(np.int64)) == groups.sizes
+    return are_all
 
 
 def _is_worth_for_queries(need: ClusteringInput, groups: SliceGroups, selected: Mask) -> Mask:
     """Return as ``_is_worth``, but groups with slices beyond ``selected`` must help a query."""
-    found = _is_worth(need, groups)
-    asked = np.flatnonzero(found & ~_are_all(groups, selected))
-    found[asked] = _reduces_reads(need, groups.take(asked))
-    return found
+    is_worth = _is_worth(need, groups)
+    asked = np.flatnonzero(is_worth & ~_are_all(groups, selected))
+    is_worth[asked] = _reduces_reads(need, groups.take(asked))
+    return is_worth
 
 
 def _reduces_reads(need: ClusteringInput, groups: SliceGroups) -> Mask:
@@ -148,11 +148,11 @@ def _group_slow_slices(need: ClusteringInput, settled: Integers) -> SliceGroups:
 
 def _explain_untriggered(need: ClusteringInput, verdicts: SliceVerdicts, stays: Mask) -> None:
     """Record the reason of the slices that no trigger selects."""
-    found, triggers = need.candidates, need.triggers
-    fires = triggers.fires[found.partition]
-    verdicts.decide("when", stays & ~fires, triggers.explain, found.partition)
+    candidates, triggers = need.candidates, need.triggers
+    fires = triggers.fires[candidates.partition]
+    verdicts.decide("when", stays & ~fires, triggers.explain, candidates.partition)
     limit = units.format_size(triggers.limit)
-    measured = ~np.isnan(triggers.overlap[found.partition])
+    measured = ~np.isnan(triggers.overlap[candidates.partition])
     share = " and few files overlap with it" if measured.any() else ""
     large = f"its base file is not below files.small ({limit})"
     is_large = stays & ~(triggers.is_small | triggers.is_wide)
@@ -185,7 +185,7 @@ def _explain_ungrouped(need: ClusteringInput, verdicts: SliceVerdicts, left: Int
 
 def _explain_enough_passes(need: ClusteringInput, verdicts: SliceVerdicts, done: Mask) -> None:
     """Record the reason of slices that were clustered as declared often enough."""
-    found, files = need.candidates, need.candidates.view.files
+    candidates, files = need.candidates, need.candidates.view.files
     parts = max(len(files.partitions), 1)
 
     def explain(code: int) -> str:
@@ -195,7 +195,8 @@ def _explain_enough_passes(need: ClusteringInput, verdicts: SliceVerdicts, done:
             f"clustered {need.passes.limits[partition]} times; only new rows cause another rewrite"
         )
 
-    verdicts.decide("clustered", done, explain, _base_instants(found) * parts + found.partition)
+    codes = _base_instants(candidates) * parts + candidates.partition
+    verdicts.decide("clustered", done, explain, codes)
 
 
 def _base_instants(found: CandidateSlices) -> Integers:
@@ -220,22 +221,22 @@ def add_small_files(need: ClusteringInput, groups: SliceGroups, is_able: Mask) -
     A file is added only to a group at least as big as itself. So a row is rewritten a few times in
     its life, and not with every new file.
     """
-    found = need.candidates
+    candidates = need.candidates
     able = np.flatnonzero(is_able)
     if not len(able) or not len(groups):
         return groups
-    able = able[np.lexsort((able, found.bytes[able], found.partition[able]))]
+    able = able[np.lexsort((able, candidates.bytes[able], candidates.partition[able]))]
     every = np.arange(len(need.triggers.fires) + 1)
-    bounds = np.searchsorted(found.partition[able], every)
+    bounds = np.searchsorted(candidates.partition[able], every)
     starts, ends = bounds[:-1].copy(), bounds[1:]
-    total, data = groups.sum_values(found.bytes), groups.sum_values(need.row_bytes)
-    partition = found.partition[groups.first_members]
+    total, data = groups.sum_values(candidates.bytes), groups.sum_values(need.row_bytes)
+    partition = candidates.partition[groups.first_members]
     joining: list[list[int]] = [[] for _ in range(len(groups))]
     for number in np.flatnonzero((starts < ends)[partition]).tolist():
         at, end = int(starts[partition[number]]), int(ends[partition[number]])
         while at < end and _has_room(need, int(able[at]), total[number], data[number]):
             joining[number].append(int(able[at]))
-            total[number] += found.bytes[able[at]]
+            total[number] += candidates.bytes[able[at]]
             data[number] += need.row_bytes[able[at]]
             at += 1
         starts[partition[number]] = at

@@ -99,8 +99,8 @@ def sum_by_partition(groups: Rewrites) -> RewriteTotals:
 
     def sums(values: Integers) -> Integers:
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
-        found: Integers = np.diff(ends[np.append(starts, len(values))])
-        return found
+        differences: Integers = np.diff(ends[np.append(starts, len(values))])
+        return differences
 
     return RewriteTotals(
         partition=build_dictionary(codes[starts], paths),
@@ -166,24 +166,25 @@ def predict_layout(
     (``estimate_curve_overlap``). Other files do not change. Rows that are equal in all columns may
     be in more files than predicted, because bounds do not show that.
     """
-    found, groups = decision.candidates, decision.groups
+    candidates, groups = decision.candidates, decision.groups
     known = decision.triggers.overlap if decision.triggers is not None else None
-    before = measure_layout(found, files, ranges, known=known)
-    codes = sort_unique(found.partition)
+    before = measure_layout(candidates, files, ranges, known=known)
+    codes = sort_unique(candidates.partition)
     member = np.flatnonzero(decision.group_of >= 0)
     number = decision.group_of[member]
     count = len(groups)
-    data = _sum_by_key(number, sizes.data_bytes(found.base[member], found.logs[member]), count)
-    first = np.full(count, len(found), np.int64)
+    data_bytes = sizes.data_bytes(candidates.base[member], candidates.logs[member])
+    data = _sum_by_key(number, data_bytes, count)
+    first = np.full(count, len(candidates), np.int64)
     np.minimum.at(first, number, member)
-    of_group = found.partition[np.minimum(first, max(len(found) - 1, 0))]
-    stays = np.flatnonzero(found.has_base & (decision.group_of < 0))
+    of_group = candidates.partition[np.minimum(first, max(len(candidates) - 1, 0))]
+    stays = np.flatnonzero(candidates.has_base & (decision.group_of < 0))
     overlap = before.overlap.copy()
     if ranges is not None:
         _predict_overlap(decision, ranges, codes, overlap)
     new = _EqualFiles(
-        partition=np.concatenate([found.partition[stays], of_group]),
-        size=np.concatenate([found.base[stays], sizes.fixed + data // groups.outputs]),
+        partition=np.concatenate([candidates.partition[stays], of_group]),
+        size=np.concatenate([candidates.base[stays], sizes.fixed + data // groups.outputs]),
         count=np.concatenate([np.ones(len(stays), np.int64), groups.outputs]),
     )
     after = _build_figures(before.partition, new, files, before.rows, overlap)
@@ -252,19 +253,19 @@ def _predict_overlap(
     overlap: Floats,
 ) -> None:
     """Overwrite the overlap of rewritten partitions with the predicted one."""
-    found, layout = decision.candidates, decision.layout
+    candidates, layout = decision.candidates, decision.layout
     covering = np.array(
         [
             estimate_curve_overlap(layout.curve, len(layout.columns), files)
             for files in decision.groups.outputs.tolist()
         ]
     )
-    touched = sort_unique(found.partition[decision.group_of >= 0])
+    touched = sort_unique(candidates.partition[decision.group_of >= 0])
     for partition in touched.tolist():
-        bases = found.bases_of(partition)
+        bases = candidates.bases_of(partition)
         place = int(np.searchsorted(codes, partition))
         if not np.isnan(overlap[place]):
             overlap[place] = max(
                 predict_overlap(boxes, decision.group_of[bases], covering)
-                for boxes in FileBoxes.on_scales(ranges, found.base_row[bases][None])
+                for boxes in FileBoxes.on_scales(ranges, candidates.base_row[bases][None])
             )

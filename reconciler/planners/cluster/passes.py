@@ -82,20 +82,21 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
     if clustering is None or not clustering.columns or clustering.when.always:
         return {}
     past = state.clustering_facts.clusterings if state.clustering_facts is not None else ()
-    if not any(earlier.layout == declared_layout(clustering) for earlier in past):
+    layout = declared_layout(clustering)
+    if not any(earlier.layout == layout for earlier in past):
         return {}  # each group makes the first pass
-    found = find_candidates(state)
-    is_settled = is_clustered(found, past, declared_layout(clustering)) & has_few_logs(found)
+    candidates = find_candidates(state)
+    is_settled = is_clustered(candidates, past, layout) & has_few_logs(candidates)
     digest = digest_declaration(spec, clustering)
-    made = np.append(_count_made(found, is_settled, past, digest), 0)
-    of_group = np.full(len(found.view.files.group_partition) + 1, len(found), np.int64)
-    of_group[found.group] = np.arange(len(found))
+    made = np.append(_count_made(candidates, is_settled, past, digest), 0)
+    of_group = np.full(len(candidates.view.files.group_partition) + 1, len(candidates), np.int64)
+    of_group[candidates.group] = np.arange(len(candidates))
     partitions, ends = groups.partition.to_pylist(), pairwise(groups.starts.tolist())
     slice_partitions = [
         path for path, (start, end) in zip(partitions, ends, strict=True) for _ in range(start, end)
     ]
     pairs = zip(slice_partitions, groups.file_id.to_pylist(), strict=True)
-    slices = of_group[find_group_codes(found.view.files, pairs)]
+    slices = of_group[find_group_codes(candidates.view.files, pairs)]
     least = np.minimum.reduceat(made[slices], groups.starts[:-1])
     later: dict[str, int] = {}
     for path, nth in zip(partitions, (least + 1).tolist(), strict=True):

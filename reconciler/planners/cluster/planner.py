@@ -126,7 +126,7 @@ def plan_clustering(
     """
     if spec.clustering is None:
         raise ValueError("the spec has no clustering block")
-    found = find_candidates(state)
+    candidates = find_candidates(state)
     if not spec.clustering.columns:
         statistics, max_scan = replace(statistics, ranges=None), None
     table = _ClusteringRun(
@@ -134,8 +134,8 @@ def plan_clustering(
         clustering=spec.clustering,
         files=spec.files or FileSizes(),
         state=state,
-        candidates=found,
-        verdicts=SliceVerdicts(len(found)),
+        candidates=candidates,
+        verdicts=SliceVerdicts(len(candidates)),
         statistics=statistics,
         max_scan=max_scan,
     )
@@ -156,7 +156,7 @@ def plan_clustering(
     chosen = _take_within_budget(table, worth.groups)
     groups, outputs = worth.groups.take(chosen), need.count_outputs(worth.groups)[chosen]
     query = max_scan.reason if max_scan is not None else ""
-    partitions = found.partition[groups.first_members].tolist()
+    partitions = candidates.partition[groups.first_members].tolist()
     reasons = [
         need.triggers.explain(partition, query if is_asked else "")
         for partition, is_asked in zip(partitions, worth.is_for_query[chosen], strict=True)
@@ -166,17 +166,17 @@ def plan_clustering(
 
 def _exclude_pending(table: _ClusteringRun) -> None:
     """Exclude groups of pending services, and of pending writes unless ``when: always``."""
-    found = table.candidates
-    is_held = found.holder >= 0
+    candidates = table.candidates
+    is_held = candidates.holder >= 0
     for rule, word in _HOLDER_SENTENCES.items():
         if rule == "pendingWrite" and table.clustering.when.always:
             continue
-        codes = [code for code, (by, _) in enumerate(found.holders) if by == rule]
+        codes = [code for code, (by, _) in enumerate(candidates.holders) if by == rule]
         table.verdicts.decide(
             rule,
-            is_held & np.isin(found.holder, codes),
-            lambda code, word=word: word.format(found.holders[code][1]),  # type: ignore[misc]
-            found.holder,
+            is_held & np.isin(candidates.holder, codes),
+            lambda code, word=word: word.format(candidates.holders[code][1]),  # type: ignore[misc]
+            candidates.holder,
         )
 
 
@@ -232,20 +232,20 @@ def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
 
 def _hudi_weight(table: _ClusteringRun) -> Integers:
     """Return slice sizes as Hudi counts them: base files only; the target for a log-only slice."""
-    found = table.candidates
-    return np.where(found.has_base, found.base, table.files.target)
+    candidates = table.candidates
+    return np.where(candidates.has_base, candidates.base, table.files.target)
 
 
 def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
     """Return the groups of Hudi 1.2.0 in its order: small base files, the biggest first."""
-    found, clustering, verdicts = table.candidates, table.clustering, table.verdicts
+    candidates, clustering, verdicts = table.candidates, table.clustering, table.verdicts
     limit = units.format_size(table.files.small)
     large = f"its base file is not below files.small ({limit})"
-    verdicts.decide("large", found.base >= table.files.small, large)
+    verdicts.decide("large", candidates.base >= table.files.small, large)
     slices, weight = np.flatnonzero(verdicts.is_open), _hudi_weight(table)
-    order = slices[np.lexsort((slices, -weight[slices], found.partition[slices]))]
-    groups = pack_next_fit(order, found.partition, weight, clustering.budget.per_group)
-    among = find_first_in_partition(groups, found.partition, clustering.budget.groups)
+    order = slices[np.lexsort((slices, -weight[slices], candidates.partition[slices]))]
+    groups = pack_next_fit(order, candidates.partition, weight, clustering.budget.per_group)
+    among = find_first_in_partition(groups, candidates.partition, clustering.budget.groups)
     _exclude_over_budget(table, groups.filter(~among))
     groups = groups.filter(among)
     if clustering.single_file:
@@ -257,19 +257,19 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
 
 
 def _build_input(table: _ClusteringRun) -> ClusteringInput:
-    found, clustering = table.candidates, table.clustering
-    settled = table.is_clustered & has_few_logs(found)
+    candidates, clustering = table.candidates, table.clustering
+    settled = table.is_clustered & has_few_logs(candidates)
     return ClusteringInput(
         clustering=clustering,
         target=table.files.target,
-        candidates=found,
+        candidates=candidates,
         triggers=evaluate_triggers(
-            found, table.files.small, clustering.when, table.statistics.ranges
+            candidates, table.files.small, clustering.when, table.statistics.ranges
         ),
         is_clustered=table.is_clustered,
         is_settled=settled,
-        passes=count_passes(found, table.spec, clustering, settled, table.statistics.past),
-        row_bytes=table.statistics.sizes.data_bytes(found.base, found.logs),
+        passes=count_passes(candidates, table.spec, clustering, settled, table.statistics.past),
+        row_bytes=table.statistics.sizes.data_bytes(candidates.base, candidates.logs),
         sizes=table.statistics.sizes,
         ranges=table.statistics.ranges,
         max_scan=table.max_scan,
@@ -312,22 +312,22 @@ def _build_decision(
     reasons: list[str],
     blocking_note: Note | None,
 ) -> ClusteringDecision:
-    found, verdicts = table.candidates, table.verdicts
+    candidates, verdicts = table.candidates, table.verdicts
     because = _explain_groups(table, groups, outputs, reasons)
-    group_of = np.full(len(found), -1, np.int64)
+    group_of = np.full(len(candidates), -1, np.int64)
     group_of[groups.members] = groups.number_members()
     verdicts.decide("group", groups.members, because.__getitem__, group_of)
     return ClusteringDecision(
         layout=table.layout,
-        groups=build_rewrites(found, groups, outputs, because),
-        candidates=found,
+        groups=build_rewrites(candidates, groups, outputs, because),
+        candidates=candidates,
         rule=verdicts.rule,
         because=verdicts.because,
         group_of=group_of,
         triggers=fired,
         members=groups.members,
         is_clustered=table.is_clustered,
-        refusals=tuple(refuse_bucket_index(found)),
+        refusals=tuple(refuse_bucket_index(candidates)),
         warnings=tuple(_collect_warnings(table, groups, blocking_note)),
     )
 
@@ -369,9 +369,9 @@ def _collect_warnings(
 
 def _needs_ranges(table: _ClusteringRun) -> bool:
     """Return whether a partition may exceed ``overlapAbove`` but no statistics are known."""
-    clustering, found = table.clustering, table.candidates
+    clustering, candidates = table.clustering, table.candidates
     above, is_known = clustering.when.overlap_above, table.statistics.ranges is not None
     if not clustering.columns or clustering.when.always or above is None or is_known:
         return False
-    is_in = found.has_base & (table.verdicts.rule != RULES.index("partition"))
-    return bool(np.bincount(found.partition[is_in], minlength=1).max() > above)
+    is_in = candidates.has_base & (table.verdicts.rule != RULES.index("partition"))
+    return bool(np.bincount(candidates.partition[is_in], minlength=1).max() > above)

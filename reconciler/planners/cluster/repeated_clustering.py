@@ -28,21 +28,21 @@ _PREDICTION_ERROR: Final = 1.25
 
 def group_overlapping_clusterings(need: ClusteringInput, settled: Integers) -> SliceGroups:
     """Return groups of clustered files from different clusterings that overlap too much."""
-    found = need.candidates
+    candidates = need.candidates
     nothing = SliceGroups(np.zeros(0, np.int64), np.zeros(1, np.int64))
     if not len(settled) or need.ranges is None:
         return nothing
     nowhere = np.zeros(len(need.triggers.fires), np.bool_)
     groups = need.pack(need.sort_slices(settled, nowhere))
     groups = groups.filter((_count_instants(need, groups) > 1) & need.passes.needs_pass(groups))
-    partitions = found.partition[groups.first_members]
+    partitions = candidates.partition[groups.first_members]
     covering = _curve_overlap(need, need.count_outputs(groups))
     is_worth = np.zeros(len(groups), np.bool_)
     for partition in sort_unique(partitions).tolist():
         first, last = np.searchsorted(partitions, [partition, partition + 1]).tolist()
-        some, bases = groups.take(np.arange(first, last)), found.bases_of(partition)
+        some, bases = groups.take(np.arange(first, last)), candidates.bases_of(partition)
         places = np.searchsorted(bases, some.members)
-        for boxes in FileBoxes.on_scales(need.ranges, found.base_row[bases][None]):
+        for boxes in FileBoxes.on_scales(need.ranges, candidates.base_row[bases][None]):
             is_worth[first:last] |= find_worthwhile_groups(
                 boxes, places, some.starts[:-1], _MIN_GAIN, covering[first:last]
             )
@@ -55,18 +55,18 @@ def find_slices_to_combine(need: ClusteringInput, new: Mask, settled: Mask) -> M
     That is so if both, rewritten separately, would still overlap too much, which the next plan
     would find. ``new``, ``settled``: slices that triggers select.
     """
-    found, above = need.candidates, need.clustering.when.overlap_above
-    chosen = np.zeros(len(found), np.bool_)
+    candidates, above = need.candidates, need.clustering.when.overlap_above
+    chosen = np.zeros(len(candidates), np.bool_)
     if need.ranges is None or above is None:
         return chosen
     both = np.zeros(len(need.triggers.fires), np.bool_)
-    both[found.partition[settled]] = True
+    both[candidates.partition[settled]] = True
     some = np.zeros_like(both)
-    some[found.partition[new]] = True
+    some[candidates.partition[new]] = True
     with np.errstate(invalid="ignore"):
         both &= some & (need.triggers.overlap > above)
     for partition in np.flatnonzero(both).tolist():
-        bases = found.bases_of(partition)
+        bases = candidates.bases_of(partition)
         if _is_better_together(need, bases, new[bases], settled[bases], above):
             chosen[bases] = settled[bases]
     return chosen
@@ -114,8 +114,8 @@ def _count_instants(need: ClusteringInput, groups: SliceGroups) -> Integers:
 def _curve_overlap(need: ClusteringInput, outputs: Integers) -> Floats:
     """Return per group how many of its new files cover a row that the group covers."""
     clustering = need.clustering
-    found = [
+    overlaps = [
         estimate_curve_overlap(clustering.curve, len(clustering.columns), files)
         for files in outputs.tolist()
     ]
-    return np.array(found, np.float64)
+    return np.array(overlaps, np.float64)

@@ -92,7 +92,7 @@ def assess_column_stats(state: TableState, columns: Sequence[str]) -> ColumnStat
     have = known.hudi_columns or ()
     every = list_indexed_columns(known.schema, state.table_version, known.hudi_defined)
     missing = tuple(column for column in columns if column not in have)
-    found = ColumnStatsNeed(
+    need = ColumnStatsNeed(
         missing=missing,
         unsupported=tuple(column for column in missing if column not in every),
         removed_by_writers=tuple(
@@ -102,8 +102,8 @@ def assess_column_stats(state: TableState, columns: Sequence[str]) -> ColumnStat
         columns=tuple(every),
         files=len(known.files),
     )
-    if not found.is_due:
-        return found if missing else ColumnStatsNeed()
+    if not need.is_due:
+        return need if missing else ColumnStatsNeed()
     why = next(_find_obstacles(state), None)
     logs = len(state.files) if state.is_merge_on_read else 0
     files = max(len(known.files), logs)
@@ -113,9 +113,9 @@ def assess_column_stats(state: TableState, columns: Sequence[str]) -> ColumnStat
             "let a Hudi writer build it"
         )
     return (
-        found
+        need
         if why is None
-        else replace(found, because=_explain_unbuildable(why, found.files_without_entries))
+        else replace(need, because=_explain_unbuildable(why, need.files_without_entries))
     )
 
 

@@ -247,6 +247,6 @@ def _assess_hudi(spec: TableSpec, state: TableState, known: IndexState) -> _Hudi
     assert spec.index is not None, "the spec has an index block"
     if spec.index.hudi != "build" or not known.wanted or not len(known.files):
         return _HudiNeed()
-    found = assess_column_stats(state, tuple(known.wanted))
-    warnings = tuple(Note("hudiIndex", sentence) for sentence in explain_column_stats(found, state))
-    return _HudiNeed(need=found if found.is_due else None, warnings=warnings)
+    need = assess_column_stats(state, tuple(known.wanted))
+    warnings = tuple(Note("hudiIndex", sentence) for sentence in explain_column_stats(need, state))
+    return _HudiNeed(need=need if need.is_due else None, warnings=warnings)

@@ -97,7 +97,7 @@ def draft_advice(picture: TablePicture) -> AdviceDraft:
     wanted = find_query_columns(
         spec.queries, forecast_input.schema, tuple(forecast_input.partition_values)
     )
-    warnings = tuple(Note(one.rule, one.because) for one in forecast_input.warnings)
+    warnings = tuple(Note(warning.rule, warning.because) for warning in forecast_input.warnings)
     advice = Advice(
         name=spec.name,
         path=spec.path,
@@ -138,8 +138,8 @@ def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
     forecast_input = replace(draft.forecast_input, sample=sample)
     declared = [advice.declared] if advice.declared else []
     candidates = dict.fromkeys([*declared, *draft.candidates])
-    tried = [try_layout(table, forecast_input, one) for one in candidates]
-    trials = rank_trials((one for one in tried if one is not None), advice.declared)
+    tried = [try_layout(table, forecast_input, layout) for layout in candidates]
+    trials = rank_trials((trial for trial in tried if trial is not None), advice.declared)
     best = choose_trial(advice.current, trials)
     return replace(
         advice,
@@ -221,7 +221,7 @@ def _explain_choice(
     best: LayoutTrial | None,
     declared: LayoutCandidate | None,
 ) -> str:
-    before = sum(one.bytes for one in now)
+    before = sum(read.bytes for read in now)
     if not trials:
         return "no layout was tried: no row of the table's files could be sampled"
     if not before:

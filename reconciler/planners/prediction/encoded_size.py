@@ -102,13 +102,13 @@ class GrowthEstimator:
     def _encode_rows(
         self, whole_rows: WholeRows, file: Integers, by: Integers
     ) -> tuple[Floats, float]:
-        counts, found = self._encode_pieces(whole_rows, file, by)
-        each = np.array([size.row_bytes for size in found]) / counts
+        counts, sizes = self._encode_pieces(whole_rows, file, by)
+        each = np.array([size.row_bytes for size in sizes]) / counts
         then = np.zeros(len(by))
         then[by] = np.repeat(each, counts) * self._density_factor(
             whole_rows, file, by, _weighted_mean(each, counts)
         )
-        return then, float(np.mean([size.footer_bytes for size in found]))
+        return then, float(np.mean([size.footer_bytes for size in sizes]))
 
     def _density_factor(
         self, whole_rows: WholeRows, file: Integers, by: Integers, mean: float
@@ -122,8 +122,8 @@ class GrowthEstimator:
         thin = by[::_THINNING]
         if not doublings or len(thin) < MIN_ROWS or mean <= 0:
             return 1.0
-        counts, found = self._encode_pieces(whole_rows, file, thin)
-        sparse = _weighted_mean(np.array([size.row_bytes for size in found]) / counts, counts)
+        counts, sizes = self._encode_pieces(whole_rows, file, thin)
+        sparse = _weighted_mean(np.array([size.row_bytes for size in sizes]) / counts, counts)
         slope = (sparse - mean) / math.log2(_THINNING)
         return float(np.clip(1 - slope * doublings / mean, *_DENSITY_RANGE))
 
@@ -134,14 +134,14 @@ class GrowthEstimator:
         piece = _split_pieces(file[by], max(self._group.rows // self._group.outputs, 1))
         starts = np.flatnonzero(np.diff(piece, prepend=-1))
         counts = np.diff(np.append(starts, len(piece)))
-        found = [
+        sizes = [
             measure_encoded_size(
                 whole_rows.rows.take(to_arrow(self._here[by[at : at + count]])),
                 whole_rows.form,
             )
             for at, count in zip(starts.tolist(), counts.tolist(), strict=True)
         ]
-        return counts, found
+        return counts, sizes
 
 
 def _weighted_mean(each: Floats, counts: Integers) -> float:

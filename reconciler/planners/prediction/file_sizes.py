@@ -61,16 +61,16 @@ def report_file_sizes(
         return None
     groups = measure_groups(
         picture.view,
-        compacting=[(one.partition, one.file_id) for one in state.compactions],
-        clustering=[(one.partition, one.file_id) for one in state.clusterings],
+        compacting=[(file.partition, file.file_id) for file in state.compactions],
+        clustering=[(file.partition, file.file_id) for file in state.clusterings],
     )
     sizes = FileSizeLimits(target=files.target, small=files.small)
-    found = measure_file_sizes(groups, sizes, _find_operations(state))
+    report = measure_file_sizes(groups, sizes, _find_operations(state))
     return FileSizeReport(
         target=sizes.target,
         small_below=sizes.small,
-        state=replace(found, partitions=found.partitions[:_MAX_PARTITIONS]),
-        small_partitions=len(found.partitions),
+        state=replace(report, partitions=report.partitions[:_MAX_PARTITIONS]),
+        small_partitions=len(report.partitions),
         next_insert=None
         if next_insert is None
         else _simulate_inserts(next_insert, state, groups, files, sizes),
@@ -86,14 +86,14 @@ def warn_of_writes(state: TableState) -> tuple[Note, ...]:
 
 def _find_operations(state: TableState) -> dict[str, str]:
     """Return the operation of each instant, for the newest writes and all known clusterings."""
-    found = dict.fromkeys(
-        (one.instant for one in state.clustering_facts.clusterings)
+    operations = dict.fromkeys(
+        (past.instant for past in state.clustering_facts.clusterings)
         if state.clustering_facts
         else (),
         "CLUSTER",
     )
     written = state.recent_writes.newest if state.recent_writes else ()
-    return found | {one.instant: one.operation for one in written if one.operation}
+    return operations | {write.instant: write.operation for write in written if write.operation}
 
 
 def _simulate_inserts(
@@ -130,7 +130,7 @@ def _simulate_inserts(
         rule,
         has_commits=bool(state.timeline.commits),
     )
-    largest = sorted(forecasts, key=lambda one: -one.rows)[:_MAX_PARTITIONS]
+    largest = sorted(forecasts, key=lambda forecast: -forecast.rows)[:_MAX_PARTITIONS]
     return InsertReport(
         rows=insert.rows,
         because=f"{spread}; {_explain_row_size(rule, state)}"
@@ -164,9 +164,9 @@ def _spread_rows(
             "the newest writes inserted no rows, so the partitions of the next rows are unknown; "
             "name one, as N,PARTITION"
         )
-    found = {path: rows for path, rows in apportion_rows(insert.rows, shares).items() if rows}
+    spread = {path: rows for path, rows in apportion_rows(insert.rows, shares).items() if rows}
     writes = "write" if len(recent) == 1 else f"{len(recent)} writes"
-    return found, f"distributed over partitions like the new rows of the last {writes}"
+    return spread, f"distributed over partitions like the new rows of the last {writes}"
 
 
 def _is_table_service(written: PastWrite, state: TableState) -> bool:

@@ -84,7 +84,7 @@ class LayoutTrial:
     @property
     def bytes(self) -> int:
         """Return the bytes that all queries read together."""
-        return sum(one.bytes for one in self.reads)
+        return sum(read.bytes for read in self.reads)
 
 
 def find_query_columns(
@@ -100,9 +100,9 @@ def find_query_columns(
     )
     sets, notes = [], []
     for query in queries:
-        found = [lookup.orderable_columns(box) for box in find_boxes(query.where)]
-        common = set(found[0]).intersection(*found[1:])
-        sets.append([name for name in found[0] if name in common])
+        columns_by_box = [lookup.orderable_columns(box) for box in find_boxes(query.where)]
+        common = set(columns_by_box[0]).intersection(*columns_by_box[1:])
+        sets.append([name for name in columns_by_box[0] if name in common])
         notes += list(lookup.explain(query, is_bound=bool(common)))
     columns = _sort_by_frequency(sets)
     return QueryColumns(
@@ -146,7 +146,7 @@ def rank_trials(
     Among equally good trials the ``declared`` layout is first, which avoids a useless rewrite.
     """
     tried = sorted(trials, key=lambda trial: trial.bytes)
-    good = [one for one in tried if one.bytes <= (1 + NEGLIGIBLE_DIFFERENCE) * tried[0].bytes]
+    good = [trial for trial in tried if trial.bytes <= (1 + NEGLIGIBLE_DIFFERENCE) * tried[0].bytes]
 
     def key(trial: LayoutTrial) -> tuple[bool, int, int]:
         one = trial.candidate
@@ -162,7 +162,7 @@ def choose_trial(
 
     ``trials``: best first. So a proposal is never worse than today in the same simulation.
     """
-    before = sum(one.bytes for one in current)
+    before = sum(read.bytes for read in current)
     if not trials or not before or trials[0].bytes > (1 - MIN_SAVING) * before:
         return None
     return trials[0]
@@ -198,10 +198,10 @@ class _ColumnLookup:
 
     def orderable_columns(self, box: Box) -> list[str]:
         """Return the columns of a box that can order rows, as the table spells them."""
-        found = (self._find_field(name) for name in box)
+        fields = (self._find_field(name) for name in box)
         return [
             field.name
-            for field in found
+            for field in fields
             if field is not None
             and field.name.lower() not in self.partition_columns
             and indexed_type(field.type) is not None
@@ -218,11 +218,11 @@ class _ColumnLookup:
     def explain(self, query: Query, *, is_bound: bool) -> Iterator[Note]:
         """Yield which parts of a query do not help; ``is_bound``: every branch has a filter."""
         parts = dict.fromkeys(column.parts for column in find_columns(parse(query.where)))
-        notes_of_columns = [note for one in parts for note in self._explain_column(query, one)]
+        notes_of_columns = [note for part in parts for note in self._explain_column(query, part)]
         yield from notes_of_columns
         if is_bound or notes_of_columns:
             return
-        if parts and all(one[0].lower() in self.partition_columns for one in parts):
+        if parts and all(part[0].lower() in self.partition_columns for part in parts):
             because = "filters only on partition columns, whose folders are skipped by name already"
         else:
             helps = "is tried for" if self.indexed_columns(query) else "and no index helps"
@@ -234,8 +234,8 @@ class _ColumnLookup:
 
     def _find_field(self, name: str) -> Any:
         """Return the top-level column of this name in any case, or None."""
-        found = [field for field in self.schema if field.name.lower() == name.lower()]
-        return found[0] if len(found) == 1 else None
+        fields = [field for field in self.schema if field.name.lower() == name.lower()]
+        return fields[0] if len(fields) == 1 else None
 
     def _explain_column(self, query: Query, parts: Sequence[str]) -> Iterator[Note]:
         field, name = self._find_field(parts[0]), ".".join(parts)

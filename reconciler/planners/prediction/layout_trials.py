@@ -158,12 +158,12 @@ def _extrapolate(
 ) -> ExpectedReads:
     """Extrapolate reads to all groups: the same saving is assumed for those not simulated."""
     now = table.measure_reads()
-    then = np.sum([each.reads for each in expected], axis=0)
+    then = np.sum([group.reads for group in expected], axis=0)
     before = now[:, :, groups].sum(axis=2)
     # the overall ratio of future to current reads counts for a query that reads nothing today
     overall = [[a.sum() / b.sum() if b.sum() else 1.0] for a, b in zip(then, before, strict=True)]
     factor = np.where(before > 0, then / np.maximum(before, 1.0), overall)
     return ExpectedReads(
         reads=then + factor * (now.sum(axis=2) - before),
-        variance=np.sum([each.variance for each in expected], axis=0),
+        variance=np.sum([group.variance for group in expected], axis=0),
     )

@@ -79,9 +79,9 @@ class PredictedReads:
     def predict(
         cls, context: ForecastContext, decision: ClusteringDecision, simulations: SimulationCache
     ) -> PredictedReads:
-        found, kept = decision.candidates, context.current.reads.kept
+        candidates, kept = decision.candidates, context.current.reads.kept
         stays = decision.group_of < 0
-        reads, sizes = kept[:, stays], found.bytes[stays]
+        reads, sizes = kept[:, stays], candidates.bytes[stays]
         groups = list(build_groups(context, decision))
         counts = [simulations.simulate(group) for group in groups]
         limits = [planned_output(context, *pair) for pair in zip(groups, counts, strict=True)]

@@ -153,10 +153,10 @@ def build_predictions(
     current: CurrentReads, predicted: PredictedReads | None
 ) -> tuple[dict[str, Any], ...]:
     """Return predictions as in the plan document; without a clustering nothing changes."""
-    found = []
+    predictions = []
     for nth, query in enumerate(current.queries):
         files, size = int(current.reads.files[nth]), int(current.reads.bytes[nth])
-        found.append(
+        predictions.append(
             {
                 "query": query.name,
                 "filesBefore": files,
@@ -166,4 +166,4 @@ def build_predictions(
                 "error": 0.0 if predicted is None else round(float(predicted.error[nth]), 3),
             }
         )
-    return tuple(found)
+    return tuple(predictions)

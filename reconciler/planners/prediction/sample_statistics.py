@@ -122,5 +122,5 @@ def _take_ranks(column: _RankedColumn, ranks: Integers) -> Any:
     if not len(column.row):
         return pa.nulls(len(ranks), column.values.type)
     is_there = to_arrow(ranks >= 0)
-    found = column.values.take(to_arrow(column.row[np.maximum(ranks, 0)]))
-    return pc.if_else(is_there, found, None)
+    values = column.values.take(to_arrow(column.row[np.maximum(ranks, 0)]))
+    return pc.if_else(is_there, values, None)

@@ -87,10 +87,10 @@ def _rows_of_rewrite(group: SimulatedGroup, sample: SampledGroup) -> tuple[Integ
 
     This repeats rewrite.sampling for parts that are whole files.
     """
-    found = np.repeat(np.arange(len(sample.fit_counts)), sample.fit_counts)
+    rows = np.repeat(np.arange(len(sample.fit_counts)), sample.fit_counts)
     sizes = np.maximum(group.sizes, 1) / np.maximum(sample.fitted_rows, 1)
     given = int((sample.fitted_rows > 0).sum())
-    return found, np.repeat(sizes, sample.fitted_rows), pseudo_random_bits(len(found), given)
+    return rows, np.repeat(sizes, sample.fitted_rows), pseudo_random_bits(len(rows), given)
 
 
 def _fit_layout(
@@ -149,14 +149,14 @@ class FileCutter:
     def count_parts(self, times: float = 1.0) -> Integers:
         """Return into how many parts each file is split, with sizes scaled by ``times``."""
         target, size = self._ask.target, self._size * times
-        found = np.ones(self._outputs, np.int64)
+        parts = np.ones(self._outputs, np.int64)
         if max(self._fixed, _FOOTER_BYTES) > _MAX_FOOTER_SHARE * target:
-            return found
+            return parts
         room = max(target - self._fixed, 1)
         needed = np.maximum(2, np.round((size - self._fixed) / room + 0.45)).astype(np.int64)
-        found = np.where(size > _MAX_SIZE_FACTOR * target, needed, found)
+        parts = np.where(size > _MAX_SIZE_FACTOR * target, needed, parts)
         rows = np.bincount(self._file, minlength=self._outputs)
-        return np.minimum(found, np.maximum(rows, 1))
+        return np.minimum(parts, np.maximum(rows, 1))
 
     def cut_files(self, parts: Integers) -> SimulatedFiles:
         """Return the files after each was split into so many parts."""

@@ -89,21 +89,21 @@ def simulate_group(question: SimulationInput, group: SimulatedGroup) -> Simulate
         asking = _Simulation(
             question, group, sample_rows, cells, GrowthEstimator(group, sample.whole)
         )
-        found = [asking.try_layout(layout) for layout in fit_layouts(question, group, sample_rows)]
+        tried = [asking.try_layout(layout) for layout in fit_layouts(question, group, sample_rows)]
     except (UnsupportedError, pa.ArrowException, OverflowError):
         return None
-    grown = [trial.growth for trial in found if trial.growth is not None]
+    grown = [trial.growth for trial in tried if trial.growth is not None]
     return SimulatedReads(
-        reads=np.stack([trial.reads for trial in found], axis=1),
+        reads=np.stack([trial.reads for trial in tried], axis=1),
         share=min(1.0, len(sample_rows.rows) / max(group.rows, 1))
         if not sample_rows.is_all
         else 1.0,
         output=(
-            _mean(trial.output[0] for trial in found),
-            _mean(trial.output[1] for trial in found),
+            _mean(trial.output[0] for trial in tried),
+            _mean(trial.output[1] for trial in tried),
         ),
         growth=_mean(grown) if grown else None,
-        split_error=np.mean([trial.split_error for trial in found], axis=0),
+        split_error=np.mean([trial.split_error for trial in tried], axis=0),
     )
 
 
@@ -117,7 +117,7 @@ def extrapolate_reads(
     """Extrapolate the reads of each group to all rows; ``outputs``: its files and bytes."""
     rates = [_growth_rate([group.reads[at] for group in groups]) for at in (0, 1)]
     grown = [group.growth for group in groups if group.growth is not None]
-    found = []
+    extrapolated = []
     for group, limits in zip(groups, outputs, strict=True):
         doublings = max(-math.log2(max(group.share, 1e-9)), 0.0)
         both = [
@@ -127,10 +127,10 @@ def extrapolate_reads(
         reads, variance = (np.stack(part) for part in zip(*both, strict=True))
         factor = np.array([[1.0], [_mean(grown) if group.growth is None and grown else 1.0]])
         split_variance = (group.split_error / _DEVIATIONS) ** 2
-        found.append(
+        extrapolated.append(
             ExpectedReads(reads=factor * reads, variance=factor**2 * variance + split_variance)
         )
-    return found
+    return extrapolated
 
 
 def estimate_size_error(question: SimulationInput) -> float:
@@ -231,14 +231,14 @@ class _Simulation:
             name: column.take(at)
             for name, column in question.forecast_input.partition_values.items()
         }
-        found = find_reads(
+        reads = find_reads(
             question.queries,
             add_partition_values(index, partition_values),
             np.zeros(len(index), np.int64),
             schema=question.forecast_input.schema,
             zone=question.forecast_input.zone,
         )
-        kept = (found.kept & has_rows).reshape(len(question.queries), 2 * QUARTERS - 1, count)
+        kept = (reads.kept & has_rows).reshape(len(question.queries), 2 * QUARTERS - 1, count)
         return _level_means(np.stack([kept.sum(axis=2).astype(np.float64), kept @ made.size]))
 
 

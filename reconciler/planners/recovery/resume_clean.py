@@ -87,11 +87,11 @@ def plan_clean_resumes(
             is_blocked = True
             warnings.append(Note("pendingClean", reason))
             continue
-        found = revalidate_clean(state, clean, already_removed=rows, window=window)
-        rows |= found.rows
-        steps.append(_build_step(clean, found))
-        if len(found.withheld):
-            warnings.append(Note("pendingClean", _describe_withheld(clean, found.withheld)))
+        current = revalidate_clean(state, clean, already_removed=rows, window=window)
+        rows |= current.rows
+        steps.append(_build_step(clean, current))
+        if len(current.withheld):
+            warnings.append(Note("pendingClean", _describe_withheld(clean, current.withheld)))
     return CleanResumes(
         steps=tuple(steps), warnings=tuple(warnings), is_blocked=is_blocked, rows=rows
     )

@@ -81,20 +81,20 @@ def _read_input(
     state: TableState,
     choose_samples: Callable[[TableSpec, TableState], Sequence[SampleRequest]],
 ) -> TableState:
-    found = state.with_facts(forecast_input=_read_statistics(storage, spec, state))
-    assert found.forecast_input is not None
-    groups = choose_samples(spec, found)
-    if not groups or found.forecast_input.index is None or _is_bootstrapped(storage):
-        return found
+    observed = state.with_facts(forecast_input=_read_statistics(storage, spec, state))
+    assert observed.forecast_input is not None
+    groups = choose_samples(spec, observed)
+    if not groups or observed.forecast_input.index is None or _is_bootstrapped(storage):
+        return observed
     sample = read_sample(
         storage,
         state.files,
         groups,
-        found.forecast_input.columns,
-        found.forecast_input.schema,
+        observed.forecast_input.columns,
+        observed.forecast_input.schema,
         SampleLimits(whole_rows=MAX_WHOLE_ROWS),
     )
-    return found.with_facts(forecast_input=replace(found.forecast_input, sample=sample))
+    return observed.with_facts(forecast_input=replace(observed.forecast_input, sample=sample))
 
 
 def _is_bootstrapped(storage: Storage) -> bool:
@@ -142,9 +142,9 @@ def _read_schema(
     storage: Storage, properties: TableProperties, state: TableState
 ) -> tuple[Any, tuple[ReadWarning, ...]]:
     try:
-        found = read_declared_schema(storage, properties, state)
-        if found is not None:
-            return build_table_schema(found.text, found.path, properties), ()
+        schema = read_declared_schema(storage, properties, state)
+        if schema is not None:
+            return build_table_schema(schema.text, schema.path, properties), ()
         problem_text = "no commit has the table's schema"
     except (FormatError, UnsupportedError) as problem:
         problem_text = str(problem)

@@ -81,9 +81,9 @@ class OpenedFile:
             drawn = np.arange(self.total)
             if self.chosen.fit_rows < self.total:
                 drawn = pick_spread_rows(self.total, self.chosen.fit_rows, self.chosen.place)
-        found = np.unique(np.concatenate([drawn, *kept]))
-        times = np.bincount(np.searchsorted(found, drawn), minlength=len(found))
-        return found, times.astype(np.int8)
+        rows = np.unique(np.concatenate([drawn, *kept]))
+        times = np.bincount(np.searchsorted(rows, drawn), minlength=len(rows))
+        return rows, times.astype(np.int8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,45 +120,45 @@ class SampleReader:
             row, path, file, list(groups), sizes, footer.num_rows, len(groups), wanted
         )
 
-    def read_rows(self, one: OpenedFile, share: float) -> Any | None:
+    def read_rows(self, opened: OpenedFile, share: float) -> Any | None:
         """Return the columns of a share of a file's rows; None if they cannot be read."""
         try:
-            with reading_parquet(one.path):
-                batches = list(self._read_batches(one, share))
+            with reading_parquet(opened.path):
+                batches = list(self._read_batches(opened, share))
         except FormatError as damage:
-            self.damaged[one.row] = str(damage)
+            self.damaged[opened.row] = str(damage)
             return None
         except (StorageError, UnsupportedError):
             return None
         return pa.Table.from_batches(batches) if batches else self.empty_table()
 
-    def _read_batches(self, one: OpenedFile, share: float) -> Iterator[Any]:
+    def _read_batches(self, opened: OpenedFile, share: float) -> Iterator[Any]:
         names = [
-            name for name in one.file.schema_arrow.names if name in self._top_level_schema.names
+            name for name in opened.file.schema_arrow.names if name in self._top_level_schema.names
         ]
-        picked, _ = one.choose_rows(share)
+        picked, _ = opened.choose_rows(share)
         start = 0
-        for group in one.groups:
-            for batch in one.file.iter_batches(_TOGETHER, row_groups=[group], columns=names):
+        for group in opened.groups:
+            for batch in opened.file.iter_batches(_TOGETHER, row_groups=[group], columns=names):
                 first, last = np.searchsorted(picked, [start, start + len(batch)])
                 places = picked[first:last] - start
                 start += len(batch)
                 rows = batch if len(places) == len(batch) else batch.take(to_arrow(places))
-                yield self.select_columns(one, rows)
+                yield self.select_columns(opened, rows)
 
-    def select_columns(self, one: OpenedFile, rows: Any) -> Any:
+    def select_columns(self, opened: OpenedFile, rows: Any) -> Any:
         """Return the requested columns of rows of the file."""
         top = self._top_level_schema
         rows = rows.select([name for name in rows.schema.names if name in top.names])
-        calendar = Calendar.from_footer(one.file.metadata.metadata)
+        calendar = Calendar.from_footer(opened.file.metadata.metadata)
         if calendar.kind == "hybrid":
-            rows = convert_calendar(rows, calendar, PROLEPTIC, one.path)
-        return self._flatten(evolve_batch(rows, top, one.path))
+            rows = convert_calendar(rows, calendar, PROLEPTIC, opened.path)
+        return self._flatten(evolve_batch(rows, top, opened.path))
 
     def _flatten(self, rows: Any) -> Any:
         """Return columns by their names with dots; null if a row has none."""
-        found = [find_column(rows, name) for name in self.columns]
-        return pa.RecordBatch.from_arrays(found, names=list(self.columns))
+        columns = [find_column(rows, name) for name in self.columns]
+        return pa.RecordBatch.from_arrays(columns, names=list(self.columns))
 
     def empty_table(self) -> Any:
         top = self._top_level_schema

@@ -56,16 +56,15 @@ def read_sample(
     ``groups``: files are chosen from each in proportion to its bytes, and row groups are spread
     over the rows of the files. ``columns``: names with dots; ``schema``: the table's schema. The
     rows that the rewrite uses to fit its layout are kept in addition. Files that cannot be read are
-    skipped, and damaged ones recorded.
-    Memory: the kept rows and the chunks of their columns in the row groups that are read.
+    skipped, and damaged ones recorded. Memory: kept rows, and their columns in the row groups read.
     """
     reading = SampleReader(storage, files, tuple(columns), schema)
     chosen = _choose_files(reading, groups, limits.groups)
-    available = sum(int(one.sizes.sum()) for one in chosen)
+    available = sum(int(file.sizes.sum()) for file in chosen)
     share = min(1.0, limits.rows / max(available, 1))
-    read = run_parallel(lambda one: reading.read_rows(one, share), chosen, parallelism=_AT_ONCE)
+    read = run_parallel(lambda file: reading.read_rows(file, share), chosen, parallelism=_AT_ONCE)
     found = sorted(
-        ((one, table) for one, table in zip(chosen, read, strict=True) if table is not None),
+        ((file, table) for file, table in zip(chosen, read, strict=True) if table is not None),
         key=lambda pair: pair[0].row,
     )
     opened, tables = [file for file, _ in found], [table for _, table in found]
@@ -90,8 +89,8 @@ def read_sample(
 def _column_shares(files: Sequence[OpenedFile], columns: Sequence[str]) -> dict[str, float]:
     """Return the share of each column in the bytes of row groups."""
     sums, total = dict.fromkeys(columns, 0), 0
-    for one in files:
-        for group in map(one.file.metadata.row_group, one.groups):
+    for opened in files:
+        for group in map(opened.file.metadata.row_group, opened.groups):
             for chunk in map(group.column, range(group.num_columns)):
                 total += chunk.total_compressed_size
                 if chunk.path_in_schema in sums:
@@ -113,13 +112,13 @@ def _choose_files(
     wanted = _spread_files(reading.files, groups, _distribute(sizes, most))
     opened = [one for one in run_parallel(reading.open_file, wanted, parallelism=_AT_ONCE) if one]
     files_by_group: list[list[OpenedFile]] = [[] for _ in groups]
-    for one in opened:
-        files_by_group[one.chosen.group].append(one)
-    available = [sum(one.total_groups for one in files) for files in files_by_group]
-    found = []
+    for file in opened:
+        files_by_group[file.chosen.group].append(file)
+    available = [sum(file.total_groups for file in files) for files in files_by_group]
+    picked = []
     for files, count in zip(files_by_group, _distribute(sizes, most, available), strict=True):
-        found += _choose_row_groups(files, count)
-    return sorted(found, key=lambda one: one.row)
+        picked += _choose_row_groups(files, count)
+    return sorted(picked, key=lambda file: file.row)
 
 
 def _distribute(sizes: Sequence[float], most: int, there: Sequence[int] | None = None) -> list[int]:
@@ -129,27 +128,27 @@ def _distribute(sizes: Sequence[float], most: int, there: Sequence[int] | None =
     ([1, 1, 6], [3, 3, 2])
     """
     limits = [most] * len(sizes) if there is None else list(there)
-    found, left, bytes_left = [0] * len(sizes), most, sum(sizes)
+    parts, left, bytes_left = [0] * len(sizes), most, sum(sizes)
     # those with the least for their size come first, so that the others get what these cannot use
     order = sorted(range(len(sizes)), key=lambda n: (limits[n] / max(sizes[n], 1.0), n))
     for place, number in enumerate(order):
         others = len(order) - place - 1
         share = round(left * sizes[number] / max(bytes_left, 1.0))
-        found[number] = min(max(1, min(left - others, share)), limits[number])
-        left, bytes_left = left - found[number], bytes_left - sizes[number]
-    return found
+        parts[number] = min(max(1, min(left - others, share)), limits[number])
+        left, bytes_left = left - parts[number], bytes_left - sizes[number]
+    return parts
 
 
 def _spread_files(
     files: TableFiles, groups: Sequence[SampleRequest], shares: Sequence[int]
 ) -> list[ChosenFile]:
     """Choose files of each group, spread evenly over its bytes; all if there are few."""
-    found = []
+    picked = []
     for number, (group, share) in enumerate(zip(groups, shares, strict=True)):
         for at in _spread_by_size(files.size[group.files], share).tolist():
             row, fitted = int(group.files[at]), int(group.fit_rows[at])
-            found.append(ChosenFile(row, number, fitted, at))
-    return sorted(found, key=lambda one: one.row)
+            picked.append(ChosenFile(row, number, fitted, at))
+    return sorted(picked, key=lambda file: file.row)
 
 
 def _spread_by_size(sizes: Integers, wanted: int) -> Integers:
@@ -174,16 +173,16 @@ def _choose_row_groups(files: Sequence[OpenedFile], count: int) -> list[OpenedFi
     """Choose ``count`` row groups of the files, spread over their rows."""
     if not files:
         return []
-    sizes = np.concatenate([one.sizes for one in files])
-    owner = np.repeat(np.arange(len(files)), [one.total_groups for one in files])
-    first = np.cumsum([0, *(one.total_groups for one in files)])[:-1]
+    sizes = np.concatenate([file.sizes for file in files])
+    owner = np.repeat(np.arange(len(files)), [file.total_groups for file in files])
+    first = np.cumsum([0, *(file.total_groups for file in files)])[:-1]
     places = _spread_by_size(sizes, count)
-    found = []
-    for nth, one in enumerate(files):
+    picked = []
+    for nth, file in enumerate(files):
         chosen = places[owner[places] == nth] - first[nth]
-        if len(chosen) or not one.total_groups:
-            found.append(replace(one, groups=chosen.tolist(), sizes=one.sizes[chosen]))
-    return found
+        if len(chosen) or not file.total_groups:
+            picked.append(replace(file, groups=chosen.tolist(), sizes=file.sizes[chosen]))
+    return picked
 
 
 # --- whole rows ----------------------------------------------------------------------------------
@@ -197,7 +196,7 @@ def _read_whole_rows(
     All rows are read if the row groups have at most ``max_rows``. Files with other columns than the
     newest one, and files that cannot be read, are skipped.
     """
-    groups = [(one, group) for one in files for group in one.groups]
+    groups = [(file, group) for file in files for group in file.groups]
     rows, size = _measure_groups(groups)
     if rows > max_rows or size > _MAX_BYTES:
         groups = [groups[at] for at in spread_evenly(len(groups), _MAX_GROUPS)]
@@ -206,55 +205,55 @@ def _read_whole_rows(
     read = run_parallel(
         lambda pair: _read_group(reading, *pair, share), groups, parallelism=_AT_ONCE
     )
-    found = [one for one in read if one is not None]
-    if not found:
+    parts = [part for part in read if part is not None]
+    if not parts:
         return None
-    newest = max((one for one, *_ in found), key=lambda one: int(reading.files.instant[one.row]))
-    alike = [one for one in found if one[0].file.schema_arrow.equals(newest.file.schema_arrow)]
+    newest = max((one for one, *_ in parts), key=lambda one: int(reading.files.instant[one.row]))
+    alike = [part for part in parts if part[0].file.schema_arrow.equals(newest.file.schema_arrow)]
     counts = [len(rows) for _, rows, _, _ in alike]
-    opened = {one.row: one for one, *_ in alike}.values()
+    opened = {file.row: file for file, *_ in alike}.values()
     return WholeRows(
         rows=pa.Table.from_batches([rows for _, rows, _, _ in alike]),
         query_columns=pa.Table.from_batches([query_columns for _, _, query_columns, _ in alike]),
-        file=np.repeat([one.row for one, *_ in alike], counts),
-        stored_bytes=np.repeat([each for *_, each in alike], counts),
+        file=np.repeat([file.row for file, *_ in alike], counts),
+        stored_bytes=np.repeat([mean for *_, mean in alike], counts),
         form=BaseFileSettings.from_footer(newest.file.metadata, newest.path),
         footer=float(
-            np.mean([_footer_bytes(one, int(reading.files.size[one.row])) for one in opened])
+            np.mean([_footer_bytes(file, int(reading.files.size[file.row])) for file in opened])
         ),
     )
 
 
 def _measure_groups(groups: Sequence[tuple[OpenedFile, int]]) -> tuple[int, int]:
     """Return the rows of the row groups and their uncompressed bytes."""
-    found = [one.file.metadata.row_group(group) for one, group in groups]
-    return sum(one.num_rows for one in found), sum(one.total_byte_size for one in found)
+    chosen = [opened.file.metadata.row_group(group) for opened, group in groups]
+    return sum(group.num_rows for group in chosen), sum(group.total_byte_size for group in chosen)
 
 
-def _footer_bytes(one: OpenedFile, size: int) -> int:
+def _footer_bytes(opened: OpenedFile, size: int) -> int:
     """Return the bytes of a file without its rows and without key-value metadata."""
-    found = one.file.metadata
-    metadata_bytes = sum(len(key) + len(value) for key, value in (found.metadata or {}).items())
-    return size - count_row_bytes(found) - metadata_bytes
+    metadata = opened.file.metadata
+    metadata_bytes = sum(len(key) + len(value) for key, value in (metadata.metadata or {}).items())
+    return size - count_row_bytes(metadata) - metadata_bytes
 
 
 def _read_group(
-    reading: SampleReader, one: OpenedFile, group: int, share: float
+    reading: SampleReader, opened: OpenedFile, group: int, share: float
 ) -> tuple[OpenedFile, Any, Any, float] | None:
     """Return rows of a row group in all columns, in those of the sample, and bytes per row."""
-    found = one.file.metadata.row_group(group)
-    rows = min(found.num_rows, max(1, round(found.num_rows * share)))
-    names = [name for name in one.file.schema_arrow.names if name != FILE_NAME]
-    chunks = map(found.column, range(found.num_columns))
-    stored_bytes = sum(c.total_compressed_size for c in chunks if c.path_in_schema != FILE_NAME)
-    size = int(reading.files.size[one.row])
+    stored = opened.file.metadata.row_group(group)
+    rows = min(stored.num_rows, max(1, round(stored.num_rows * share)))
+    names = [name for name in opened.file.schema_arrow.names if name != FILE_NAME]
+    chunks = map(stored.column, range(stored.num_columns))
+    total = sum(c.total_compressed_size for c in chunks if c.path_in_schema != FILE_NAME)
+    size = int(reading.files.size[opened.row])
     try:
-        with reading_parquet(one.path):
-            options = {"metadata": one.file.metadata, "buffer_size": _TOGETHER}
-            file = open_parquet(reading.storage, one.path, size, **options)
+        with reading_parquet(opened.path):
+            options = {"metadata": opened.file.metadata, "buffer_size": _TOGETHER}
+            file = open_parquet(reading.storage, opened.path, size, **options)
             batch = next(file.iter_batches(rows, row_groups=[group], columns=names), None)
             if batch is None:
                 return None
-            return one, batch, reading.select_columns(one, batch), stored_bytes / found.num_rows
+            return opened, batch, reading.select_columns(opened, batch), total / stored.num_rows
     except (FormatError, StorageError, UnsupportedError):
         return None

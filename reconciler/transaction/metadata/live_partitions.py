@@ -88,7 +88,7 @@ def find_leftover_partitions(storage: Storage, properties: TableProperties) -> t
     if not leftover:
         return ()
     pending = load_timeline(storage, properties).pending(WRITES | {Action.INDEXING})
-    is_own = len(pending) < 2 and all(one.action in REWRITES for one in pending)  # noqa: PLR2004
+    is_own = len(pending) < 2 and all(instant.action in REWRITES for instant in pending)  # noqa: PLR2004
     return leftover if is_own else ()
 
 

@@ -112,10 +112,10 @@ def explain_lost_files(
     folders = groups.partition.to_pylist()
     names = zip(group_of_slices(groups).tolist(), groups.file_id.to_pylist(), strict=True)
     pairs = [(folders[at], name) for at, name in names]
-    found = find_lost_files(storage, properties, state, pairs)
+    lost = find_lost_files(storage, properties, state, pairs)
     return {
         group: f"its file {name} is gone, which a completed write made: {REMEDY}"
-        for group, name in found.items()
+        for group, name in lost.items()
     }
 
 
@@ -144,17 +144,17 @@ def _find_newest_slices(groups: Iterable[FileGroup], state: TableState) -> dict[
 
     Files of pending writes do not count.
     """
-    found = dict.fromkeys(groups, "")
+    newest = dict.fromkeys(groups, "")
     files = state.files
     pending = {write.requested for write in state.timeline.writes if not write.is_completed}
-    keys = list(found)
+    keys = list(newest)
     key_of = dict(zip(find_group_codes(files, keys).tolist(), keys, strict=True))
     rows = np.flatnonzero(np.isin(files.group, list(key_of)) & (files.kind == FileKind.BASE))
     for group, code in zip(files.group[rows].tolist(), files.instant[rows].tolist(), strict=True):
         key, instant = key_of[group], files.instants[code]
         if instant not in pending:
-            found[key] = max(found[key], instant)
-    return found
+            newest[key] = max(newest[key], instant)
+    return newest
 
 
 def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -> FileGroup | None:
@@ -171,9 +171,9 @@ def _find_listed(state: TableState, asked: set[str]) -> set[str]:
     """Return the paths that the state's listing contains."""
     files = state.files
     names = to_arrow([path.rpartition("/")[2] for path in asked])
-    found = np.flatnonzero(to_numpy(pc.is_in(files.name, value_set=names)))
-    folders = [files.partitions[code] for code in files.partition[found].tolist()]
-    kept = files.name.take(found).to_pylist()
+    rows = np.flatnonzero(to_numpy(pc.is_in(files.name, value_set=names)))
+    folders = [files.partitions[code] for code in files.partition[rows].tolist()]
+    kept = files.name.take(rows).to_pylist()
     return {f"{folder}/{name}" for folder, name in zip(folders, kept, strict=True)}
 
 

@@ -21,8 +21,8 @@ from reconciler.transaction.session import TableSession
 
 def find_pending_instant(timeline: Timeline, time: str) -> Instant | None:
     """Return the pending instant of a time, if there is one."""
-    pending = (one for one in timeline.instants if not one.is_completed)
-    return next((one for one in pending if one.requested == time), None)
+    pending = (instant for instant in timeline.instants if not instant.is_completed)
+    return next((instant for instant in pending if instant.requested == time), None)
 
 
 def is_row_write(session: TableSession, timeline: Timeline, pending: Instant) -> bool:

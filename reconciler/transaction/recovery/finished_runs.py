@@ -77,8 +77,8 @@ def remove_old_index_versions(storage: Storage) -> None:
     with suppress(ReconcilerError):
         versions = list_versions(storage)
         if versions.plan_removal(versions.last):
-            found = read_newest(storage, versions)
-            remove_superseded(storage, versions, found[0] if found else None)
+            newest = read_newest(storage, versions)
+            remove_superseded(storage, versions, newest[0] if newest else None)
 
 
 def remove_leftovers(
@@ -92,9 +92,9 @@ def remove_leftovers(
     pending. Raises StorageError, FormatError.
     """
     done = [one for one in timeline.instants if one.requested == time and one.is_completed]
-    for one in done:
-        if one.action in _WRITES:
-            remove_uncommitted_files(storage, properties, timeline, one)
+    for instant in done:
+        if instant.action in _WRITES:
+            remove_uncommitted_files(storage, properties, timeline, instant)
     if not done and _was_withdrawn(storage, properties, timeline, time):
         remove_withdrawn_attempt(storage, time)
     remove_markers(storage, time)
@@ -108,7 +108,7 @@ def _remove_what_is_left(
     A table whose spec declares no lock is not written to.
     """
     timeline = load_timeline(storage, properties)
-    if any(one.requested == time for one in timeline.instants):
+    if any(instant.requested == time for instant in timeline.instants):
         remove_leftovers(storage, properties, timeline, time)
         return True
     if spec.concurrency is None or spec.concurrency.lock is None:
@@ -126,6 +126,6 @@ def _was_withdrawn(
     Savepoints keep instants on the timeline that are older than archived ones, so where it begins
     does not tell. The archive may have lost a part of what is older than the whole timeline.
     """
-    archived = {one.requested for one in load_archived_instants(storage, properties)}
-    is_after = any(one.requested < time for one in timeline.commits)
+    archived = {instant.requested for instant in load_archived_instants(storage, properties)}
+    is_after = any(instant.requested < time for instant in timeline.commits)
     return time not in archived and (is_after or not archived)

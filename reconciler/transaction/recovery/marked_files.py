@@ -23,14 +23,14 @@ def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
     Raises FormatError for markers that cannot be read.
     """
     root = marker_folder(instant)
-    found: set[tuple[str, str]] = set()
+    marked: set[tuple[str, str]] = set()
     for folder, name in list_files_below(storage, root):
         if not folder and is_marker_list(name):
             for line in _read_lines(storage, f"{root}/{name}"):
-                found.add(_split_path(parse_marker(line) or line))
+                marked.add(_split_path(parse_marker(line) or line))
         elif (data := parse_marker(name)) is not None:
-            found.add((folder, data))
-    return sorted(found)
+            marked.add((folder, data))
+    return sorted(marked)
 
 
 def remove_marked_files(
@@ -61,11 +61,11 @@ def list_present_marked_files(
     for partition, name in list_marked_files(storage, instant):
         if (partition, name) not in excluding and is_written_by(name, instant):
             asked.setdefault(partition, []).append(name)
-    found = []
+    present = []
     for partition, names in asked.items():
         existing = {entry.name for entry in list_if_exists(storage, partition)}
-        found += [(partition, name) for name in names if name in existing]
-    return found
+        present += [(partition, name) for name in names if name in existing]
+    return present
 
 
 def remove_files(storage: Storage, files: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -107,8 +107,8 @@ def remove_uncommitted_files(
         for entry in list_if_exists(storage, partition)
         if not entry.is_folder and is_written_by(entry.name, done.requested)
     ]
-    found = {*written, *list_marked_files(storage, done.requested)} - touched.files
-    remove_files(storage, sorted(file for file in found if is_written_by(file[1], done.requested)))
+    unused = {*written, *list_marked_files(storage, done.requested)} - touched.files
+    remove_files(storage, sorted(file for file in unused if is_written_by(file[1], done.requested)))
 
 
 def _read_touched(
@@ -120,8 +120,8 @@ def _read_touched(
 
 def is_written_by(name: str, instant: str) -> bool:
     """Return True if an instant wrote a base file: nothing else is ever removed by marker."""
-    found = BaseName.parse(name)
-    return found is not None and found.instant == instant
+    parsed = BaseName.parse(name)
+    return parsed is not None and parsed.instant == instant
 
 
 def parse_file_group(name: str) -> str | None:
