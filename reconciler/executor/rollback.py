@@ -136,7 +136,7 @@ def _report_finished(fresh: FreshPlan, step: RollbackStep, because: str) -> Step
 
 
 def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
-    """Return the files that are there of a pending write, with their sizes."""
+    """Return the existing files of a pending write, with their sizes."""
     state = fresh.state
     write = next((write for write in state.pending_writes if write.instant == instant), None)
     if write is None:

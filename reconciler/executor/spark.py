@@ -1,4 +1,4 @@
-"""Delete files with the executors of a Spark session."""
+"""Delete the files of cleans with the executors of a Spark session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare column statistics with sets of values, for all files at once."""
+"""Compare column statistics with a predicate's sets of values, for all files at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the indexed columns in the files of a table, once per schema."""
+"""Find the indexed columns in files whose footers are read, once per schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the instants as of which a table can be read, before and after a plan; pure."""
+"""Find instants as of which a table can be read, before and after a plan, and for reads; pure."""
 
 from __future__ import annotations
 

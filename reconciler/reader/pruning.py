@@ -37,7 +37,7 @@ _READ_WHOLE_BYTES: Final = 16 * 1024**2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrunedScan:
-    """A scan, and what is read of it.
+    """A scan, and the part of it that is read.
 
     ``decisions``: int8, per slice of ``scan`` the code of its ``SkipDecision``. ``kept``: the
     slices that are read, with the condition if row groups may be skipped. ``index``: the index

@@ -80,7 +80,7 @@ _HARMLESS_SETTINGS: Final = (
 
 
 def repeat_decision(decision: SkipDecision, slices: int) -> NDArray[np.int8]:
-    """Return an array with the same decision for so many slices."""
+    """Return an array with the same decision for a number of slices."""
     return np.full(slices, decision, np.int8)
 
 

@@ -29,7 +29,7 @@ _UNBROKEN_BLANK: Final = "\xa0"  # textwrap does not divide lines at it; escaped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    r"""The abilities of the output: colour, and so many columns.
+    r"""The abilities of the output: colours, and its width in columns.
 
     >>> Terminal().bad("lost"), Terminal(has_color=True).bad("lost")
     ('lost', '\x1b[31mlost\x1b[0m')

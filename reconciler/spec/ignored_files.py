@@ -24,7 +24,7 @@ _KIND: Final = re.compile(
 def warn_about_ignored_files(
     folders: Iterable[Path], known: Collection[str], files: SpecFiles
 ) -> None:
-    """Warn once about each such file in folders of policies and below them.
+    """Warn once about each ignored file in folders of policies and below them.
 
     ``known``: real paths of files that are read because they were named.
     """

@@ -1,4 +1,4 @@
-"""Find the files that a read of the current table needs; pure."""
+"""Find the files that a read of the current table needs, for indexes and forecasts; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read footers of base files: rows, bytes, and least and greatest values of columns."""
+"""Read footers for plans and writes: rows, bytes, and least and greatest values of columns."""
 
 from __future__ import annotations
 

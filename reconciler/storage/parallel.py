@@ -1,4 +1,4 @@
-"""Run several pieces of work at a time on threads, and collect their results on one."""
+"""Run several pieces of work at a time on threads, and collect their results on one thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage that refuses every change."""
+"""A storage that refuses every change, for commands that only read, and previews of writes."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _MENDABLE: Final = (BlockedError, FormatError, UnsupportedError, StaleError, Sto
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CleanWork:
-    """A requested clean and what of it runs.
+    """A requested clean, and the part of it that runs.
 
     ``request``: the bytes of its requested file; ``plan``: their content. ``files`` may be removed,
     and ``gone`` (partition -> names) were removed in an earlier attempt. ``earliest``: the earliest
@@ -192,7 +192,7 @@ def _delete_files(session: ApplySession, work: CleanWork) -> list[DeletionOutcom
 def _prepare_sync(
     work: CleanWork, removed_partitions: Collection[str], request: SyncRequest
 ) -> MetadataSync | None:
-    """Prepare what the metadata table has to be given of the clean."""
+    """Prepare the clean's update of the metadata table."""
     clean_sync.check_syncable(request.properties)
     return clean_sync.prepare_clean_sync(request, list_removed_names(work), removed_partitions)
 

@@ -55,7 +55,7 @@ _HUDIS_SMALL: Final = 104_857_600
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterWork:
-    """A requested clustering and what of it runs.
+    """A requested clustering, and the part of it that runs.
 
     ``selection``: its groups run. ``extra``: extra metadata of the request and the completed file.
     ``attempt``: a text that no other attempt has. ``measurement``: what the declared queries read

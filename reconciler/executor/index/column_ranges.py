@@ -49,7 +49,7 @@ def make_file_ranges(
 def make_unknown_ranges(
     partition: str, name: str, keepings: Mapping[str, BoundEncoding]
 ) -> DataFileRanges:
-    """Return the ranges of a file of which nothing is known, such as a log file."""
+    """Return unknown ranges for a file without statistics, such as a log file."""
     ranges = [_make_unknown_range(column, keeping, 0) for column, keeping in keepings.items()]
     return DataFileRanges(partition=partition, name=name, ranges=ranges)
 

@@ -42,7 +42,7 @@ class FileView:
 
     ``row_slice``: int32 per row of ``files``, the slice of the file.
 
-    ``row_slice_1x``: the same as Hudi 1.x assigns files of version 6; None without a difference.
+    ``row_slice_1x``: the same as Hudi 1.x assigns files of version 6; None if it does not differ.
 
     ``replaced``: int32 per group into ``times``, when it was replaced; len(times) for a live group.
     """
@@ -226,7 +226,7 @@ def _completion_codes(
 ) -> Codes:
     """Return per instant of ``files`` the code of its completion, -1 while it is pending.
 
-    An instant older than the active timeline without a completion time ended when it began.
+    The completion of an instant before the active timeline is its start, if no other is known.
     """
     start = timeline.start or ""
     codes = (

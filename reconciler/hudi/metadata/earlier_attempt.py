@@ -1,4 +1,4 @@
-"""Find what an earlier attempt at an instant left in the metadata table, so it can be removed."""
+"""Find what an earlier attempt at an instant left in the metadata table, for the next to remove."""
 
 from __future__ import annotations
 

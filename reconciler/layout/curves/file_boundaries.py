@@ -1,4 +1,4 @@
-"""Divide keys into ranges of equal size, one per file, and find the file of each row."""
+"""Divide a layout's keys into equal ranges, one per file, and find the file of each row."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def grow_tree(
     sizes: Floats | None,
     boxes: QueryBoxes | None,
 ) -> KdTree:
-    """Return a tree with so many leaves, or fewer if neither values nor ties separate the rows.
+    """Return a tree with ``leaves`` leaves, or fewer if neither values nor ties separate the rows.
 
     ``ties``: tie breakers of 64 bits that separate rows with equal values. ``sizes``: bytes of each
     row. ``boxes``: the queries to optimize for.

@@ -160,7 +160,7 @@ def _select_base_files(
 def _collect_base_files(
     history: Sequence[PastWrite], actions: Collection[Action]
 ) -> tuple[Integers, Integers]:
-    """Return the rows and the bytes of the non-empty base files of the newest such instants."""
+    """Return the rows and the bytes of the non-empty base files of the newest matching instants."""
     nothing = np.zeros(0, np.int64)
     files = []
     for write in reversed(history):

@@ -1,4 +1,4 @@
-"""Simulate the next insert: what new rows will do to a table's files."""
+"""Simulate the next insert for ``--simulate-insert``: what new rows will do to a table's files."""
 
 from __future__ import annotations
 

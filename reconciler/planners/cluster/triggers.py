@@ -38,10 +38,7 @@ class Triggers:
     limit: int
 
     def is_selected(self, partition: Codes) -> Mask:
-        """Return per slice whether it is a reason why its partition exceeds a threshold.
-
-        ``partition``: the partition of each slice.
-        """
+        """Return per slice, given its partition, whether it makes that exceed a threshold."""
         return self.fires[partition] & (self.is_small | self.is_wide)
 
     def explain(self, partition: int, query: str = "") -> str:

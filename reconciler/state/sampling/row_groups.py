@@ -1,4 +1,4 @@
-"""Read some rows and columns of row groups of base files."""
+"""Read some rows and columns of row groups of base files, for ``row_sample``."""
 
 from __future__ import annotations
 

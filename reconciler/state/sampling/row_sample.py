@@ -1,4 +1,4 @@
-"""Sample rows of the files that a clustering rewrites."""
+"""Sample rows of base files, for the forecast of a clustering and for ``reconciler advise``."""
 
 from __future__ import annotations
 

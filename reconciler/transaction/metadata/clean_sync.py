@@ -1,4 +1,4 @@
-"""Prepare the metadata table's part of a clean, and compare it with the disk afterwards."""
+"""Prepare a clean's update of the metadata table, and compare that with the disk afterwards."""
 
 from __future__ import annotations
 

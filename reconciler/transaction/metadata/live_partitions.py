@@ -56,7 +56,7 @@ def drop_partitions(
 
 
 def add_partitions(storage: Storage, names: Collection[str], *, defined: str | None) -> None:
-    """List metadata partitions that are there already in the table's properties, at one moment.
+    """List metadata partitions that exist already in the table's properties, in one write.
 
     ``defined``: the path of the index definitions, which properties without it get too. Safe to
     stop anywhere. The caller holds the table's lock. Raises FormatError, StorageError.

@@ -36,7 +36,7 @@ def list_marked_files(storage: Storage, instant: str) -> list[tuple[str, str]]:
 def remove_marked_files(
     storage: Storage, instant: str, keep: Collection[tuple[str, str]] = ()
 ) -> list[tuple[str, str]]:
-    """Delete the marked base files of an instant, and return those that were there.
+    """Delete the marked base files of an instant, and return those that existed.
 
     ``keep``: files that stay.
 
@@ -53,7 +53,7 @@ def remove_marked_files(
 def list_present_marked_files(
     storage: Storage, instant: str, *, excluding: Collection[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Return the marked base files of an instant that are there, sorted, without ``excluding``.
+    """Return the existing marked base files of an instant, sorted, without ``excluding``.
 
     Lists their partitions. Raises StorageError, FormatError.
     """
