@@ -252,6 +252,17 @@ def test_what_is_no_plan_is_called_by_its_name(case: str):
     assert "\n" not in str(found.value)
 
 
+INDEX_STEP = {
+    "kind": "index",
+    "targets": ["zindex"],
+    "columns": ["a"],
+    "add": ["a"],
+    "drop": [],
+    "files": 1,
+    "because": "declared",
+}
+
+
 BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a field is missing": (lambda d: d["tables"][0].pop("path"), 'tables[0] has no "path"'),
     "a field is unknown": (
@@ -345,6 +356,14 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a step is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
         "has kind 'drop'; known are resume, rollback, cluster, index, clean",
+    ),
+    "an index step names no index": (
+        lambda d: d["tables"][0]["steps"].append(INDEX_STEP | {"targets": []}),
+        "steps[1].targets must have at least 1 item",
+    ),
+    "the format is a number with a fraction": (
+        lambda d: d.update(format=1.0),
+        "format must be a whole number, not a number with a fraction",
     ),
     "a rollback names a file elsewhere": (
         lambda d: rolls_back(d, name="../../x"),

@@ -212,7 +212,7 @@ def _everywhere(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-SOUND = document(STEPS["resume"], STEPS["rollback"], STEPS["cluster"], STEPS["clean"])
+SOUND = document(*STEPS.values())
 
 
 WRONG = (-1, 0.5, "../x\0", True, None, [], [1], {}, {"x": 1}, "absent")
