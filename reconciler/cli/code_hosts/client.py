@@ -161,7 +161,9 @@ def _error_detail(body: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     message = document.get("message") or document.get("error") if isinstance(document, dict) else ""
-    text = words.escape_text(message if isinstance(message, str) else json.dumps(message or ""))
+    if message and not isinstance(message, str):
+        message = json.dumps(message)
+    text = words.escape_text(message or "")
     return f": {text[:_MAX_DETAIL_LENGTH]}" if text else ""
 
 

@@ -347,3 +347,15 @@ def test_an_answer_that_makes_no_sense_is_an_error(server, answer: Callable, mon
 
     with pytest.raises(CodeHostError, match=r"^GitHub: "):
         post(Side(connected(server, "github"), ""))
+
+
+@pytest.mark.parametrize("answer", [(500, {}), (500, {"message": None}), (500, {"error": []})])
+def test_a_refusal_without_a_message_ends_with_its_status(server, answer: Callable, monkeypatch):
+    from tests import code_host_server as standing  # noqa: PLC0415
+
+    monkeypatch.setattr(standing.Handler, "_find_answer", lambda *_: answer)
+
+    with pytest.raises(CodeHostError, match="answered 500") as caught:
+        post(Side(connected(server, "github"), ""))
+
+    assert '""' not in str(caught.value)
