@@ -80,6 +80,15 @@ _LIST_FORMATS = (
     _ListFormat("files", b'"files":[{"name":"', (b'"}],"instant":"',), file_rows.read_named),
 )
 _STEPS_END = b'],"stepsDigest":"'
+#: what reading raises for documents of another form, which ``lenient_load`` explains
+_NOT_A_PLAN = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    pa.ArrowException,
+)
 
 
 def dump_plan(plan: Plan) -> bytes:
@@ -139,7 +148,7 @@ def _read_canonical(data: bytes) -> Plan | None:
             and all(compute_spec_digest(table.spec) == table.spec_digest for table in plan.tables)
             and _is_canonical(plan, document["digest"], data)
         )
-    except (PlanError, ValueError, LookupError, TypeError, RecursionError, pa.ArrowException):
+    except (PlanError, *_NOT_A_PLAN):
         return None
     return plan if is_sound else None
 

@@ -357,6 +357,10 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
         "has kind 'drop'; known are resume, rollback, cluster, index, clean",
     ),
+    "a step is a text": (
+        lambda d: d["tables"][0].update(steps=["clean"]),
+        "tables[0].steps[0] must be an object, not a string",
+    ),
     "an index step names no index": (
         lambda d: d["tables"][0]["steps"].append(INDEX_STEP | {"targets": []}),
         "steps[1].targets must have at least 1 item",
