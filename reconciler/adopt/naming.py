@@ -35,7 +35,7 @@ def choose_names(tables: Sequence[UnnamedTable], taken: Collection[str] = ()) ->
     It is the table's own name, after its database if it has one. If that is used, or several tables
     have it, their folders are added, the nearest first, and finally a number.
     """
-    found: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     used = {name.casefold() for name in taken}
     waiting = {table.location: _candidates(table) for table in tables}
     while waiting:
@@ -44,14 +44,14 @@ def choose_names(tables: Sequence[UnnamedTable], taken: Collection[str] = ()) ->
         for location, name in wanted.items():
             if name is None:
                 folder = to_safe_name(location.rpartition("/")[2]) or "table"
-                found[location] = _add_number(folder, used | counts.keys())
-                used.add(found[location].casefold())
+                chosen[location] = _add_number(folder, used | counts.keys())
+                used.add(chosen[location].casefold())
                 del waiting[location]
             elif counts[name.casefold()] == 1 and name.casefold() not in used:
-                found[location] = name
+                chosen[location] = name
                 used.add(name.casefold())
                 del waiting[location]
-    return found
+    return chosen
 
 
 def preferred_name(table: UnnamedTable) -> str:

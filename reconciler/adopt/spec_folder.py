@@ -148,15 +148,15 @@ class Adoption:
         )
 
     def _choose_names(
-        self, found: Sequence[UnnamedTable], declared: DeclaredTables
+        self, unnamed: Sequence[UnnamedTable], declared: DeclaredTables
     ) -> Mapping[str, str]:
         """Return a name for every location: that of the environment if it lists the location."""
         fixed = {
             table.location: name
-            for table in found
+            for table in unnamed
             if (name := self._find_listed_name(table.location)) and name not in declared.names
         }
-        free = [table for table in found if table.location not in fixed]
+        free = [table for table in unnamed if table.location not in fixed]
         listed = () if self.environment is None else self.environment.listed
         return {**choose_names(free, declared.names.union(listed)), **fixed}
 

@@ -65,7 +65,7 @@ class RefusedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AdmittedPlan:
-    """A plan that may be applied, with its digest; ``tables``: in its order."""
+    """A plan that may be applied, with its digest; ``tables`` are in its order."""
 
     plan: Plan
     digest: str

@@ -149,10 +149,10 @@ def _get_sizes(fresh: FreshPlan, instant: str) -> dict[File, int]:
 
 
 def _explain_left(
-    named: Collection[File], unnamed: Collection[File], there: Collection[File]
+    named: Collection[File], unnamed: Collection[File], existing: Collection[File]
 ) -> FileReasons | None:
     """Return what keeps the write, and the reviewed files that stay with it."""
-    stays = [(*file, _KEPT) for file in set(named) & set(there) - set(unnamed)]
+    stays = [(*file, _KEPT) for file in set(named) & set(existing) - set(unnamed)]
     return FileReasons.from_rows([*stays, *((*file, _UNNAMED) for file in set(unnamed))])
 
 

@@ -55,7 +55,7 @@ class VersionName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexVersion:
-    """A complete version. ``path``: its file, relative to the table. ``size``: in bytes."""
+    """A complete version. ``path``: its file, relative to the table. ``size``: its bytes."""
 
     name: VersionName
     path: str

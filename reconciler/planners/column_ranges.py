@@ -43,10 +43,10 @@ class ColumnRanges:
         """
         both = [pa.concat_arrays([lower, upper]) for lower, upper in bounds]
         ranks = [_rank_values(values) for values in both]
-        others = [scale_values(values, of) for values, of in zip(both, ranks, strict=True)]
+        others = [scale_values(values, rank) for values, rank in zip(both, ranks, strict=True)]
         pairs = [_split_bounds(ranks, len(rows))]
         for nth in range(2 if any(others) else 0):
-            scaled = [o[nth] if o else of for o, of in zip(others, ranks, strict=True)]
+            scaled = [o[nth] if o else rank for o, rank in zip(others, ranks, strict=True)]
             pairs.append(_split_bounds(scaled, len(rows)))
         (lower, upper), *rest = pairs
         return cls(lower=lower, upper=upper, rows=rows, scales=tuple(rest))

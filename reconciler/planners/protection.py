@@ -162,6 +162,6 @@ def _protect_by_clustering(state: TableState, view: FileView, pending: list[str]
     return read
 
 
-def _slice_names(given: PendingClusteringSlice) -> tuple[str, ...]:
-    base = (given.base_file,) if given.base_file else ()
-    return (*base, *given.log_files)
+def _slice_names(pending: PendingClusteringSlice) -> tuple[str, ...]:
+    base = (pending.base_file,) if pending.base_file else ()
+    return (*base, *pending.log_files)

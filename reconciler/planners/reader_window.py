@@ -49,12 +49,12 @@ def find_reader_window(spec: TableSpec, state: TableState, now: datetime) -> Rea
 
     The time zone of the timeline must be known.
     """
-    found = spec.readers.slowest_reader if spec.readers and spec.retention else None
-    if found is None:
+    slowest = spec.readers.slowest_reader if spec.readers and spec.retention else None
+    if slowest is None:
         return None
     zone = find_timeline_zone(spec, state)
     assert zone is not None, "a missing zone is refused before"
-    reader, seconds = found
+    reader, seconds = slowest
     return ReaderWindow(
         reader=reader, seconds=seconds, start=_find_start(now, seconds, zone), zone=zone
     )

@@ -37,14 +37,14 @@ class DeclaredTable:
 
 def collect_defaults(declarations: Iterable[Declaration], problems: Problems) -> list[Defaults]:
     """Return the defaults, less specific ones first, then in the order of the files."""
-    found = []
+    parsed = []
     for item in declarations:
         schema = load_definition("defaults")
         data = read_structure(item.spec, schema, problems, is_partial=True)
         check_rules(Block(problems, data, item.spec, is_partial=True))
         selector = build_selector(item.envelope.get("selector", {}), item.folder)
-        found.append(Defaults(selector, item.spec))
-    return sorted(found, key=lambda defaults: defaults.selector.specificity)
+        parsed.append(Defaults(selector, item.spec))
+    return sorted(parsed, key=lambda defaults: defaults.selector.specificity)
 
 
 def place_table(declaration: Declaration, environment: Environment | None) -> DeclaredTable:

@@ -67,11 +67,11 @@ class SpecFiles:
         """
         if not paths:
             self.problems.file_error("specs", "no path given", "name a spec file or folder")
-        found: dict[str, Path] = {}
+        by_identity: dict[str, Path] = {}
         for path in paths:
             for file in self._find_files_at(path):
-                found.setdefault(self.tree.real_path(file), file)
-        return list(found.values())
+                by_identity.setdefault(self.tree.real_path(file), file)
+        return list(by_identity.values())
 
     def find_files_below(self, folder: Path) -> list[Path]:
         """Return the spec files in an existing folder and below it, sorted; there may be none."""

@@ -58,7 +58,7 @@ def read_clustering_facts(
 
 @dataclass(slots=True)
 class _FactsReader:
-    """Reads the facts. ``rows``: per file, -1 while unknown. ``footers``: by row of the file."""
+    """Reads the facts. ``rows``: counts by file, -1 if unknown. ``footers``: by row of the file."""
 
     storage: Storage
     properties: TableProperties
@@ -150,7 +150,7 @@ class _FactsReader:
         return tuple(arrays) if len(unknown) < len(columns) else None
 
     def _read_column_stats(
-        self, candidates: Integers, found: list[BoundsBuilder], is_told: Mask
+        self, candidates: Integers, builders: list[BoundsBuilder], is_told: Mask
     ) -> None:
         """Add what the metadata table knows of the candidates."""
         columns = self.clustering.columns
@@ -158,7 +158,7 @@ class _FactsReader:
             self.storage, self.properties, self.state, columns, candidates
         ):
             rows = candidates[places]
-            found[stats.column].add(rows, stats.least, stats.greatest)
+            builders[stats.column].add(rows, stats.least, stats.greatest)
             is_told[stats.column, rows] = True
             self.rows[rows] = np.maximum(self.rows[rows], np.array(stats.values, np.int64))
 
@@ -169,13 +169,13 @@ class _FactsReader:
         is_crowded = counts > (self.clustering.when.overlap_above or 0.0)
         return candidates[is_crowded[partition]]
 
-    def _read_missing_footers(self, missing: Integers, found: list[BoundsBuilder]) -> None:
+    def _read_missing_footers(self, missing: Integers, builders: list[BoundsBuilder]) -> None:
         self._read_footers(missing, self.clustering.columns)
         readable = [
             (row, f) for row in missing.tolist() if (f := self.footers[row]).problem is None
         ]
         rows = np.array([row for row, _ in readable], np.int64)
-        for nth, builder in enumerate(found):
+        for nth, builder in enumerate(builders):
             pairs = [footer.bounds[nth] or (None, None) for _, footer in readable]
             builder.add(rows, [low for low, _ in pairs], [high for _, high in pairs])
 

@@ -168,9 +168,9 @@ class _TableColumns:
     ) -> _TableColumns:
         fields = properties.partition_fields
         try:
-            found = read_declared_schema(storage, properties, state)
-            schema = _read_schema(storage, properties, state, files, found)
-            is_evolved = found is not None and bool(found.extra.get(LATEST_SCHEMA_KEY))
+            declared = read_declared_schema(storage, properties, state)
+            schema = _read_schema(storage, properties, state, files, declared)
+            is_evolved = declared is not None and bool(declared.extra.get(LATEST_SCHEMA_KEY))
             renamed = find_renamed_in_files(storage, state, files) if is_evolved else {}
         except (FormatError, UnsupportedError) as problem:
             if isinstance(problem, FormatError) and is_being_written(

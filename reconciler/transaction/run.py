@@ -157,7 +157,7 @@ class Change(
         return True
 
     def drop_request(self, pending: _Pending | None) -> None:
-        """Take back what is there of a request that failed; ``pending``: if it got that far."""
+        """Undo the existing part of a failed request; ``pending``: the instant, if it exists."""
 
 
 def run_change(change: Change[_Prepared, _Pending, _Result, _Outcome]) -> _Outcome:

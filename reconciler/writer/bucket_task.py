@@ -47,7 +47,7 @@ def write_bucket(
     partition: int,
     buffers: Iterator[Any],
 ) -> Iterator[WrittenBucket]:
-    """Write the blocks of a bucket into its files. ``buckets``: by shuffle partition.
+    """Write the blocks of a bucket into its files. ``buckets`` are by shuffle partition.
 
     Raises as ``BucketWriter`` does.
     """

@@ -34,7 +34,7 @@ class PartitionRule:
 
     ``fields``: the partition columns, outermost first; empty for a table without partitions.
     ``is_hive``: folders are ``field=value``. ``is_encoded``: special characters are escaped.
-    ``is_consistent``: as for keys.
+    ``is_consistent``: as in ``KeyRule``.
     """
 
     fields: tuple[str, ...]

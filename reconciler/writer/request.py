@@ -53,7 +53,7 @@ class WriteMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriteRequest:
-    """One write. ``rows``: as its ``RowWriter`` takes them, of ``schema``.
+    """One write. ``rows`` of ``schema``, in the form that its ``RowWriter`` takes.
 
     ``dedupes``: one row per key is written. ``fills_missing``: columns that the rows lack become
     null. ``partitions``: paths to delete; None: the rows decide. ``batch``: a stream's name and its

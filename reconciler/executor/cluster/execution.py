@@ -46,7 +46,7 @@ _QUOTED: Final = f"{FormatError.__name__}: "
 class RewrittenGroups:
     """The result of the workers: ``groups`` are in the order of those of ``work``.
 
-    ``work``: with the measurement of the declared queries.
+    ``work`` has the measurement of the declared queries.
     """
 
     work: ClusterWork

@@ -107,7 +107,7 @@ def leave_groups(groups: Rewrites, because: Mapping[int, str]) -> tuple[LeftGrou
 
 
 def drop_groups(chosen: GroupSelection, conflicts: Mapping[int, str]) -> GroupSelection:
-    """Drop the groups with conflicts, which are left with the reason; ``conflicts``: by number."""
+    """Drop groups with conflicts, which are left with a reason; ``conflicts``: reason by number."""
     rows = np.array([n for n in range(len(chosen.groups)) if n not in conflicts], np.int64)
     return GroupSelection(
         groups=take_groups(chosen.groups, rows),
@@ -163,15 +163,15 @@ class _Reasons:
 def _note_pending(
     because: _Reasons,
     reviewed: Rewrites,
-    found: CandidateSlices,
+    slices: CandidateSlices,
     rows: Integers,
     own: str | None,
 ) -> None:
-    holder = np.where(rows >= 0, found.holder[rows], -1) if len(found) else np.full(len(rows), -1)
-    own_codes = [code for code, (_, instant) in enumerate(found.holders) if instant == own]
+    holder = np.where(rows >= 0, slices.holder[rows], -1) if len(slices) else np.full(len(rows), -1)
+    own_codes = [code for code, (_, instant) in enumerate(slices.holders) if instant == own]
 
     def says(at: int) -> str:
-        rule, instant = found.holders[int(holder[at])]
+        rule, instant = slices.holders[int(holder[at])]
         return (
             f"{_PENDING_REASONS[rule].format(instant)} its file group {_get_file_id(reviewed, at)}"
         )
@@ -180,11 +180,11 @@ def _note_pending(
 
 
 def _note_changed(
-    because: _Reasons, reviewed: Rewrites, found: CandidateSlices, rows: Integers
+    because: _Reasons, reviewed: Rewrites, candidates: CandidateSlices, rows: Integers
 ) -> None:
     """Note slices that have another base file than was reviewed, or other log files."""
-    files, is_found = found.view.files, rows >= 0
-    base_row = np.where(is_found, found.base_row[rows], -1) if len(found) else rows
+    files, is_found = candidates.view.files, rows >= 0
+    base_row = np.where(is_found, candidates.base_row[rows], -1) if len(candidates) else rows
     names = files.name.take(_make_nullable(base_row))
     is_same = to_numpy(pc.fill_null(pc.equal(names, reviewed.base), False))
     is_same |= to_numpy(pc.and_(pc.is_null(names), pc.is_null(reviewed.base)))
@@ -194,7 +194,7 @@ def _note_changed(
             f"its file group {_get_file_id(reviewed, at)} has a newer file slice than was reviewed"
         ),
     )
-    logs = _join_logs(found).take(_make_nullable(rows))
+    logs = _join_logs(candidates).take(_make_nullable(rows))
     reviewed_logs = pc.binary_join(reviewed.logs, "/")
     same_logs = to_numpy(pc.fill_null(pc.equal(logs, reviewed_logs), False))
     because.note(
@@ -264,17 +264,17 @@ def _split_keys(keys: Any) -> list[tuple[str, str]]:
     return [(partition, file_id) for partition, _, file_id in split]
 
 
-def _make_keys(found: CandidateSlices) -> Any:
-    files = found.view.files
-    folders = to_arrow(files.partitions).take(to_arrow(found.partition))
-    ids = files.group_id.take(to_arrow(found.group))
+def _make_keys(candidates: CandidateSlices) -> Any:
+    files = candidates.view.files
+    folders = to_arrow(files.partitions).take(to_arrow(candidates.partition))
+    ids = files.group_id.take(to_arrow(candidates.group))
     return pc.binary_join_element_wise(folders, ids, "/")
 
 
-def _join_logs(found: CandidateSlices) -> Any:
+def _join_logs(candidates: CandidateSlices) -> Any:
     """Return the names of the log files of every candidate, joined by slashes."""
-    ends = np.searchsorted(found.log_slice, np.arange(len(found) + 1)).astype(np.int32)
-    names = found.view.files.name.take(to_arrow(found.log_row))
+    ends = np.searchsorted(candidates.log_slice, np.arange(len(candidates) + 1)).astype(np.int32)
+    names = candidates.view.files.name.take(to_arrow(candidates.log_row))
     return pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), names), "/")
 
 

@@ -56,9 +56,9 @@ def settle_clustering(
     """Look for conflicts for the last time, and return how the clustering completes.
 
     The table's lock is held. Groups that another write has touched are dropped; when that is all of
-    them the instant is withdrawn. None if it has to wait. ``results``: in the order of the groups.
-    Raises BusyError when another writer has taken the instant over, StaleError when it is missing
-    from the timeline.
+    them the instant is withdrawn. None if it has to wait. ``results`` are in the order of the
+    groups. Raises BusyError when another writer has taken the instant over, StaleError when it is
+    missing from the timeline.
     """
     timeline, footprints = read_footprints(session, work.known, work.instant)
     done = find_completion(timeline, work.instant, work.action)

@@ -165,7 +165,7 @@ def make_completed_commit(
 ) -> WriteCommit:
     """Return what the clustering did in the groups that are kept.
 
-    ``results``: in the order of the groups.
+    ``results`` are in the order of the groups.
     """
     ids, groups = work.groups.file_id.to_pylist(), list(iterate_groups(work.groups))
     written: dict[str, list[Mapping[str, str | int]]] = {}

@@ -74,7 +74,7 @@ def _build_type(node: AvroNode, where: str) -> Any:
             return pa.map_(pa.string(), _build_field("value", node.items, where))
         case AvroKind.RECORD if node.fields:
             return pa.struct(
-                [_build_field(name, of, f"{where}.{name}") for name, of in node.fields]
+                [_build_field(name, kind, f"{where}.{name}") for name, kind in node.fields]
             )
         case AvroKind.FIXED if node.logical == "decimal":
             _check_size(node, where)

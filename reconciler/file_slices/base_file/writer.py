@@ -72,8 +72,8 @@ class WrittenFile:
 class BaseFileWriter:
     """Writes one base file to a sink, which stays open.
 
-    ``sink``: an empty pyarrow output stream or binary Python file. ``stamp``: for new rows; without
-    one, rows bring their meta columns. ``ranges``: columns whose ranges the result has, for
+    ``sink``: an empty pyarrow output stream or binary Python file. ``stamp``: that of new rows;
+    without it, rows bring their meta columns. ``ranges``: columns whose ranges the result has, for
     indexes. Memory: one row group in Arrow and encoded, and a byte per bit of the bloom filter.
     """
 

@@ -39,7 +39,7 @@ _FLOATS: Final = (-math.inf, math.inf)
 class BoundEncoding:
     """The wrapper for a column's bounds, and bounds that hold for every file.
 
-    ``least``, ``greatest``: for files whose real bounds are not proven.
+    ``least``, ``greatest``: bounds for files whose real bounds are not proven.
     """
 
     wrapper: BoundWrapper

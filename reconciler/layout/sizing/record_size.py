@@ -209,7 +209,7 @@ def compute_average_size(
 
     They divide the bytes of the newest completed instant with more than ``threshold`` times
     ``small`` bytes by its records, rounded up. ``fallback``: the result if no instant is that big.
-    ``history``: in the order of requested times. Of a deltacommit only base files count.
+    ``history`` is in the order of requested times. Of a deltacommit only base files count.
     """
     least = int(threshold * small)
     counted = [written for written in history if written.action in _COUNTED_ACTIONS[rule]]

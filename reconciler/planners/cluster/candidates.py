@@ -125,8 +125,8 @@ def _log_order(name: str) -> tuple[object, ...]:
 def _sum_by_slice(which: Integers, values: Integers, count: int) -> Integers:
     """Return the sum of the values of each slice; ``which`` is ascending."""
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
-    found = np.searchsorted(which, np.arange(count + 1))
-    return np.diff(ends[found])
+    bounds = np.searchsorted(which, np.arange(count + 1))
+    return np.diff(ends[bounds])
 
 
 def _is_committed(state: TableState, view: FileView) -> Mask:
@@ -152,14 +152,14 @@ def _find_holders(state: TableState, view: FileView) -> tuple[Codes, tuple[tuple
     writes = _groups_of_pending_writes(state, view)
     holders = sorted({holder for holder, _ in claims} | {holder for holder, _ in writes})
     code = {holder: number for number, holder in enumerate(holders)}
-    found = np.full(len(view.files.group_partition), NO_HOLDER, np.int32)
+    holder_of = np.full(len(view.files.group_partition), NO_HOLDER, np.int32)
     for holder, groups in writes:
-        found[groups] = code[holder]
+        holder_of[groups] = code[holder]
     codes = find_group_codes(view.files, [group for _, group in claims])
     for (holder, _), group in reversed(list(zip(claims, codes.tolist(), strict=True))):
         if group >= 0:
-            found[group] = code[holder]
-    return found, tuple(holders)
+            holder_of[group] = code[holder]
+    return holder_of, tuple(holders)
 
 
 def _groups_of_pending_writes(
@@ -193,11 +193,11 @@ def build_rewrites(
     )
 
 
-def _log_lists(found: CandidateSlices, members: Integers) -> Any:
+def _log_lists(candidates: CandidateSlices, members: Integers) -> Any:
     """Return the log files of slices, one list per slice."""
-    starts = np.searchsorted(found.log_slice, members)
-    counts = np.searchsorted(found.log_slice, members, side="right") - starts
+    starts = np.searchsorted(candidates.log_slice, members)
+    counts = np.searchsorted(candidates.log_slice, members, side="right") - starts
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], counts)
-    names = found.view.files.name.take(to_arrow(found.log_row[places]))
+    names = candidates.view.files.name.take(to_arrow(candidates.log_row[places]))
     return pa.ListArray.from_arrays(to_arrow(ends.astype(np.int32)), names)

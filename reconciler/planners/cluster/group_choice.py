@@ -199,10 +199,10 @@ def _explain_enough_passes(need: ClusteringInput, verdicts: SliceVerdicts, done:
     verdicts.decide("clustered", done, explain, codes)
 
 
-def _base_instants(found: CandidateSlices) -> Integers:
+def _base_instants(slices: CandidateSlices) -> Integers:
     """Return per slice the code of the instant of its base file."""
-    files = found.view.files
-    return files.instant[found.base_row].astype(np.int64) if len(files) else found.base_row
+    files = slices.view.files
+    return files.instant[slices.base_row].astype(np.int64) if len(files) else slices.base_row
 
 
 def _explain_clustered(need: ClusteringInput, verdicts: SliceVerdicts, clustered: Mask) -> None:

@@ -202,26 +202,26 @@ class _EqualFiles:
 
 def _build_figures(
     partitions: Any,
-    found: _EqualFiles,
+    equal: _EqualFiles,
     files: FileSizes,
     rows: Integers,
     overlap: Floats,
 ) -> PartitionFigures:
     """Build the figures of files; ``partitions``: pyarrow dictionary of those that have any."""
-    codes, partition, count = dictionary_codes(partitions), found.partition, found.count
+    codes, partition, count = dictionary_codes(partitions), equal.partition, equal.count
     below = size_classes(files)
-    place = np.searchsorted(below, found.size, side="right")
+    place = np.searchsorted(below, equal.size, side="right")
     return PartitionFigures(
         partition=partitions,
         files=_sum_by_partition(partition, count, codes),
-        small=_sum_by_partition(partition, np.where(found.size < files.small, count, 0), codes),
-        bytes=_sum_by_partition(partition, count * found.size, codes),
+        small=_sum_by_partition(partition, np.where(equal.size < files.small, count, 0), codes),
+        bytes=_sum_by_partition(partition, count * equal.size, codes),
         rows=rows,
         overlap=overlap,
         sizes=SizeHistogram(
             upper_bounds=below,
             files=_sum_by_key(place, count, len(below) + 1),
-            bytes=_sum_by_key(place, count * found.size, len(below) + 1),
+            bytes=_sum_by_key(place, count * equal.size, len(below) + 1),
         ),
     )
 
@@ -236,12 +236,12 @@ def _sum_by_partition(partition: Codes, values: Integers, codes: Codes) -> Integ
     return _sum_by_key(np.searchsorted(codes, partition), values, len(codes))
 
 
-def _measure_overlap(found: CandidateSlices, ranges: ColumnRanges, overlap: Floats) -> None:
+def _measure_overlap(candidates: CandidateSlices, ranges: ColumnRanges, overlap: Floats) -> None:
     """Fill in the overlap of partitions that have none yet."""
-    counts = count_measurable_files(found, ranges, len(overlap))
+    counts = count_measurable_files(candidates, ranges, len(overlap))
     counts = np.where(np.isnan(overlap), counts, 0)
     overlap[counts == 1] = 1.0
-    for partitions, _slices, boxes in iterate_boxes(found, ranges, counts, 1):
+    for partitions, _slices, boxes in iterate_boxes(candidates, ranges, counts, 1):
         covered = boxes.covered_shares(boxes.sample_points()).sum(axis=1)
         overlap[partitions] = np.fmax(overlap[partitions], covered)
 

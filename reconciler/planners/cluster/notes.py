@@ -39,7 +39,7 @@ def warn_of_damaged_files(
 ) -> Iterable[Note]:
     """Warn of files that cannot be read.
 
-    ``rule``: per slice; ``damaged``: why a file cannot be read, by its row.
+    ``rule``: index of each slice's rule; ``damaged``: why a file cannot be read, by its row.
     """
     out = np.flatnonzero(rule == RULES.index("damaged"))
     if len(out):

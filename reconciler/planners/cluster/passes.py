@@ -125,13 +125,13 @@ def max_group_bytes(clustering: Clustering) -> int:
 
 
 def _count_made(
-    found: CandidateSlices,
+    candidates: CandidateSlices,
     is_settled: Mask,
     past: tuple[PastClustering, ...],
     clustering: str,
 ) -> Integers:
     """Return per slice the passes that it has made; 0 unless it is settled."""
-    files = found.view.files
+    files = candidates.view.files
     partitions = {path: code for code, path in enumerate(files.partitions)}
     instants = {instant: code for code, instant in enumerate(files.instants)}
     recorded = [
@@ -147,19 +147,19 @@ def _count_made(
     if recorded:
         keys, nths = np.array(sorted(recorded), np.int64).T
         slices = np.flatnonzero(is_settled)
-        key = files.instant[found.base_row[slices]].astype(np.int64) * len(partitions)
-        key += found.partition[slices]
+        key = files.instant[candidates.base_row[slices]].astype(np.int64) * len(partitions)
+        key += candidates.partition[slices]
         at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
         made[slices] = np.where(keys[at] == key, np.maximum(nths[at], 1), 1)
     return made
 
 
-def _count_enough(found: CandidateSlices, clustering: Clustering) -> Integers:
+def _count_enough(candidates: CandidateSlices, clustering: Clustering) -> Integers:
     """Return per partition the rounds of merging groups until all of its files can be together."""
-    count = len(found.view.files.partitions)
-    partitions = found.partition[found.has_base]
+    count = len(candidates.view.files.partitions)
+    partitions = candidates.partition[candidates.has_base]
     files = np.maximum(np.bincount(partitions, minlength=count), 1)
-    size = np.bincount(partitions, weights=found.base[found.has_base], minlength=count)
+    size = np.bincount(partitions, weights=candidates.base[candidates.has_base], minlength=count)
     together = np.maximum(max_group_bytes(clustering) * files / np.maximum(size, 1), 2)
     rounds = np.ceil(np.log(files) / np.log(together))
     return _BASE_PASSES + rounds.astype(np.int64)

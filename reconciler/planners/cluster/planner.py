@@ -61,12 +61,12 @@ _HOLDER_SENTENCES: Final = {
 class ClusteringDecision:
     """The groups to rewrite, and the verdict on every candidate slice.
 
-    ``layout``: the declared row order. ``groups``: in the order of partitions.
-    ``rule``: int8 per slice of ``candidates``, into RULES; ``because``: a dictionary array with a
-    sentence per slice. ``group_of``: int64 per slice, its group; -1 for none.
-    ``triggers``: what was measured in the partitions; None under ``when: always``.
-    ``members``: int64, the slices of the groups, group by group in the order of their rows.
-    ``is_clustered``: bool per slice, an earlier clustering wrote its base file as declared.
+    ``layout``: the declared row order. ``groups`` are in the order of partitions. ``rule``: int8
+    per slice of ``candidates``, into RULES; ``because``: a dictionary array with a sentence per
+    slice. ``group_of``: int64 per slice, its group; -1 for none. ``triggers``: what was measured in
+    the partitions; None under ``when: always``. ``members``: int64, the slices of the groups, group
+    by group in the order of their rows. ``is_clustered``: bool per slice, an earlier clustering
+    wrote its base file as declared.
     """
 
     layout: ClusteringLayout

@@ -74,24 +74,24 @@ def find_slices_to_combine(need: ClusteringInput, new: Mask, settled: Mask) -> M
 
 def _is_better_together(
     need: ClusteringInput,
-    here: Integers,
+    bases: Integers,
     new: Mask,
     settled: Mask,
     above: float,
 ) -> bool:
     """Return whether rewriting new and settled slices together is better than apart.
 
-    ``here``: the base files of one partition.
+    ``bases``: the base files of one partition.
     """
     assert need.ranges is not None, "statistics of its files are known"
-    anew = SliceGroups(here[settled], np.array([0, int(settled.sum())], np.int64))
+    anew = SliceGroups(bases[settled], np.array([0, int(settled.sum())], np.int64))
     is_anew = bool(_count_instants(need, anew)[0] > 1)
     apart = np.where(new, 0, np.where(settled & is_anew, 1, -1))
     together = np.where(new | settled, 0, -1)
-    counts = [_count_files(need, here[part]) for part in (new, settled, new | settled)]
+    counts = [_count_files(need, bases[part]) for part in (new, settled, new | settled)]
     one, other, all_ = _curve_overlap(need, np.array(counts, np.int64)).tolist()
     before = after = 0.0
-    for boxes in FileBoxes.on_scales(need.ranges, need.candidates.base_row[here][None]):
+    for boxes in FileBoxes.on_scales(need.ranges, need.candidates.base_row[bases][None]):
         before = max(before, predict_overlap(boxes, apart, np.array([one, other])))
         after = max(after, predict_overlap(boxes, together, np.array([all_])))
     return before * _PREDICTION_ERROR > above and after <= (1 - _MIN_GAIN) * before

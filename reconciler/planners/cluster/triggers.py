@@ -23,7 +23,7 @@ from reconciler.spec.model import ClusteringTrigger
 class Triggers:
     """The partitions that exceed a threshold, and what to rewrite in them.
 
-    ``fires``: per partition. ``is_small``, ``is_wide``: per slice; a wide slice causes too much
+    ``fires``: per partition. ``is_small``, ``is_wide``: per slice; wide ones cause too much
     overlap. ``files``, ``small``: int64 per partition, base files of the newest slices.
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
     """
@@ -110,7 +110,7 @@ def evaluate_triggers(
 
 
 def _measure_overlap(
-    found: CandidateSlices,
+    candidates: CandidateSlices,
     ranges: ColumnRanges,
     above: float,
     overlap: Floats,
@@ -120,9 +120,9 @@ def _measure_overlap(
 
     Slices that are not wide have half of the overlap limit, so the next few files do not fire.
     """
-    counts = count_measurable_files(found, ranges, len(overlap))
+    counts = count_measurable_files(candidates, ranges, len(overlap))
     # partitions with no more files than may overlap need no measurement
-    for partitions, slices, boxes in iterate_boxes(found, ranges, counts, above):
+    for partitions, slices, boxes in iterate_boxes(candidates, ranges, counts, above):
         shares = boxes.covered_shares(boxes.sample_points())
         covered = shares.sum(axis=1)
         overlap[partitions] = np.fmax(overlap[partitions], covered)

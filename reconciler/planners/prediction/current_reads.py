@@ -99,7 +99,7 @@ def format_percent(share: float) -> str:
 def _slice_index(
     forecast_input: ForecastInput,
     index: FileIndex,
-    found: CandidateSlices,
+    candidates: CandidateSlices,
     is_able: Mask,
 ) -> FileIndex:
     """Return the statistics of slices, in their order; some are unknown except their partition.
@@ -107,18 +107,18 @@ def _slice_index(
     ``is_able``: per slice, whether the statistics of its base file are valid for the slice.
     """
     rows = forecast_input.rows
-    at = np.minimum(np.searchsorted(rows, found.base_row), max(len(rows) - 1, 0))
-    is_known = is_able & (rows[at] == found.base_row) if len(rows) else np.zeros_like(is_able)
+    at = np.minimum(np.searchsorted(rows, candidates.base_row), max(len(rows) - 1, 0))
+    is_known = is_able & (rows[at] == candidates.base_row) if len(rows) else np.zeros_like(is_able)
     at = np.where(is_known, at, 0)
     columns = {name: _take_known(stats, at, is_known) for name, stats in index.columns.items()}
     partition_values = {
-        name: col.take(to_arrow(found.partition))
+        name: col.take(to_arrow(candidates.partition))
         for name, col in forecast_input.partition_values.items()
     }
     slice_index = FileIndex(
-        partition=to_arrow([""] * len(found)).dictionary_encode(),
-        name=to_arrow([""] * len(found)),
-        size=found.bytes,
+        partition=to_arrow([""] * len(candidates)).dictionary_encode(),
+        name=to_arrow([""] * len(candidates)),
+        size=candidates.bytes,
         rows=np.where(is_known, index.rows[at] if len(rows) else -1, UNKNOWN),
         columns=columns,
     )

@@ -101,7 +101,7 @@ class GroupBenefit:
         cls,
         context: ForecastContext,
         simulations: SimulationCache,
-        found: CandidateSlices,
+        candidates: CandidateSlices,
         tried: PredictedReads,
     ) -> GroupBenefit:
         """Build from the reads predicted if everything possible is rewritten (``tried``)."""
@@ -115,7 +115,7 @@ class GroupBenefit:
         return cls(
             context,
             simulations,
-            found,
+            candidates,
             exceeding,
             np.asarray(tried.bytes[exceeding] <= limits * tried.table_bytes),
             np.array(settled, np.bool_),

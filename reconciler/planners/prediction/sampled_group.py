@@ -41,7 +41,7 @@ class SimulatedGroup:
         sizes: RecordSize,
         outputs: int,
     ) -> SimulatedGroup:
-        """Build the group of slices that become ``outputs`` files; ``rows``: per file."""
+        """Build the group of slices that become ``outputs`` files; ``rows``: row count per file."""
         based = slices[candidates.has_base[slices]]
         base_rows, logs = candidates.base_row[based], candidates.logs[slices]
         return cls(

@@ -107,8 +107,8 @@ def simulate_group(question: SimulationInput, group: SimulatedGroup) -> Simulate
     )
 
 
-def _mean(of: Iterable[float]) -> float:
-    return float(np.mean(list(of)))
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
 
 
 def extrapolate_reads(

@@ -118,20 +118,20 @@ def _explain_foreign(
     return None
 
 
-def _build_step(clean: PendingClean, found: RevalidatedClean) -> ResumeStep:
+def _build_step(clean: PendingClean, current: RevalidatedClean) -> ResumeStep:
     whose = "an earlier apply" if is_own_clean(clean) else "another writer"
     left = f"clean {clean.instant} of {whose} was left {clean.state.lower()}"
     if clean.problem is not None:
         because = f"{left} and its plan cannot be read ({clean.problem}): apply removes it"
-    elif not len(found.files) and not found.delete_partitions:
+    elif not len(current.files) and not current.delete_partitions:
         because = f"{left} and none of its files can be deleted any more: apply rolls it back"
     else:
         because = f"{left}: apply finishes it"
     return ResumeStep(
         instant=clean.instant,
         action="clean",
-        files=found.files,
-        delete_partitions=found.delete_partitions,
+        files=current.files,
+        delete_partitions=current.delete_partitions,
         because=because,
     )
 

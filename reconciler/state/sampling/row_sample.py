@@ -63,11 +63,11 @@ def read_sample(
     available = sum(int(file.sizes.sum()) for file in chosen)
     share = min(1.0, limits.rows / max(available, 1))
     read = run_parallel(lambda file: reading.read_rows(file, share), chosen, parallelism=_AT_ONCE)
-    found = sorted(
+    pairs = sorted(
         ((file, table) for file, table in zip(chosen, read, strict=True) if table is not None),
         key=lambda pair: pair[0].row,
     )
-    opened, tables = [file for file, _ in found], [table for _, table in found]
+    opened, tables = [file for file, _ in pairs], [table for _, table in pairs]
     rows_of = np.array([file.row for file in opened], np.int64)
     times = [file.choose_rows(share)[1] for file in opened]
     most = limits.whole_rows
@@ -121,13 +121,13 @@ def _choose_files(
     return sorted(picked, key=lambda file: file.row)
 
 
-def _distribute(sizes: Sequence[float], most: int, there: Sequence[int] | None = None) -> list[int]:
-    """Distribute ``most`` in proportion to sizes: at least one each and at most ``there``.
+def _distribute(sizes: Sequence[float], most: int, caps: Sequence[int] | None = None) -> list[int]:
+    """Distribute ``most`` in proportion to sizes: at least one each and at most ``caps``.
 
     >>> _distribute([1.0, 1.0, 6.0], 8), _distribute([1.0, 1.0, 6.0], 8, [9, 9, 2])
     ([1, 1, 6], [3, 3, 2])
     """
-    limits = [most] * len(sizes) if there is None else list(there)
+    limits = [most] * len(sizes) if caps is None else list(caps)
     parts, left, bytes_left = [0] * len(sizes), most, sum(sizes)
     # those with the least for their size come first, so that the others get what these cannot use
     order = sorted(range(len(sizes)), key=lambda n: (limits[n] / max(sizes[n], 1.0), n))

@@ -116,10 +116,10 @@ def _filter_stored(
     from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema  # noqa: PLC0415
     from reconciler.file_slices.merge.ordering import find_type  # noqa: PLC0415
 
-    found = read_newest_schema(storage, properties, timeline)
-    if found is None:
+    newest = read_newest_schema(storage, properties, timeline)
+    if newest is None:
         return tuple(columns)
-    schema = add_meta_columns(to_arrow_schema(*found))
+    schema = add_meta_columns(to_arrow_schema(*newest))
     in_folders = set()
     if properties.raw.get("hoodie.datasource.write.drop.partition.columns", "").lower() == "true":
         in_folders = set(properties.partition_fields)

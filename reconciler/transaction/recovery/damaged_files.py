@@ -167,10 +167,10 @@ def _match_file_group(folder: str, name: str, slices: Mapping[FileGroup, str]) -
     return group if began is not None and parsed.instant >= began else None
 
 
-def _find_listed(state: TableState, asked: set[str]) -> set[str]:
+def _find_listed(state: TableState, paths: set[str]) -> set[str]:
     """Return the paths that the state's listing contains."""
     files = state.files
-    names = to_arrow([path.rpartition("/")[2] for path in asked])
+    names = to_arrow([path.rpartition("/")[2] for path in paths])
     rows = np.flatnonzero(to_numpy(pc.is_in(files.name, value_set=names)))
     folders = [files.partitions[code] for code in files.partition[rows].tolist()]
     kept = files.name.take(rows).to_pylist()
