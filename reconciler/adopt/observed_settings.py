@@ -55,7 +55,7 @@ class ObservedSizes:
 
 
 def observe_clustering(plans: Iterable[tuple[str, RequestedReplace]]) -> ObservedClustering | None:
-    """Return the newest clustering of (instant, requested file) pairs; None without one."""
+    """Return the newest clustering of (instant, requested file) pairs; None if there is none."""
     clusterings = {instant: plan for instant, plan in plans if plan.is_clustering}
     if not clusterings:
         return None

@@ -24,10 +24,10 @@ _OUTSIDE_THE_DIGEST = ("digest", "createdAt", "tool")
 def load_any_layout(data: bytes) -> Plan:
     """Return the plan of a document in any JSON layout; raises PlanError."""
     document = _parse_document(data)
-    made_by = document.get("format")
-    if type(made_by) is int and made_by != _FORMAT:
+    number = document.get("format")
+    if type(number) is int and number != _FORMAT:
         raise PlanError(
-            f"is a plan of format {made_by}; this version reads format {_FORMAT}: "
+            f"is a plan of format {number}; this version reads format {_FORMAT}: "
             "use the version that made it, or make the plan again"
         )
     validation.validate_document(document)
@@ -42,9 +42,9 @@ def load_any_layout(data: bytes) -> Plan:
 
 
 def _parse_document(data: bytes) -> dict[str, Any]:
-    instead = other_formats.describe_bytes(data)
-    if instead:
-        raise PlanError(instead)
+    other_format = other_formats.describe_bytes(data)
+    if other_format:
+        raise PlanError(other_format)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -59,9 +59,9 @@ def _parse_document(data: bytes) -> dict[str, Any]:
         raise PlanError("is nested too deeply to be a plan") from None
     except ValueError as error:
         raise PlanError(f"is damaged: {error}") from None
-    instead = other_formats.describe_value(value)
-    if instead:
-        raise PlanError(instead)
+    other_format = other_formats.describe_value(value)
+    if other_format:
+        raise PlanError(other_format)
     document: dict[str, Any] = value
     return document
 
@@ -70,8 +70,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         keys = sorted(key for key, _ in pairs)
-        twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-        raise PlanError(f'is damaged: an object has the key "{twice}" twice')
+        repeated = next(a for a, b in itertools.pairwise(keys) if a == b)
+        raise PlanError(f'is damaged: an object has the key "{repeated}" twice')
     return members
 
 

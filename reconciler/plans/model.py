@@ -297,8 +297,8 @@ class LayoutChange:
 class TablePlan:
     """The plan of one table. ``error`` is set for a table that could not be read.
 
-    ``layout``: the effect of the cluster step; None without one. ``file_sizes``: None if the spec
-    declares no file sizes and they were not requested.
+    ``layout``: the effect of the cluster step; None without that step. ``file_sizes``: None if the
+    spec declares no file sizes and they were not requested.
     """
 
     name: str

@@ -114,7 +114,7 @@ class Readers:
 
     @property
     def slowest_reader(self) -> tuple[str, int] | None:
-        """The reader that needs the longest time, with a verb, and its seconds; None without one.
+        """The reader that needs the longest time, with a verb, and its seconds; None if unset.
 
         >>> Readers(longest_query=60).slowest_reader, Readers().slowest_reader
         (('the longest query runs', 60), None)

@@ -49,7 +49,7 @@ class PendingCompactionGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingClusteringSlice:
-    """One slice of a pending clustering plan, by names; ``base_file`` is None without one."""
+    """One slice of a pending clustering plan, by names; ``base_file`` is None if it has none."""
 
     instant: str
     partition: str

@@ -32,7 +32,7 @@ from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.transaction.paths import list_names
 from reconciler.transaction.publish import find_completion
 
-_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 _RULE: Final = "delegated"
 
 
@@ -164,7 +164,7 @@ def _describe_unplanned(
         removed = {*reported.get(path, ()), *(set(before.get(path, ())) - set(after.get(path, ())))}
         more = sorted(removed - set(planned.get(path, ())) - {PLACEHOLDER})
         if more:
-            named = ", ".join(more[:_NAMED])
+            named = ", ".join(more[:_MAX_NAMES])
             text = (
                 f"Hudi removed {len(more)} files of partition {path!r} that no plan names: {named}"
             )

@@ -38,7 +38,7 @@ from reconciler.transaction.publish import find_completion
 _RULE: Final = "delegated"
 #: a file this much larger than the target is worth a word
 _TOO_LARGE: Final = 1.15
-_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 _REMEDY: Final = "roll the replacecommit back with Hudi before anything is cleaned"
 
 
@@ -155,7 +155,7 @@ def _describe_unplanned(session: ApplySession, work: ClusterWork) -> list[Note]:
         if more := sorted(file_id for file_id in set(ids) if (partition, file_id) not in planned):
             text = (
                 f"Hudi has replaced {len(more)} file groups of partition {partition!r} that were "
-                f"not reviewed, for example {', '.join(more[:_NAMED])}"
+                f"not reviewed, for example {', '.join(more[:_MAX_NAMES])}"
             )
             notes.append(Note(_RULE, text))
     return notes

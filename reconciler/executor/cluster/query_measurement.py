@@ -99,7 +99,7 @@ def _measure(
 class _MeasuredSlices:
     """File slices, an element each.
 
-    ``partition``: its path. ``base``: the base file's path below the table, None without one;
+    ``partition``: its path. ``base``: the base file's path below the table, None if it has none;
     ``size``: its bytes. ``group``, ``bytes``: as in ``QueryMeasurement``. ``is_examined``: whether
     the statistics of the base file are read, because no log file changes them and the slice stays.
     """

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 #: Hudi's own key, of every commit
 SCHEMA: Final = "schema"
-_EIGHT: Final = 8
+_V8: Final = 8
 #: bytes below which Hudi's writers take a file for small by default
 _HUDIS_SMALL: Final = 104_857_600
 
@@ -109,7 +109,7 @@ def list_output_ids(work: ClusterWork) -> frozenset[str]:
 
 def get_clustering_action(version: int) -> Action:
     """Return the action of a pending clustering, by table version."""
-    return Action.CLUSTERING if version >= _EIGHT else Action.REPLACECOMMIT
+    return Action.CLUSTERING if version >= _V8 else Action.REPLACECOMMIT
 
 
 def make_claims(groups: Rewrites, state: TableState, spec: TableSpec) -> list[GroupClaim]:
@@ -232,7 +232,7 @@ def check_results(work: ClusterWork, results: Sequence[RewrittenGroup]) -> list[
 
 
 def get_base_sizes(groups: Rewrites, state: TableState) -> Integers:
-    """Return the bytes of every slice's base file, 0 without one."""
+    """Return the bytes of every slice's base file, 0 if it has none."""
     return _get_sizes(groups, groups.base, group_of_slices(groups), state)
 
 

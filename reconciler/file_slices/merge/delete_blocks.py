@@ -101,7 +101,7 @@ def _rename_wrapper_value(wrapper: dict[str, Any]) -> None:
 
 
 def _unwrap(wrapped: _Wrapped | None, fields: int, path: str) -> tuple[Any, ...] | None:
-    """Return the event time of a deletion, one value per field; None without one."""
+    """Return the event time of a deletion, one value per field; None if it has none."""
     if wrapped is None or not fields or wrapped.get("IntWrapper") == 0:
         return None
     ((name, value),) = wrapped.items()

@@ -34,7 +34,7 @@ def find_column(batch: Any, path: str) -> Any:
 
 
 def find_type(schema: pa.Schema, path: str) -> pa.DataType | None:
-    """Return the type of a column name or of a dotted path into structs, None without one."""
+    """Return the type of a column name or of a dotted path into structs, None if it is unknown."""
     first, *inner = path.split(".")
     if first not in schema.names:
         return None

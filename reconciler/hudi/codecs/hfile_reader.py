@@ -65,7 +65,7 @@ class HFile:
     _index_end: int = field(repr=False)
 
     def read_schema(self) -> str:
-        """Return JSON of the schema of its values, empty without one; raises FormatError."""
+        """Return its values' Avro schema as JSON, "" if it stores none; raises FormatError."""
         with decoding(self.path, "its schema"):
             return self.info.get(b"schema", b"").decode()
 

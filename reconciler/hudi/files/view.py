@@ -35,8 +35,8 @@ class FileView:
 
     ``is_phantom``: a pending compaction will fill the slice.
 
-    ``newer``: int32 into ``times``, key of the next newer visible slice of the group; len(times)
-    without one. ``rank``: int32, number of newer visible slices in the group.
+    ``newer``: int32 into ``times``, key of the next newer visible slice of the group; len(times) if
+    there is none. ``rank``: int32, number of newer visible slices in the group.
 
     ``file_counts``: int64, number of files.
 

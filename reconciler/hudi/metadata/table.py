@@ -47,10 +47,10 @@ class MetadataLogFile:
 class MetadataSlice:
     """The newest slice of a file group in a metadata partition.
 
-    ``base``: name and size of the newest committed base file, None without one. ``logs``: log files
-    to merge over it, in merge order. ``newest_instant``: the instant of the newest slice, also of
-    one that a pending compaction opened; version 6 names log files after it. ``next_log_version``:
-    the version after all logs of that slice (version 6).
+    ``base``: name and size of the newest committed base file, None if it has none. ``logs``: log
+    files to merge over it, in merge order. ``newest_instant``: the instant of the newest slice,
+    also of one that a pending compaction opened; version 6 names log files after it.
+    ``next_log_version``: the version after all logs of that slice (version 6).
     """
 
     partition: str
@@ -115,7 +115,7 @@ class MetadataTable(MetadataTimelines):
         return paths
 
     def open_base_file(self, file_slice: MetadataSlice) -> HFile | None:
-        """Open the base file of a slice, None without one; raises FormatError, UnsupportedError."""
+        """Open a slice's base file, None if it has none; raises FormatError, UnsupportedError."""
         if file_slice.base is None:
             return None
         name, size = file_slice.base

@@ -15,7 +15,7 @@ from reconciler.hudi.table.properties import compute_checksum, format_java_prope
 
 TableType = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
-_EIGHT: Final = 8
+_V8: Final = 8
 _NINE: Final = 9
 _DEFAULT_PAYLOAD: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 _LATEST_PAYLOAD: Final = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
@@ -87,7 +87,7 @@ class NewHudiTable:
         """The bytes of its ``hoodie.properties``."""
         entries = {
             **_ALWAYS,
-            **(_LAYOUT_2 if self.version >= _EIGHT else _LAYOUT_1),
+            **(_LAYOUT_2 if self.version >= _V8 else _LAYOUT_1),
             **self._merge_properties(),
             **self._key_generator_properties(),
             "hoodie.table.name": self.name,
@@ -104,7 +104,7 @@ class NewHudiTable:
             entries["hoodie.database.name"] = self.database
         if self.schema is not None:
             entries["hoodie.table.create.schema"] = self.schema
-        if self.version >= _EIGHT:
+        if self.version >= _V8:
             entries["hoodie.table.initial.version"] = str(self.version)
         if self.version >= _NINE:
             entries["hoodie.table.format"] = "native"
@@ -112,7 +112,7 @@ class NewHudiTable:
         return format_java_properties(entries)
 
     def _key_generator_properties(self) -> dict[str, str]:
-        if self.version >= _EIGHT:
+        if self.version >= _V8:
             return {"hoodie.table.keygenerator.type": self.key_generator}
         return {"hoodie.table.keygenerator.class": _GENERATORS[self.key_generator]}
 
@@ -128,7 +128,7 @@ class NewHudiTable:
         entries = {"hoodie.compaction.payload.class": payload}
         if columns:
             entries["hoodie.table.precombine.field"] = columns
-        if self.version >= _EIGHT:
+        if self.version >= _V8:
             entries |= {
                 "hoodie.record.merge.mode": mode,
                 "hoodie.record.merge.strategy.id": strategy,

@@ -24,7 +24,7 @@ _RECORD: Final = "HoodieRequestedReplaceMetadata"
 _SCHEMA: Final = f"{_RECORD}.avsc"
 #: plans before version 8 do not name unscheduled partitions
 _SCHEMA_6: Final = f"{_RECORD}.v6.avsc"
-_EIGHT: Final = 8
+_V8: Final = 8
 _STRATEGY: Final = (
     "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 )
@@ -148,7 +148,7 @@ class ClusteringPlan:
             "version": 1,
             "preserveHoodieMetadata": True,
         }
-        if version >= _EIGHT:
+        if version >= _V8:
             plan["missingSchedulePartitions"] = (
                 None if self.unscheduled_partitions is None else [*self.unscheduled_partitions]
             )
@@ -158,7 +158,7 @@ class ClusteringPlan:
             "extraMetadata": dict(self.extra),
             "version": 1,
         }
-        return avro_container.encode_container(_SCHEMA if version >= _EIGHT else _SCHEMA_6, record)
+        return avro_container.encode_container(_SCHEMA if version >= _V8 else _SCHEMA_6, record)
 
 
 def compute_group_metrics(

@@ -17,7 +17,7 @@ from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import Note
 
 #: damaged files that a warning names
-_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 #: file ids that begin with a bucket number below 100 000
 _BUCKET: Final = r"^000\d{5}-"
 
@@ -44,8 +44,8 @@ def warn_of_damaged_files(
     out = np.flatnonzero(rule == RULES.index("damaged"))
     if len(out):
         problems = [damaged[row] for row in candidates.base_row[out].tolist()]
-        some = "; ".join(problems[:_NAMED])
-        more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
+        some = "; ".join(problems[:_MAX_NAMES])
+        more = f" (and {len(problems) - _MAX_NAMES} more)" if len(problems) > _MAX_NAMES else ""
         left = format_slices("{} are not clustered because files are damaged", len(problems))
         yield Note("damagedFile", f"{left}: {some}{more}")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LIST: Final = "hoodie.metadata.index.column.stats.column.list"
 #: files that a sentence names
-_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 
 
 def warn_of_index(state: TableState, known: IndexState) -> Iterator[Note]:
@@ -37,12 +37,12 @@ def warn_of_index(state: TableState, known: IndexState) -> Iterator[Note]:
 
 def _describe_unreadable(state: TableState, known: IndexState) -> str:
     files, count = state.files, len(known.unreadable)
-    rows = known.unreadable[:_NAMED].tolist()
+    rows = known.unreadable[:_MAX_NAMES].tolist()
     paths = [files.locate_file(row)[0] for row in rows]
     footers, them, copies = "footers", "them", "them from copies"
     if count == 1:
         footers, them, copies = "footer", "it", "it from a copy"
-    more = f" (and {count - _NAMED} more)" if count > _NAMED else ""
+    more = f" (and {count - _MAX_NAMES} more)" if count > _MAX_NAMES else ""
     return (
         f"the index has no statistics of {pluralize(count, 'base file')} whose {footers} could "
         f"not be read, so every read opens {them}: {', '.join(paths)}{more}; restore {copies}"

@@ -18,7 +18,7 @@ from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.paths import list_names
 
-_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 
 
 def check_syncable(properties: TableProperties) -> None:
@@ -74,7 +74,7 @@ def describe_missing_files(missing: Mapping[str, Collection[str]]) -> tuple[Note
         Note(
             "metadataListing",
             f"the metadata table lists {len(names)} files of partition {path!r} that are not on "
-            f"disk, for example {', '.join(sorted(names)[:_NAMED])}",
+            f"disk, for example {', '.join(sorted(names)[:_MAX_NAMES])}",
         )
         for path, names in sorted(missing.items())
         if names

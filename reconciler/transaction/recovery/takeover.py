@@ -29,7 +29,7 @@ class LastHeartbeat:
 
 
 def read_last_heartbeat(storage: Storage, instant: str) -> LastHeartbeat | None:
-    """Return the last heartbeat of an instant; None without one, or if another program wrote it.
+    """Return the last heartbeat of an instant; None if there is none or another program wrote it.
 
     Raises StorageError.
     """
@@ -55,7 +55,7 @@ def find_living_owner(
 ) -> Owner | None:
     """Return who still works on a pending instant of reconciler, None if its owner is dead.
 
-    The heartbeat names the last owner and the time; without one the requested file does.
+    The heartbeat names the last owner and the time; if there is none, the requested file does.
     ``requested_ms`` is that file's modification time, epoch milliseconds.
     """
     path = heartbeat_path(instant)
