@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import uuid
 from datetime import UTC
 from pathlib import Path
@@ -12,7 +13,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.errors import BusyError, StaleError, UnsupportedError
+from reconciler.errors import BusyError, FormatError, StaleError, UnsupportedError
 from reconciler.hudi.codecs import hfile_reader
 from reconciler.hudi.codecs.avro_binary import parse_schema
 from reconciler.hudi.codecs.log_blocks import BlockType, get_block_schema
@@ -508,16 +509,30 @@ def test_a_column_kept_only_in_folder_names_is_not_required_in_files(begun):
     assert {"p"} == {*before} - {*after}
 
 
+def sync_without_files(begun):
+    return prepare_rewrite_sync(
+        SyncRequest(
+            storage=begun.storage,
+            properties=begun.properties,
+            timeline=begun.timeline,
+            instant=begun.instant,
+            zone=UTC,
+            choose_time=lambda: "20270101000000000",
+        ),
+        {},
+    )
+
+
 @ONE
 def test_without_new_files_nothing_is_written(begun):
-    request = SyncRequest(
-        storage=begun.storage,
-        properties=begun.properties,
-        timeline=begun.timeline,
-        instant=begun.instant,
-        zone=UTC,
-        choose_time=lambda: "20270101000000000",
-    )
-    planned = prepare_rewrite_sync(request, {})
+    planned = sync_without_files(begun)
 
     assert ((), ()) == (planned.dropped_partitions, planned.sync.writes)
+
+
+@ONE
+def test_a_missing_index_is_an_error_even_without_new_files(begun):
+    shutil.rmtree(Path(begun.storage.location, ".hoodie/metadata/bloom_filters"))
+
+    with pytest.raises(FormatError, match="it has no file group"):
+        sync_without_files(begun)

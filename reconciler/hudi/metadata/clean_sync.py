@@ -84,6 +84,7 @@ def plan_clean_sync(
     logs += [
         _build_delete_log(instant, listing.schema, file_slice, keys)
         for partition, stale_keys in _find_stale_entries(table, folders).items()
+        if stale_keys
         for file_slice, keys in group_by_slice(table, partition, stale_keys)
     ]
     return MetadataSync(cleanup=earlier.paths, writes=deltacommit.build_files(logs))

@@ -192,8 +192,8 @@ def open_live_metadata(
 def group_by_slice(
     table: MetadataTable, partition: str, keys: Sequence[str]
 ) -> Iterator[tuple[MetadataSlice, list[str]]]:
-    """Yield each slice that has some of the keys, with them."""
-    slices = table.list_slices(partition) if keys else ()
+    """Yield each slice that has some of the keys, with them. Raises as ``list_slices`` does."""
+    slices = table.list_slices(partition)
     for file_slice, group in zip(slices, split_by_file_group(keys, len(slices)), strict=True):
         if group:
             yield file_slice, group
