@@ -165,7 +165,11 @@ class _ScanOpening:
     def _read_schema(self, picked: SliceSelection) -> pa.Schema:
         """Return the columns declared by the newest write, else by the table, else by a file."""
         declared = read_declared_schema(
-            self.storage, self.properties, self.state, is_visible=self._column_limit.includes
+            self.storage,
+            self.properties,
+            self.state,
+            is_visible=self._column_limit.includes,
+            as_of=self._column_limit.requested,
         )
         if declared is not None:
             if declared.extra.get(LATEST_SCHEMA_KEY):

@@ -52,13 +52,19 @@ def read_declared_schema(
     state: TableState,
     *,
     is_visible: Callable[[str, str | None], bool] | None = None,
+    as_of: str | None = None,
 ) -> DeclaredSchema | None:
     """Return the schema of the newest write, else of a table service, else of the table's creation.
 
-    ``is_visible``: which writes count, by requested and completion time; all by default. Returns
-    None if no file has a schema. Reads commit files from the newest on until one has it. Raises
-    FormatError, StorageError, and NotFoundError if the timeline has changed.
+    ``is_visible``: which writes count, by requested and completion time; all by default.
+    ``as_of``: the instant of a read in the past; the newest instant until then decides, even of a
+    table service, as in Hudi. Returns None if no file has a schema. Reads commit files from the
+    newest on until one has it. Raises FormatError, StorageError, and NotFoundError if the timeline
+    has changed.
     """
+    past = as_of and _read_past_schema(storage, properties, state, as_of)
+    if past:
+        return past
     service: DeclaredSchema | None = None
     for operation, extra, path in _list_writes(storage, properties, state, is_visible):
         text = find_declared_schema(operation, extra)
@@ -70,6 +76,20 @@ def read_declared_schema(
     if service is None and created:
         return DeclaredSchema(created, f"{PROPERTIES}: {CREATE_SCHEMA_KEY}")
     return service
+
+
+def _read_past_schema(
+    storage: Storage, properties: TableProperties, state: TableState, as_of: str
+) -> DeclaredSchema | None:
+    """Return the schema of the newest completed write or table service requested until then."""
+    seen = [e for e in state.timeline.completed_files(COMMITS) if e.instant.requested <= as_of]
+    if not seen:
+        return None
+    data, path = read_instant_file(
+        storage, properties, max(seen, key=lambda entry: entry.instant.requested)
+    )
+    extra = dict(CommitMetadata.parse(data, path).extra)
+    return DeclaredSchema(extra[SCHEMA], path, extra) if extra.get(SCHEMA) else None
 
 
 def _list_writes(

@@ -144,3 +144,25 @@ def test_text_in_parquet_blocks_is_ordered_as_text(real_hudi, tmp_path):
     for moment in moments:
         assert said_by(moment.model) == values_of(read_our_answers(moment.table, NOW)["snapshot"])
     assert {"a": 36, "b": 1, "c": 2, "d": 13, "f": 8} == said_by(moments[-1].model)
+
+
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+def test_a_compaction_that_ends_after_a_column_came_shows_that_column(
+    real_hudi, tmp_path, version
+):
+    """As of its own instant too, which is older than the column: Hudi takes what it declares."""
+    steps = (
+        Step("insert", (Row("a", 1, 1), Row("b", 1, 2))),
+        Step("upsert", (Row("a", 2, 3),)),
+        Step("schedule compaction", (Row("c", 1, 4),)),
+        Step("change columns", (Row("a", 3, 5),)),
+        Step("compact", (Row("b", 2, 6),)),
+    )
+    history = History(version=version, shape=Shape(merges="event", ordering="int"), steps=steps)
+    hudi = real_hudi(version)
+    *_, last = HistoryWriter.from_history(hudi, history, tmp_path).write_steps(history)
+    travel = tmp_path / "travel"
+    travel.mkdir()
+
+    assert "compact" == last.done
+    assert_travels_as(hudi, version, last.table, travel)
