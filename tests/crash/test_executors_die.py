@@ -25,7 +25,7 @@ from tests.crash.test_stop_anywhere import expected_to_go
 from tests.oracle import our_clean
 from tests.oracle.hudi import keep_commits
 from tests.oracle.prepared_tables import TableKind, assert_reads, assert_rows_and_listing
-from tests.selection import take_turns
+from tests.selection import long, take_turns
 
 TABLES = {
     "version 6, a partition goes": "cow_delete_partition__0.15.0",
@@ -44,7 +44,7 @@ ALWAYS = [
 ]
 KINDS = [
     (TableKind(version="0.15.0", indexes=True), "executor"),
-    (TableKind(version="1.2.0", indexes=True), "kill"),
+    long(TableKind(version="1.2.0", indexes=True), "kill"),
     (TableKind(version="1.2.0", merge_on_read=True), "exit"),
 ]
 #: addresses of this machine, so that its executors are not all at one

@@ -97,11 +97,16 @@ def is_log(call):
     return call.method == "create" and ".log." in call.paths[0]
 
 
+def take_turns(stops, kind):
+    """Each second of the calls to die at; what one kind of table leaves out, the next one takes."""
+    return stops if EVERY_CASE else stops[KINDS.index(kind) % 2 :: 2]
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "undisturbed")
     before, calls = hudi.rows(table), calls_of(table)
-    for at in kills(calls):
+    for at in take_turns(kills(calls), kind):
         hudi, table = library.table(kind, tmp_path / f"{at}")
         rows = before
         # never copied: a requested clean holds absolute paths
