@@ -147,9 +147,7 @@ def test_text_in_parquet_blocks_is_ordered_as_text(real_hudi, tmp_path):
 
 
 @pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
-def test_a_compaction_that_ends_after_a_column_came_shows_that_column(
-    real_hudi, tmp_path, version
-):
+def test_a_compaction_that_ends_after_a_column_came_shows_that_column(real_hudi, tmp_path, version):
     """As of its own instant too, which is older than the column: Hudi takes what it declares."""
     steps = (
         Step("insert", (Row("a", 1, 1), Row("b", 1, 2))),
