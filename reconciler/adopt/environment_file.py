@@ -17,10 +17,10 @@ import yaml
 
 from reconciler.errors import UsageError
 from reconciler.spec.environment import FOLDER, Environment, read_environment
-from reconciler.spec.locations import location_identity
 from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import YAML_ENDINGS, find_parent_folder
 from reconciler.storage.local import LocalStorage
+from reconciler.storage.locations import identify_place
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: line breaks of YAML that other programs do not know
@@ -52,7 +52,7 @@ class EnvironmentFile:
     def is_listed(self, name: str, location: str) -> bool:
         """Return whether the environment gives this location to the table with this name."""
         place = None if self.environment is None else self.environment.placement(name)
-        return place is not None and location_identity(place.path) == location_identity(location)
+        return place is not None and identify_place(place.path).may_be(identify_place(location))
 
     def find_timezone(self, name: str) -> str | None:
         """Return the time zone that the environment gives to a table without one of its own."""

@@ -17,11 +17,11 @@ from reconciler.errors import ReconcilerError
 from reconciler.hudi.load import load_properties
 from reconciler.render import words
 from reconciler.spec.load import read_specs
-from reconciler.spec.locations import location_identity
 from reconciler.spec.model import TableSpec
 from reconciler.spec.spec_files import YAML_ENDINGS
 from reconciler.storage.api import Storage
 from reconciler.storage.local import LocalStorage
+from reconciler.storage.locations import LocationMap
 
 _DATABASE: Final = "hoodie.database.name"
 
@@ -51,7 +51,7 @@ class DeclaredTables:
     ``unplaced``: files by name of tables without a known location.
     """
 
-    files: Mapping[str, str]
+    files: LocationMap[str]
     names: frozenset[str]
     unplaced: Mapping[str, str]
 
@@ -64,11 +64,15 @@ def load_declared_tables(
     Raises SpecError for an error in any of them: their content would be unknown.
     """
     if not folder.is_dir():
-        return DeclaredTables(files={}, names=frozenset(), unplaced={})
+        return DeclaredTables(files=LocationMap(), names=frozenset(), unplaced={})
     specs = _load_specs(folder, environment)
     stems = {path.stem for path in folder.iterdir() if path.suffix in YAML_ENDINGS}
+    files: LocationMap[str] = LocationMap()
+    for spec in specs:
+        if spec.path:
+            files.add(spec.path, spec.source)
     return DeclaredTables(
-        files={location_identity(spec.path): spec.source for spec in specs if spec.path},
+        files=files,
         names=frozenset({spec.name for spec in specs} | stems),
         unplaced={spec.name: spec.source for spec in specs if not spec.path},
     )
@@ -107,7 +111,7 @@ class Adoption:
         on_result: Callable[[AdoptionResult], None],
     ) -> tuple[AdoptionResult, ...]:
         """Adopt the tables and return the results; ``on_result`` gets each one when it is done."""
-        known = {at: file for at in tables if (file := declared.files.get(location_identity(at)))}
+        known = {at: file for at in tables if (file := declared.files.find(at))}
         fresh = [at for at in tables if at not in known]
         results = self.workers.map(self._identify_table, fresh, repeat(declared.unplaced))
         looked = dict(zip(fresh, results, strict=True))

@@ -17,8 +17,8 @@ from typing import Final, Protocol
 
 from reconciler.errors import NotFoundError, ReconcilerError, StorageError, UsageError
 from reconciler.hudi.load import PROPERTIES
-from reconciler.spec.locations import location_identity
 from reconciler.storage.api import Storage
+from reconciler.storage.locations import LocationMap
 from reconciler.storage.open import normalise_location
 
 #: files that make a folder a table; the second exists while a writer replaces the first
@@ -140,7 +140,7 @@ class _SearchRun:
     depth: int | None
     tell: OnProgress
     found: TableSearch = field(default_factory=TableSearch)
-    seen: set[str] = field(default_factory=set)
+    seen: LocationMap[str] = field(default_factory=LocationMap)
     looked: int = 0
 
     def search_folders(
@@ -168,10 +168,7 @@ class _SearchRun:
         return is_known or len(self.found.tables) + len(self.found.problems) > before
 
     def _is_new_folder(self, at: str) -> bool:
-        place = location_identity(at)
-        is_new = place not in self.seen
-        self.seen.add(place)
-        return is_new
+        return self.seen.add(at, at) is None
 
     def _record(self, at: str, look: _FolderContents) -> None:
         if look.is_table:

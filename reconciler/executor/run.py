@@ -37,8 +37,8 @@ from reconciler.plans.model import (
     RollbackStep,
     TablePlan,
 )
-from reconciler.spec.locations import location_identity
 from reconciler.spec.model import TableSpec
+from reconciler.storage.locations import identify_place
 from reconciler.storage.parallel import group_by_key, run_parallel
 from reconciler.transaction.process import Clock
 from reconciler.transaction.recovery.finished_runs import remove_finished_runs
@@ -82,7 +82,7 @@ def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
             on_stop(under_way)
 
     def choose_key(number: int) -> Hashable:
-        return number if parallelism == 1 else location_identity(tables[number].plan.path)
+        return number if parallelism == 1 else identify_place(tables[number].plan.path).place
 
     shares = group_by_key(range(len(tables)), choose_key)
     results: dict[int, TableResult] = {}

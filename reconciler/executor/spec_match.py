@@ -8,6 +8,7 @@ from typing import Any
 from reconciler.plans.model import TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
+from reconciler.storage.locations import identify_place
 
 _MAX_SHOWN = 3
 _ABSENT = object()
@@ -39,7 +40,7 @@ def explain_mismatch(
             f"no spec declares {table.name} any more: it is not managed now, and stays as it is; "
             "plan again"
         )
-    if spec.path != table.path:
+    if spec.path != table.path and identify_place(spec.path) != identify_place(table.path):
         return (
             f"{table.name} is at {spec.path} now and was reviewed at {table.path}: its spec was "
             "edited, or the plan is of another environment; plan again"

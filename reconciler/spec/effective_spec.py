@@ -16,6 +16,7 @@ from reconciler.spec.rules import Block, check_rules
 from reconciler.spec.schema import load_definition
 from reconciler.spec.structure import INVALID, read_structure
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
+from reconciler.storage.locations import LocationMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,13 @@ def check_paths_known(
 
 def check_distinct_places(tables: Iterable[DeclaredTable], problems: Problems) -> None:
     """Report tables that are at the same location."""
-    first: dict[str, DeclaredTable] = {}
+    places: LocationMap[DeclaredTable] = LocationMap()
     for table in tables:
         place = table.placement
         if place is None:
             continue
-        known = first.setdefault(locations.location_identity(place.path), table)
-        if known is not table and known.placement is not None:
+        known = places.add(place.path, table)
+        if known is not None and known.placement is not None:
             as_known = f"as {known.declaration.name} in {known.placement.position}"
             message = f"the table at {place.path} is already declared, {as_known}"
             problems.error(place.position, place.field, message, "keep one of them")

@@ -1,14 +1,19 @@
-"""Locations of tables: one spelling for plans, and an identity to compare tables."""
+"""Locations in spec files: one spelling for plans, and globs that select tables by location."""
 
 from __future__ import annotations
 
-import os
 import re
+from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
 
-_FILE: Final = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
-_ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "wasbs": "abfs", "abfss": "abfs"}
+from reconciler.storage.locations import (
+    find_local_path,
+    identify_text,
+    make_absolute,
+    use_store_scheme,
+)
+
+_WILDCARDS: Final = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def resolve_location(text: str, folder: str) -> str:
@@ -18,49 +23,67 @@ def resolve_location(text: str, folder: str) -> str:
 
     >>> resolve_location("../orders/", "/repo/specs"), resolve_location("file:///a//b", "/")
     ('/repo/orders', '/a/b')
-    >>> resolve_location("//a", "/")
-    '/a'
+    >>> resolve_location("//a", "/"), resolve_location("local:///a", "/")
+    ('/a', '/a')
     >>> resolve_location("S3://lake/orders/", "/")
     's3://lake/orders'
     """
-    if is_file := _FILE.match(text):
-        text = unquote(text[is_file.end() :])
-    elif "://" in text:
-        scheme, _, rest = text.partition("://")
-        return f"{scheme.lower()}://{rest.rstrip('/')}"
-    path = os.path.abspath(os.path.join(folder, text))  # noqa: PTH100, PTH118 (links stay)
-    return f"/{path.lstrip('/')}"
+    local = find_local_path(text)
+    if local is not None:
+        return make_absolute(local, folder)
+    scheme, _, rest = text.partition("://")
+    return f"{scheme.lower()}://{rest.rstrip('/')}"
 
 
-def normalize_store(location: str) -> str:
-    """Return a resolved location with one scheme per store, whatever client's scheme it has.
+@dataclass(frozen=True, slots=True)
+class LocationGlob:
+    """A glob of locations: ``*`` and ``?`` stop at a slash, ``**`` does not.
 
-    >>> normalize_store("s3a://lake//orders"), normalize_store("/a/b")
-    ('s3://lake/orders', '/a/b')
+    ``place`` and ``details`` are globs of those of an identity, ``text`` of what is written.
     """
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        return location
-    return f"{_ALIASES.get(scheme, scheme)}://{re.sub('/+', '/', rest)}"
+
+    text: re.Pattern[str]
+    place: re.Pattern[str]
+    details: tuple[re.Pattern[str] | None, ...] = ()
+
+    def matches(self, location: str) -> bool:
+        """Return whether a resolved location matches in any of its spellings.
+
+        >>> glob = compile_glob("abfss://c@prod.dfs.core.windows.net/**", "/")
+        >>> glob.matches("az://c/t"), glob.matches("abfs://c@prod.blob.core.windows.net/t")
+        (True, True)
+        >>> glob.matches("abfss://c@test.dfs.core.windows.net/t")
+        False
+        """
+        if self.text.fullmatch(use_store_scheme(location)):
+            return True
+        identity = identify_text(location) if location else None
+        if identity is None or not self.place.fullmatch(identity.place):
+            return False
+        pairs = zip(self.details, identity.details, strict=False)
+        return all(not glob or not detail or glob.fullmatch(detail) for glob, detail in pairs)
 
 
-def location_identity(location: str) -> str:
-    """Return a text that is equal for two spellings of one location, with links followed."""
-    return normalize_store(location) if "://" in location else os.path.realpath(location)
+def compile_glob(pattern: str, folder: str) -> LocationGlob:
+    """Return the glob of a pattern. One that does not start with ``**`` is resolved first.
 
-
-def compile_glob(pattern: str, folder: str) -> re.Pattern[str]:
-    """Return the regular expression of a glob: ``*`` and ``?`` stop at a slash, ``**`` does not.
-
-    It matches normalized locations. A glob that does not start with ``**`` is resolved first.
-
-    >>> bool(compile_glob("../lake/*", "/repo/specs").fullmatch("/repo/lake/orders"))
+    >>> compile_glob("../lake/*", "/repo/specs").matches("/repo/lake/orders")
     True
-    >>> bool(compile_glob("s3a://lake/**", "/").fullmatch("s3://lake/sales/orders"))
+    >>> compile_glob("s3a://lake/**", "/").matches("s3://lake/sales/orders")
     True
     """
-    is_anywhere = pattern.startswith("**")
-    text = pattern if is_anywhere else normalize_store(resolve_location(pattern, folder))
+    if pattern.startswith("**"):
+        anywhere = _compile_text(pattern)
+        return LocationGlob(anywhere, anywhere)
+    text = resolve_location(pattern, folder)
+    identity = identify_text(text)
+    return LocationGlob(
+        text=_compile_text(use_store_scheme(text)),
+        place=_compile_text(identity.place),
+        details=tuple(_compile_text(detail) if detail else None for detail in identity.details),
+    )
+
+
+def _compile_text(text: str) -> re.Pattern[str]:
     parts = re.split(r"(\*\*|\*|\?)", text)
-    wild = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(wild.get(part, re.escape(part)) for part in parts), re.DOTALL)
+    return re.compile("".join(_WILDCARDS.get(part, re.escape(part)) for part in parts), re.DOTALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +20,7 @@ class Selector:
     """Selects tables that have all labels and, if there are globs, a location that matches one."""
 
     labels: Mapping[str, str]
-    globs: tuple[re.Pattern[str], ...] = ()
+    globs: tuple[locations.LocationGlob, ...] = ()
 
     def selects(self, labels: Mapping[str, str], location: str | None) -> bool:
         """Return whether a table with these labels at this resolved location is selected."""
@@ -29,8 +28,7 @@ class Selector:
             return False
         if not self.globs:
             return True
-        place = locations.normalize_store(location or "")
-        return any(glob.fullmatch(place) for glob in self.globs)
+        return any(glob.matches(location or "") for glob in self.globs)
 
     @property
     def specificity(self) -> int:

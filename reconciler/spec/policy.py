@@ -23,6 +23,7 @@ from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import FileTree, SpecFiles
 from reconciler.spec.structure import read_structure
 from reconciler.spec.yaml_nodes import SequenceNode
+from reconciler.storage.locations import follow_links
 
 FOLDER: Final = "policies"
 """The folder whose policies apply to every spec beside it and below it."""
@@ -49,7 +50,7 @@ class Guardrail:
         return any(
             chosen.selects(table.labels, place)
             for chosen in self.selectors
-            for place in ("", *named, *map(locations.location_identity, named))
+            for place in ("", *named, *map(follow_links, named))
         )
 
 

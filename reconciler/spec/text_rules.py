@@ -12,6 +12,7 @@ from datetime import date
 from typing import Final
 
 from reconciler.errors import did_you_mean, quote_value
+from reconciler.storage.locations import LOCAL_SCHEMES
 
 PLACEHOLDERS: Final = ("{name}", "{schema}", "{table}")
 """Stand for a table's name, and for its parts before and after the last dot."""
@@ -101,7 +102,8 @@ def find_location_problem(text: str) -> str | None:
         return f"{quote_value(text)}: ~ is not expanded; write an absolute or relative path"
     if "${" in text or "{{" in text:
         return f"{quote_value(text)}: variables are not expanded; write the full path"
-    if single := re.match(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text, re.IGNORECASE):
+    single = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text)
+    if single is not None and single[1].lower() not in LOCAL_SCHEMES:
         hint = f"write {single[1]}://bucket/folder"
         return f"{quote_value(text)} has one slash after the scheme; {hint}"
     return _find_url_problem(text) if "://" in text else None
@@ -153,7 +155,7 @@ def _find_url_problem(text: str) -> str | None:
         return f"{quote_value(text)} has no scheme before ://; write s3://bucket/folder or a path"
     if ":" in host.rpartition("@")[0]:
         return "the URL has credentials; remove them and configure the store's client instead"
-    if scheme.lower() == "file":
+    if scheme.lower() in LOCAL_SCHEMES:
         is_here = host in ("", "localhost")
         return None if is_here else f"{quote_value(text)} has a host; write file:///path"
     if not host and not path.strip("/"):

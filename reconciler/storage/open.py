@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from reconciler.errors import StorageError
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.local import LocalStorage
+from reconciler.storage.locations import (
+    LOCAL_SCHEMES,
+    find_local_path,
+    make_absolute,
+    names_local_host,
+)
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _SPELLINGS: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
@@ -44,14 +48,11 @@ def normalise_location(location: str) -> str:
     if not location:
         raise StorageError("''", "is an empty location")
     match = _SCHEME.match(location)
-    if match is None:
-        return os.path.abspath(location)  # noqa: PTH100 (keeps links as written)
-    scheme = match[1].lower()
-    if scheme in ("file", "local"):
-        parts = urlsplit(location)
-        if parts.netloc not in ("", "localhost"):
+    if match is None or match[1].lower() in LOCAL_SCHEMES:
+        if names_local_host(location):
             raise StorageError(location, "names a host; a local location is file:///path")
-        return os.path.abspath(unquote(parts.path))  # noqa: PTH100
+        return make_absolute(find_local_path(location) or "")
+    scheme = match[1].lower()
     rest = location[match.end() - 1 :].lstrip("/").rstrip("/")
     if not rest:
         raise StorageError(location, "names no bucket or folder")

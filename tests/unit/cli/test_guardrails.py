@@ -69,6 +69,16 @@ def test_a_plan_above_a_limit_is_blocked_and_shown_however_its_spec_is_named(giv
     assert "superseded by" in said
 
 
+@pytest.mark.parametrize("scheme", ["local://", "file:", "FILE://localhost"])
+def test_a_policy_over_paths_holds_for_every_spelling_of_a_path(scheme, tmp_path, capsys):
+    write(POLICY.replace("spec:", 'selector: {paths: ["../lake/*"]}\nspec:'))
+    spec = SPEC.replace("../lake", f"{scheme}{tmp_path}/lake")
+    Path("specs/orders.yaml").write_text(spec)
+
+    assert run("plan", "specs", *NOW) == 3
+    assert "policy gold lets a plan remove 1 file" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_waiver_is_named_where_it_lets_a_plan_through(capsys):
     write(POLICY + WAIVER)
 

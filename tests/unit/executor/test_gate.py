@@ -80,6 +80,24 @@ def test_a_plan_with_another_digest_is_refused_as_a_whole():
         admit_plan(make_plan(), expected_digest="sha256:0", now=NOW)
 
 
+def test_another_spelling_of_the_reviewed_path_is_the_reviewed_table():
+    reviewed = make_table(make_spec(path="s3://lake/t"), path="s3://lake/t")
+    table, _ = admit_one(reviewed, specs=[make_spec(path="s3a://lake//t")])
+
+    assert isinstance(table, AdmittedTable)
+    assert table.spec.path == "s3://lake/t"
+
+
+@pytest.mark.parametrize("path", ["abfs://c/t", "abfss://c@test.dfs.core.windows.net/t"])
+def test_a_path_that_leaves_the_account_to_the_client_is_planned_again(path):
+    before = "abfss://c@prod.dfs.core.windows.net/t"
+    reviewed = make_table(make_spec(path=before), path=before)
+    table, _ = admit_one(reviewed, specs=[make_spec(path=path)])
+
+    assert isinstance(table, RefusedTable)
+    assert "was reviewed at" in str(table.error)
+
+
 def test_a_plan_of_other_specs_is_refused_as_a_whole():
     with pytest.raises(StaleError, match="the plan is of other specs"):
         admit_plan(make_plan(), specs=[make_spec(name="other")], now=NOW)

@@ -369,3 +369,42 @@ def test_an_environment_moves_no_table_out_of_a_policy(write):
 
     assert ["s3://else/t", "s3://fin/u"] == [spec.path for spec in specs]
     assert [["p"], ["p"]] == [[policy.name for policy in spec.guarded_by] for spec in specs]
+
+
+SPELLINGS = [
+    ("/lake/fin/**", "local:///lake/fin/t"),
+    ("/lake/fin/**", "file:/lake//x/../fin/t/"),
+    ("local:///lake/fin/*", "/lake/fin/t"),
+    ("s3://lake/fin/**", "s3n://Lake//fin/t"),
+    ("az://c/fin/**", "abfs://c/fin/t"),
+    ("abfss://c@prod.dfs.core.windows.net/**", "abfs://c/fin/t"),
+    ("abfs://c/**", "wasbs://c@prod.blob.core.windows.net/fin/t"),
+    ("hdfs://nn:8020/fin/**", "hdfs://nn/fin/t"),
+    ("hdfs://nn/fin/*", "hdfs:///fin/t"),
+    ("gs://lake/**", "gcs://lake/fin/t"),
+]
+
+
+@pytest.mark.parametrize(("glob", "path"), SPELLINGS)
+def test_no_spelling_of_a_path_escapes_a_policy(write, glob, path):
+    write("specs/t.yaml", table("t", path))
+    write("policies/p.yaml", policy("p", LIMIT, f"{{paths: ['{glob}']}}"))
+
+    assert guarded("specs") == {"t": ["p"]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/lake/t", "local:///lake/t"),
+        ("abfss://c@prod.dfs.core.windows.net/t", "az://c/t"),
+        ("hdfs://nn:8020/t", "hdfs://nn/t"),
+        ("gcs://lake/t", "gs://lake//t/"),
+    ],
+)
+def test_two_spellings_of_a_path_declare_one_table_twice(write, one, other):
+    write("specs/a.yaml", table("a", one))
+    write("specs/b.yaml", table("b", other))
+
+    [problem] = said("specs")
+    assert "is already declared, as a in specs/a.yaml:5" in problem

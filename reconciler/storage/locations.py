@@ -1,0 +1,157 @@
+"""Locations of tables: what is the same place, whatever client or spelling a location is for.
+
+This is the only module that knows it. Policies, duplicates and reviewed plans compare locations by
+their identity. Stores are opened at the location that the user wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+from urllib.parse import unquote
+
+LOCAL_SCHEMES: Final = ("file", "local")
+
+_LOCAL: Final = re.compile(
+    r"(?:file:|local:(?=/))(?P<slashes>//(?:localhost)?(?=/))?", re.IGNORECASE
+)
+_STORES: Final = {
+    "s3a": "s3", "s3n": "s3",
+    "gcs": "gs",
+    "abfss": "abfs", "az": "abfs", "wasb": "abfs", "wasbs": "abfs",
+    "webhdfs": "hdfs", "swebhdfs": "hdfs",
+}  # fmt: skip
+_Value = TypeVar("_Value")
+
+
+def find_local_path(location: str) -> str | None:
+    """Return the path of a location on a local disk, as written; None for another store.
+
+    Only URLs have escapes such as ``%20``.
+
+    >>> find_local_path("../a"), find_local_path("file:/a%20b"), find_local_path("LOCAL:///a")
+    ('../a', '/a b', '/a')
+    >>> find_local_path("s3://lake/a")
+    """
+    if is_local := _LOCAL.match(location):
+        return unquote(location[is_local.end() :])
+    return None if "://" in location else location
+
+
+def names_local_host(location: str) -> bool:
+    """Return whether a local location names another host than this one.
+
+    >>> names_local_host("file://nas/a"), names_local_host("file:////a"), names_local_host("//a")
+    (True, False, False)
+    """
+    is_local = _LOCAL.match(location)
+    if is_local is None or is_local["slashes"]:
+        return False
+    return location.startswith("//", is_local.end())
+
+
+def make_absolute(path: str, folder: str = "") -> str:
+    """Return a local path as an absolute one that starts with one slash; links stay as written."""
+    return f"/{os.path.abspath(os.path.join(folder, path)).lstrip('/')}"  # noqa: PTH100, PTH118
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceIdentity:
+    """A place, by what all spellings of its location have in common.
+
+    ``place``: an absolute path, or a URL. ``details``: what a spelling may leave out, because the
+    client's configuration has it, and is "" then: host and port of hdfs, the account of Azure.
+    """
+
+    place: str
+    details: tuple[str, ...] = ()
+
+    def may_be(self, other: PlaceIdentity) -> bool:
+        """Return whether both may be one place: no detail that both have differs.
+
+        >>> one, same, other = map(identify_text, ("hdfs://nn:8020/a", "hdfs:///a", "hdfs://b/a"))
+        >>> one.may_be(same), same.may_be(other), one.may_be(other)
+        (True, True, False)
+        """
+        if self.place != other.place:
+            return False
+        pairs = zip(self.details, other.details, strict=True)
+        return all(mine == others or not mine or not others for mine, others in pairs)
+
+
+def use_store_scheme(location: str) -> str:
+    """Return a location with one scheme per store, and without empty folders; nothing else changes.
+
+    >>> use_store_scheme("s3a://Lake//orders"), use_store_scheme("/a/b")
+    ('s3://Lake/orders', '/a/b')
+    """
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return location
+    scheme = scheme.lower()
+    return f"{_STORES.get(scheme, scheme)}://{re.sub('/+', '/', rest)}"
+
+
+def identify_text(location: str) -> PlaceIdentity:
+    """Return the identity of a location, with links as written.
+
+    >>> identify_text("S3A://Lake//a/./b/"), identify_text("file:///a//b/")
+    (PlaceIdentity(place='s3://lake/a/b', details=()), PlaceIdentity(place='/a/b', details=()))
+    >>> identify_text("abfss://c@Account.dfs.core.windows.net/t")
+    PlaceIdentity(place='abfs://c/t', details=('account',))
+    >>> identify_text("hdfs://NN:8020/t")
+    PlaceIdentity(place='hdfs:///t', details=('nn', '8020'))
+    """
+    local = find_local_path(location)
+    if local is not None:
+        return PlaceIdentity(make_absolute(local, "/"))
+    store, rest = use_store_scheme(location).split("://", 1)
+    host, _, path = rest.partition("/")
+    host, path = host.lower(), posixpath.normpath(f"/{path}").rstrip("/")
+    match store:
+        case "abfs":
+            container, _, account = host.partition("@")
+            return PlaceIdentity(f"abfs://{container}{path}", (account.partition(".")[0],))
+        case "hdfs":
+            name, _, port = host.rpartition("@")[2].partition(":")
+            is_rpc = location[: len(store)].lower() == store  # ports of webhdfs are others
+            return PlaceIdentity(f"hdfs://{path}", (name, port if is_rpc else ""))
+        case _:
+            return PlaceIdentity(f"{store}://{host.rpartition('@')[2]}{path}")
+
+
+def follow_links(location: str) -> str:
+    """Return a location without links on the local disk; other stores have none."""
+    local = find_local_path(location)
+    return location if local is None else os.path.realpath(make_absolute(local, "/"))
+
+
+def identify_place(location: str) -> PlaceIdentity:
+    """Return the identity of a location, with links followed."""
+    return identify_text(follow_links(location))
+
+
+class LocationMap(Generic[_Value]):
+    """Values by location. A location finds the value of every spelling that may be its place."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[tuple[PlaceIdentity, _Value]]] = {}
+
+    def add(self, location: str, value: _Value) -> _Value | None:
+        """Add a value and return None, or return the value that the place has already."""
+        identity = identify_place(location)
+        known = self._values.setdefault(identity.place, [])
+        for other, found in known:
+            if identity.may_be(other):
+                return found
+        known.append((identity, value))
+        return None
+
+    def find(self, location: str) -> _Value | None:
+        """Return the value of a location; None if it has none."""
+        identity = identify_place(location)
+        known = self._values.get(identity.place, ())
+        return next((value for other, value in known if identity.may_be(other)), None)

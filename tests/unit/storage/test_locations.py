@@ -1,0 +1,137 @@
+"""Which locations are one place: for policies, duplicates, reviewed plans and stores."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import StorageError
+from reconciler.spec.locations import compile_glob, resolve_location
+from reconciler.storage.locations import LocationMap, identify_place
+from reconciler.storage.open import normalise_location
+
+ONE_PLACE = {
+    "disk": ["/lake/t", "/lake//t/", "file:/lake/t", "file:///lake/t/", "FILE:////lake/t",
+             "file://localhost/lake/x/../t", "local:///lake/t", "local:/lake/t", "Local:///lake/%74",
+             "/lake/./t", "//lake/t"],
+    "s3": ["s3://lake/t", "s3a://lake/t/", "s3n://Lake//t", "S3A://lake/./t", "s3://lake/x/../t"],
+    "gs": ["gs://lake/t", "gcs://lake/t/", "GS://LAKE/t"],
+    "azure": ["abfs://c@acct.dfs.core.windows.net/t", "abfss://C@ACCT.dfs.core.windows.net/t/",
+              "wasbs://c@acct.blob.core.windows.net/t", "az://c@acct.dfs.core.windows.net//t"],
+    "hdfs": ["hdfs://nn:8020/t", "HDFS://NN:8020//t/", "hdfs://etl@nn:8020/t"],
+    "memory": ["memory://lake/t", "Memory://lake//t/"],
+}  # fmt: skip
+MAYBE_ONE_PLACE = [
+    ("abfss://c@acct.dfs.core.windows.net/t", "abfs://c/t"),
+    ("abfss://c@acct.dfs.core.windows.net/t", "az://c/t"),
+    ("hdfs://nn:8020/t", "hdfs://nn/t"),
+    ("hdfs://nn/t", "hdfs:///t"),
+    ("hdfs://nn:8020/t", "webhdfs://nn:9870/t"),
+]
+TWO_PLACES = [
+    ("/lake/t", "/lake/T"),
+    ("/lake/a b", "/lake/a%20b"),
+    ("s3://lake/t", "s3://lake/T"),
+    ("s3://lake/a b", "s3://lake/a%20b"),
+    ("s3://lake/t", "gs://lake/t"),
+    ("s3://lake/t", "s3://lake2/t"),
+    ("abfss://c@prod.dfs.core.windows.net/t", "abfss://c@test.dfs.core.windows.net/t"),
+    ("abfss://c@acct.dfs.core.windows.net/t", "abfss://d@acct.dfs.core.windows.net/t"),
+    ("hdfs://nn:8020/t", "hdfs://nn:9000/t"),
+    ("hdfs://a/t", "hdfs://b/t"),
+    ("/lake/t", "memory://lake/t"),
+]
+
+
+@pytest.mark.parametrize("spellings", ONE_PLACE.values(), ids=ONE_PLACE)
+def test_every_spelling_of_a_place_has_one_identity(spellings):
+    identities = {identify_place(resolve_location(text, "/")) for text in spellings}
+
+    assert identities == {identify_place(text) for text in spellings}
+    assert len(identities) == 1
+
+
+@pytest.mark.parametrize(("one", "other"), MAYBE_ONE_PLACE)
+def test_what_a_spelling_leaves_out_makes_no_other_place(one, other):
+    assert identify_place(one) != identify_place(other)
+    assert identify_place(one).may_be(identify_place(other))
+    assert identify_place(other).may_be(identify_place(one))
+
+
+@pytest.mark.parametrize(("one", "other"), TWO_PLACES)
+def test_two_places_stay_two(one, other):
+    assert not identify_place(one).may_be(identify_place(other))
+
+
+@pytest.mark.parametrize(("one", "other"), [*MAYBE_ONE_PLACE, *(
+    pair for spellings in ONE_PLACE.values() for pair in combinations(spellings, 2)
+)])  # fmt: skip
+def test_a_glob_and_a_location_match_in_any_two_spellings_of_a_place(one, other):
+    for glob, location in ((one, other), (other, one)):
+        for pattern in (f"{glob.rpartition('/t')[0] or glob.rpartition('/')[0]}/**", glob):
+            assert compile_glob(pattern, "/").matches(resolve_location(location, "/"))
+
+
+@pytest.mark.parametrize(("one", "other"), TWO_PLACES)
+def test_a_glob_of_one_place_does_not_match_another(one, other):
+    assert not compile_glob(one, "/").matches(other)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "location"),
+    [
+        ("abfss://*@prod.dfs.core.windows.net/**", "az://any/t"),
+        ("abfss://data@**", "wasbs://data@prod.blob.core.windows.net/t"),
+        ("hdfs://nn*/lake/**", "hdfs:///lake/t"),
+        ("hdfs://**", "webhdfs://nn:9870/lake/t"),
+        ("s3*://lake/**", "s3a://lake/t"),
+        ("**/t", "hdfs://nn/lake/t"),
+        ("**", "/lake/t"),
+    ],
+)
+def test_a_glob_with_wildcards_before_the_path_covers_every_spelling(pattern, location):
+    assert compile_glob(pattern, "/").matches(location)
+
+
+def test_a_link_and_its_target_are_one_place(tmp_path):
+    Path(tmp_path, "real").mkdir()
+    Path(tmp_path, "link").symlink_to("real")
+    known = LocationMap[str]()
+
+    assert known.add(f"{tmp_path}/real/t", "first") is None
+    assert known.find(f"local://{tmp_path}/link/t") == "first"
+    assert known.add(f"file://{tmp_path}/link/t", "second") == "first"
+
+
+def test_a_map_tells_two_accounts_apart_and_finds_either_without_one():
+    known = LocationMap[str]()
+    known.add("abfss://c@prod.dfs.core.windows.net/t", "prod")
+    known.add("abfss://c@test.dfs.core.windows.net/t", "test")
+
+    assert known.find("az://c@test.blob.core.windows.net/t") == "test"
+    assert known.find("abfs://c/t") == "prod"
+    assert known.find("abfs://d/t") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "opened"),
+    [
+        ("file:////lake/t", "/lake/t"),
+        ("file:///lake/a#b?c", "/lake/a#b?c"),
+        ("local:///lake/a%20b", "/lake/a b"),
+        ("s3a://Lake//t/", "s3://Lake//t"),
+        ("abfss://c@acct.dfs.core.windows.net/t", "abfss://c@acct.dfs.core.windows.net/t"),
+        ("hdfs://nn:8020/t", "hdfs://nn:8020/t"),
+        ("az://c/t", "az://c/t"),
+    ],
+)
+def test_a_store_opens_what_is_written(written, opened):
+    assert normalise_location(written) == opened
+
+
+@pytest.mark.parametrize("location", ["file://nas/lake/t", "local://nas/lake/t"])
+def test_a_local_location_has_no_other_host(location):
+    with pytest.raises(StorageError, match="names a host"):
+        normalise_location(location)
