@@ -47,17 +47,31 @@ _Item = TypeVar("_Item")
 
 
 def load_specs(
-    paths: Location | Sequence[Location], *, env: Location | None = None
+    paths: Location | Sequence[Location],
+    *,
+    env: Location | None = None,
+    policies: Location | Sequence[Location] = (),
+    require_policies: bool = False,
 ) -> tuple[TableSpec, ...]:
     """Return the specs of files and folders, sorted by name.
 
     ``env``: the environment that locates the tables, as its name (``environments/NAME.yaml`` beside
-    the specs or above them) or its file. Raises SpecError with the problems of all files.
+    the specs or above them) or its file. ``policies``: files and folders of policies, beside those
+    in folders ``policies``; with ``require_policies`` a table that none covers is an error. Raises
+    SpecError with the problems of all files.
     """
     from reconciler.spec.load import load_specs as load  # noqa: PLC0415 (YAML)
 
-    files = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return load([Path(path) for path in files], None if env is None else os.fspath(env))
+    return load(
+        _list_paths(paths),
+        None if env is None else os.fspath(env),
+        policies=_list_paths(policies),
+        require_policies=require_policies,
+    )
+
+
+def _list_paths(paths: Location | Sequence[Location]) -> list[Path]:
+    return [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
 def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:

@@ -87,7 +87,9 @@ def _select_specs(options: AdviseOptions) -> tuple[tuple[TableSpec, ...], Select
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
     paths = [Path(table) for table in options.tables]
-    chosen = select_specs(paths, options.selectors, options.env)
+    chosen = select_specs(
+        paths, options.selectors, options.env, works_on=lambda spec: bool(spec.queries)
+    )
     with_queries = tuple(spec for spec in chosen.tables if spec.queries)
     if not with_queries and chosen.tables:
         names = ", ".join(spec.name for spec in chosen.tables[:3])

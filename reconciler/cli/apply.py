@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +20,7 @@ from reconciler.cli.options import (
     Format,
     Now,
     OutputFormat,
+    PolicyOptions,
     Selectors,
     SparkOptions,
     command,
@@ -91,6 +93,7 @@ class ApplyOptions:
     spark: SparkOptions
     format: OutputFormat = Format.TEXT
     selectors: Selectors
+    guards: PolicyOptions
     env: Env = None
     audit: Annotated[
         Path | None,
@@ -135,16 +138,16 @@ def apply(options: ApplyOptions) -> int:
     origin = find_origin(options.actor, options.spec_commit, specs if file else paths, env)
     audit = None if options.audit is None else AuditFile(options.audit)
     if file is None:
-        selected = select_specs(paths, options.selectors, env)
+        selected = select_specs(paths, options.selectors, env, guards=options.guards)
         spark = find_spark_options(env, paths, spark)
         at_once = options.parallelism or TABLES_AT_ONCE
         plan = make_plan(selected, time or runtime.now(), parallelism=at_once)
         if not _ask_approval(plan, auto_approve=options.auto_approve):
             return 0
-        current: tuple[TableSpec, ...] | None = selected.tables
+        current: Sequence[TableSpec] | None = selected.tables
     else:
         plan = read_plan(file)
-        current = select_specs(specs, environment=env).tables if specs else None
+        current = _load_current_specs(options, plan)
         spark = find_spark_options(env, specs or [Path()], spark)
     result = run_apply(
         plan,
@@ -164,6 +167,21 @@ def apply(options: ApplyOptions) -> int:
     return result.exit_code
 
 
+def _load_current_specs(options: ApplyOptions, plan: Plan) -> tuple[TableSpec, ...] | None:
+    """Return the specs of ``--specs``, None without it; warnings are only about planned tables."""
+    from reconciler.cli.selection import select_specs  # noqa: PLC0415
+
+    if not options.specs:
+        return None
+    names = {table.name for table in plan.tables}
+    return select_specs(
+        options.specs,
+        environment=options.env,
+        guards=options.guards,
+        works_on=lambda spec: spec.name in names,
+    ).tables
+
+
 def _find_plan_file(options: ApplyOptions) -> Path | None:
     """Return the plan file, None for specs; UsageError for options that do not fit."""
     digest, file = options.digest, find_plan_file(options.paths)
@@ -171,6 +189,10 @@ def _find_plan_file(options: ApplyOptions) -> Path | None:
         raise UsageError(f"--digest {digest}: expected the full digest printed by plan or show")
     if file is None and options.specs:
         raise UsageError("--specs: needs a plan file, but the arguments are specs")
+    guards = options.guards
+    if file is not None and not options.specs and (guards.policies or guards.require_policies):
+        option = "--policies" if guards.policies else "--require-policies"
+        raise UsageError(f"{option}: with a plan file, give also --specs, which policies are for")
     if file is not None and (given := options.selectors.arguments()):
         option = given[0].partition(" ")[0]
         raise UsageError(

@@ -20,7 +20,7 @@ from reconciler.cli.environment import git_environment
 from reconciler.errors import Problems, ReconcilerError, UsageError
 from reconciler.spec.load import LoadedSpecs
 from reconciler.spec.model import GuardPolicy, TableSpec
-from reconciler.spec.spec_files import FileTree, PathKind, SpecFiles
+from reconciler.spec.spec_files import DISK, FileTree, PathKind, SpecFiles
 
 _FOLDER, _LINK, _SUBMODULE = b"40000", b"120000", b"160000"
 #: no other repository's objects, no network access, and messages in English
@@ -103,7 +103,7 @@ def _open_commit(ref: str, paths: Sequence[Path]) -> Iterator[FileTree]:
     top = _find_repository(ref, paths)
     base = _find_base_tree(ref, top)
     with _open_object_reader(top) as objects:
-        yield _CommittedFiles(top, objects, base)
+        yield _CommitAndDisk(_CommittedFiles(top, objects, base))
 
 
 def _find_repository(ref: str, paths: Sequence[Path]) -> Path:
@@ -271,18 +271,28 @@ class _CommittedFiles:
             todo += [part for part in reversed(target.split("/")) if part not in ("", ".")]
         return [name for name, _ in above[1:]], above[-1][1]
 
+    def holds(self, path: Path) -> bool:
+        """Return whether a path is in the repository, in that commit or not."""
+        return self._find_parts(path) is not None
+
     def _path_parts(self, path: Path) -> tuple[str, ...]:
+        parts = self._find_parts(path)
+        if parts is None:
+            raise _not_found()
+        return parts
+
+    def _find_parts(self, path: Path) -> tuple[str, ...] | None:
         """Return the parts of a path below the top folder of the repository.
 
         They begin at the first folder of the path that is in the repository. Git knows nothing of
-        paths outside it.
+        paths outside it, which give None.
         """
         start = Path(os.path.abspath(path))  # noqa: PTH100 (links stay)
         for folder in (*reversed(start.parents), start):
             real = self._real_folder(str(folder))
             if real == self._top or real.startswith(f"{self._top.rstrip('/')}/"):
                 return (*Path(real).relative_to(self._top).parts, *start.relative_to(folder).parts)
-        raise _not_found()
+        return None
 
     def _real_folder(self, folder: str) -> str:
         if folder not in self._reals:
@@ -295,6 +305,28 @@ class _CommittedFiles:
         if folder.id not in self._trees:
             self._trees[folder.id] = dict(_parse_tree(self._read(folder.id), len(folder.id) // 2))
         return self._trees[folder.id]
+
+
+@dataclass(frozen=True, slots=True)
+class _CommitAndDisk:
+    """The files of a commit; those outside its repository, such as policies, are on the disk."""
+
+    commit: _CommittedFiles
+
+    def path_kind(self, path: Path) -> PathKind:
+        return self._choose_tree(path).path_kind(path)
+
+    def list_names(self, folder: Path) -> list[str]:
+        return self._choose_tree(folder).list_names(folder)
+
+    def read_bytes(self, file: Path) -> bytes:
+        return self._choose_tree(file).read_bytes(file)
+
+    def real_path(self, path: Path) -> str:
+        return self._choose_tree(path).real_path(path)
+
+    def _choose_tree(self, path: Path) -> FileTree:
+        return self.commit if self.commit.holds(path) else DISK
 
 
 def _parse_tree(tree: bytes, id_bytes: int) -> Iterator[tuple[str, _TreeEntry]]:

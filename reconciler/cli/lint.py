@@ -11,7 +11,7 @@ import typer
 
 from reconciler import runtime
 from reconciler.cli.error_reports import report_error
-from reconciler.cli.options import TABLES_AT_ONCE, Env, Selectors, Specs, command
+from reconciler.cli.options import TABLES_AT_ONCE, Env, PolicyOptions, Selectors, Specs, command
 from reconciler.cli.terminal import log_message, print_result
 from reconciler.errors import Problem, SourcePosition, SpecError
 from reconciler.render import words
@@ -65,6 +65,7 @@ class LintOptions:
         ),
     ] = False
     selectors: Selectors
+    guards: PolicyOptions
     env: Env = None
 
 
@@ -85,7 +86,14 @@ def lint(options: LintOptions) -> int:
     try:
         today = runtime.now().date()
         is_offline = env is None and not options.tables
-        chosen = select_specs(specs, options.selectors, env, may_lack_paths=is_offline, today=today)
+        chosen = select_specs(
+            specs,
+            options.selectors,
+            env,
+            guards=options.guards,
+            may_lack_paths=is_offline,
+            today=today,
+        )
     except SpecError as error:
         code = report_error(error)
         if not options.fix:

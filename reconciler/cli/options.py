@@ -166,6 +166,24 @@ class Selectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOptions:
+    """The options about the policies of specs, as given."""
+
+    policies: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--policies",
+            metavar="FILE_OR_DIR",
+            help="Also apply the policies in this file or folder; repeatable.",
+        ),
+    ] = None
+    require_policies: Annotated[
+        bool,
+        typer.Option("--require-policies", help="Refuse specs of tables that no policy covers."),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
     """Spark's master, None for its default, and its configuration."""
 

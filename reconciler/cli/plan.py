@@ -18,6 +18,7 @@ from reconciler.cli.options import (
     Now,
     OutputFormat,
     Parallelism,
+    PolicyOptions,
     Selectors,
     Specs,
     command,
@@ -59,6 +60,7 @@ class PlanOptions:
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
     ] = False
     selectors: Selectors
+    guards: PolicyOptions
     parallelism: Parallelism = TABLES_AT_ONCE
     env: Env = None
     webhook: Webhook = None
@@ -86,7 +88,7 @@ def plan(options: PlanOptions) -> int:
     file, environment = options.output, find_environment_name(options.env)
     if file is not None:
         check_output_file(file, "the plan")
-    selected = select_specs(options.specs, options.selectors, options.env)
+    selected = select_specs(options.specs, options.selectors, options.env, guards=options.guards)
     made = make_plan(selected, time, parallelism=options.parallelism, insert=insert)
     if file is not None:
         save_plan(made, file)

@@ -94,7 +94,8 @@ def _open_table(
 
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    by_name = {spec.name: spec for spec in select_specs(specs, environment=env).tables}
+    selected = select_specs(specs, environment=env, works_on=lambda spec: spec.name == table)
+    by_name = {spec.name: spec for spec in selected.tables}
     spec = by_name.get(table)
     if spec is None:
         near, count = _suggest_name(table, by_name), words.format_count(len(by_name), "spec")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli.options import Selectors
+from reconciler.cli.options import PolicyOptions, Selectors
 from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
 from reconciler.render import words
 from reconciler.spec.load import LoadedSpecs, read_specs
 from reconciler.spec.model import TableSpec
-from reconciler.spec.policy import warn_about_unused_waivers
+from reconciler.spec.policy import check_covered, warn_about_unused_waivers
 from reconciler.spec.spec_files import FileTree
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ class SelectedTables:
     selection: Selection | None = None
 
 
-def select_specs(
+def select_specs(  # noqa: PLR0913 (what every command may ask for)
     paths: Sequence[Path],
     selectors: Selectors | None = None,
     environment: str | None = None,
     *,
+    guards: PolicyOptions | None = None,
+    works_on: Callable[[TableSpec], bool] | None = None,
     may_lack_paths: bool = False,
     today: date | None = None,
 ) -> SelectedTables:
@@ -43,10 +46,14 @@ def select_specs(
 
     Writes warnings about the selected tables, and how many tables are left. Raises SpecError for
     errors in any file, selected or not. Raises UsageError if names and labels leave no table: that
-    is a mistake. ``--changed-since`` may leave none. With ``today``, a day in UTC, it also warns
-    about waivers that have no effect.
+    is a mistake. ``--changed-since`` may leave none. ``works_on``: whether the command works on a
+    table, if not on all; others are returned without warnings about them, and without the policies
+    that ``guards`` may require. With ``today``, a day in UTC, it also warns about waivers that have
+    no effect.
     """
-    loaded = read_specs(paths, environment=environment, may_lack_paths=may_lack_paths)
+    guards = guards or PolicyOptions()
+    read = partial(read_specs, environment=environment, policies=guards.policies or ())
+    loaded = read(paths, may_lack_paths=may_lack_paths)
     if today is not None:
         warn_about_unused_waivers(
             loaded.guardrails, loaded.tables, paths=paths, today=today, problems=loaded.problems
@@ -60,21 +67,43 @@ def select_specs(
     tables = words.format_count(len(loaded.tables), "table")
     log_message(f"loaded {tables} from {', '.join(map(str, paths))}{where}", level="debug")
     if selectors is None or selected is None or not by:
-        _log_warnings(loaded, None)
+        used = loaded.tables if works_on is None else tuple(filter(works_on, loaded.tables))
+        _log_warnings(loaded, None if works_on is None else used)
+        _check_guards(used, loaded, guards)
         return SelectedTables(tables=loaded.tables)
+    _check_any_selected(selected, loaded)
+    removed: tuple[str, ...] = ()
+    if selectors.changed_since is not None:
+        selected, removed = _select_changed(selected, loaded, paths, selectors, read)
+    used = tuple(filter(works_on or (lambda _: True), selected))
+    _log_warnings(loaded, used)
+    _check_guards(used, loaded, guards)
+    return _report_selection(selected, len(loaded.tables), by, removed)
+
+
+def _report_selection(
+    tables: tuple[TableSpec, ...], total: int, by: tuple[str, ...], removed: tuple[str, ...]
+) -> SelectedTables:
+    """Return the selected tables, after a message about how many there are."""
     from reconciler.plans.model import Selection  # noqa: PLC0415 (numpy; few commands need it)
 
+    selection = Selection(tables=len(tables), total=total, by=by, removed=removed)
+    log_message(f"{words.format_tables(len(tables), selection)} selected")
+    return SelectedTables(tables=tables, selection=selection)
+
+
+def _check_any_selected(selected: tuple[TableSpec, ...], loaded: LoadedSpecs) -> None:
     total = len(loaded.tables)
     if not selected:
         none = "the only table does not match" if total == 1 else f"none of {total} tables matches"
         raise UsageError(f"{none} the selectors; change --name, --exclude or -l")
-    removed: tuple[str, ...] = ()
-    if selectors.changed_since is not None:
-        selected, removed = _select_changed(selected, loaded, paths, selectors, environment)
-    _log_warnings(loaded, selected)
-    selection = Selection(tables=len(selected), total=total, by=by, removed=removed)
-    log_message(f"{words.format_tables(len(selected), selection)} selected")
-    return SelectedTables(tables=selected, selection=selection)
+
+
+def _check_guards(tables: Iterable[TableSpec], loaded: LoadedSpecs, guards: PolicyOptions) -> None:
+    """Raise SpecError if policies are required and a table has none."""
+    if guards.require_policies:
+        check_covered(tables, len(loaded.guardrails), loaded.problems)
+        loaded.problems.raise_errors()
 
 
 def _log_warnings(loaded: LoadedSpecs, selected: Iterable[TableSpec] | None) -> None:
@@ -98,19 +127,17 @@ def _select_changed(
     loaded: LoadedSpecs,
     paths: Sequence[Path],
     selectors: Selectors,
-    environment: str | None,
+    read: Callable[..., LoadedSpecs],
 ) -> tuple[tuple[TableSpec, ...], tuple[str, ...]]:
     """Return the chosen tables that changed, and the names of tables whose spec was removed."""
     from reconciler.cli.changed_specs import find_changes  # noqa: PLC0415 (runs git)
 
     ref = selectors.changed_since or ""
 
-    def read(there: Sequence[Path], files: FileTree) -> LoadedSpecs:
-        return read_specs(
-            there, files, environment=environment, may_be_empty=True, may_lack_paths=True
-        )
+    def read_commit(there: Sequence[Path], files: FileTree) -> LoadedSpecs:
+        return read(there, files, may_be_empty=True, may_lack_paths=True)
 
-    changes = find_changes(ref, paths, loaded, read)
+    changes = find_changes(ref, paths, loaded, read_commit)
     if changes.unknown is not None:
         log_message(f"changes since {ref} are unknown, so every table counts as changed: "
             f"the specs of that commit do not load: {changes.unknown}")  # fmt: skip

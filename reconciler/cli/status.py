@@ -15,6 +15,7 @@ from reconciler.cli.options import (
     Env,
     Now,
     Parallelism,
+    PolicyOptions,
     Selectors,
     Specs,
     StatusFormat,
@@ -52,6 +53,7 @@ class StatusOptions:
     format: StatusOutput = StatusFormat.TEXT
     now: Now = None
     selectors: Selectors
+    guards: PolicyOptions
     parallelism: Parallelism = TABLES_AT_ONCE
     env: Env = None
     webhook: Webhook = None
@@ -71,7 +73,7 @@ def status(options: StatusOptions) -> int:
     from reconciler import api  # noqa: PLC0415 (slow to import)
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
-    chosen = select_specs(options.specs, options.selectors, options.env)
+    chosen = select_specs(options.specs, options.selectors, options.env, guards=options.guards)
     tables = work_on_tables(
         api.status, chosen.tables, "reading", now=time, parallelism=options.parallelism
     )

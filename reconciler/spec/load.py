@@ -25,7 +25,12 @@ from reconciler.spec.environment import (
     list_environment_names,
 )
 from reconciler.spec.model import TableSpec
-from reconciler.spec.policy import Guardrail, collect_guardrails, find_inherited_policies
+from reconciler.spec.policy import (
+    Guardrail,
+    check_covered,
+    collect_guardrails,
+    find_inherited_policies,
+)
 from reconciler.spec.spec_files import DISK, FileTree, SpecFiles
 
 
@@ -35,7 +40,8 @@ class LoadedSpecs:
 
     ``tables``: effective specs sorted by name, without those of files with an error. ``problems``:
     errors and warnings in the order of files and lines. ``table_warnings``: the warnings about each
-    table by its name; ``default_warnings``: those about TableDefaults.
+    table by its name; ``default_warnings``: those about TableDefaults; ``listing_warnings``: those
+    about tables that an environment lists and nobody declares.
     """
 
     tables: tuple[TableSpec, ...]
@@ -43,26 +49,37 @@ class LoadedSpecs:
     problems: Problems
     table_warnings: Mapping[str, frozenset[Problem]] = field(default_factory=dict)
     default_warnings: frozenset[Problem] = frozenset()
+    listing_warnings: frozenset[Problem] = frozenset()
 
     def list_warnings(self, selected: Iterable[TableSpec] | None) -> tuple[Problem, ...]:
         """Return the warnings without those about tables that are not selected; None selects all.
 
-        Warnings about policies and environments are always among them.
+        Warnings about policies are always among them.
         """
         warnings = self.problems.warnings
         if selected is None:
             return warnings
         wanted = frozenset().union(*(self.table_warnings.get(spec.name, ()) for spec in selected))
-        others = self.default_warnings.union(*self.table_warnings.values()) - wanted
+        others = self.default_warnings.union(self.listing_warnings, *self.table_warnings.values())
+        others -= wanted
         return tuple(warning for warning in warnings if warning not in others)
 
 
-def load_specs(paths: Sequence[Path], environment: str | None = None) -> tuple[TableSpec, ...]:
+def load_specs(
+    paths: Sequence[Path],
+    environment: str | None = None,
+    *,
+    policies: Sequence[Path] = (),
+    require_policies: bool = False,
+) -> tuple[TableSpec, ...]:
     """Return the effective specs of files and folders, sorted by name.
 
+    ``policies`` are those of ``read_specs``; if required, a table that none covers is an error.
     Raises SpecError with every error, one per line: ``file:line:column: field: problem; hint``.
     """
-    loaded = read_specs(paths, environment=environment)
+    loaded = read_specs(paths, environment=environment, policies=policies)
+    if require_policies:
+        check_covered(loaded.tables, len(loaded.guardrails), loaded.problems)
     loaded.problems.raise_errors()
     return loaded.tables
 
@@ -72,19 +89,21 @@ def read_specs(
     source: FileTree = DISK,
     *,
     environment: str | None = None,
+    policies: Sequence[Path] = (),
     may_be_empty: bool = False,
     may_lack_paths: bool = False,
 ) -> LoadedSpecs:
     """Return everything that files and folders declare, with errors and warnings.
 
     ``source``: where the files are read from. ``environment``: the name of an environment, or its
-    file. No table at all, or a table without a path, is an error unless the flags allow it.
+    file. ``policies``: files and folders of policies, beside those that are found. No table at
+    all, or a table without a path, is an error unless the flags allow it.
     """
     problems = Problems()
     files = SpecFiles(problems, source)
     named = files.find_files(paths)
     items = [item for file in named for item in read_declarations(file, files)]
-    inherited = find_inherited_policies(paths, named, files)
+    inherited = find_inherited_policies(paths, named, files, policies)
     items += inherited.declarations
     check_unique_names(items, problems)
     guardrails = collect_guardrails(items, inherited.policy_folders, problems)
@@ -103,13 +122,14 @@ def read_specs(
         place = ", ".join(map(str, paths))
         problems.file_error(place, "declares no table", "add a document with kind: HudiTable")
     environments = known if may_lack_paths and not environment else [chosen]
-    _check_listed_tables(environments, declared, paths, problems)
+    listing_warnings = _check_listed_tables(environments, declared, paths, problems)
     return LoadedSpecs(
         tables=() if is_lost else _finish_tables(built, guardrails, problems),
         guardrails=guardrails,
         problems=problems,
         table_warnings={item.table.declaration.name: item.warnings for item in built},
         default_warnings=frozenset(default_problems.warnings),
+        listing_warnings=listing_warnings,
     )
 
 
@@ -118,14 +138,20 @@ def _check_listed_tables(
     tables: Sequence[DeclaredTable],
     paths: Sequence[Path],
     problems: Problems,
-) -> None:
-    """Check, if there is no error so far, that tables listed by environments are declared."""
+) -> frozenset[Problem]:
+    """Warn, if there is no error so far, about tables that environments list and nobody declares.
+
+    Returns the warnings.
+    """
     if not tables or problems.errors:
-        return
+        return frozenset()
+    found = Problems()
     names = [table.declaration.name for table in tables]
     for environment in environments:
         if environment is not None:
-            check_listed_tables(environment, names, paths, problems)
+            check_listed_tables(environment, names, paths, found)
+    problems.extend(found)
+    return frozenset(found.warnings)
 
 
 def _finish_tables(

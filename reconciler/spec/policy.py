@@ -88,9 +88,11 @@ class InheritedPolicies:
 
 
 def find_inherited_policies(
-    paths: Sequence[Path], named: Sequence[Path], files: SpecFiles
+    paths: Sequence[Path], named: Sequence[Path], files: SpecFiles, policies: Sequence[Path] = ()
 ) -> InheritedPolicies:
     """Return the policies in every folder ``policies`` beside the paths and spec files or above.
+
+    ``policies``: more files and folders of policies.
 
     All of them apply, not only the nearest: a folder beside a table must not hide the one above.
     For a link, folders above its target count too; for a pipe, those above the current folder.
@@ -101,6 +103,7 @@ def find_inherited_policies(
     folders = _find_policy_folders(paths, named, files)
     warn_about_ignored_files(folders, known, files)
     below = [file for folder in folders for file in files.find_files_below(folder)]
+    below += (file for path in policies for file in _find_policy_files(path, files))
     spellings: dict[str, list[Path]] = {}
     for file in (*named, *below):
         spellings.setdefault(real_path(file), []).append(file)
@@ -132,6 +135,19 @@ def _find_policy_folders(
     return list(dict.fromkeys(folder for folders in above for folder in folders))
 
 
+def _find_policy_files(path: Path, files: SpecFiles) -> list[Path]:
+    """Return the files of a named file or folder of policies; one without a policy is an error."""
+    kind = files.find_kind(path)
+    if kind is None:
+        return []
+    found = files.find_files_below(path) if kind == "folder" else [path]
+    unread = SpecFiles(Problems(), files.tree)  # who reads the files reports their errors
+    kinds = {item.kind for file in found for item in read_declarations(file, unread)}
+    if "Policy" not in kinds and not unread.problems.errors:
+        files.problems.file_error(path, "declares no policy", "name a file or folder of policies")
+    return found
+
+
 def _check_not_empty(file: Path, files: SpecFiles) -> None:
     """Report an empty file: its policy would disappear without a notice."""
     try:
@@ -156,6 +172,22 @@ def _parent_folder(file: Path) -> str:
 def _real_path(real: str) -> tuple[Path, ...]:
     """Return the real path of a file on the disk; nothing for files of a commit."""
     return (Path(real),) if real[:1] == os.sep else ()
+
+
+def check_covered(tables: Iterable[TableSpec], policies: int, problems: Problems) -> None:
+    """Report tables that no policy covers; ``policies``: the number that was read.
+
+    A table without a location is not reported, because an environment decides what covers it.
+    """
+    for table in tables:
+        if table.guarded_by or not table.path:
+            continue
+        if policies:
+            count = "the one policy" if policies == 1 else f"any of the {policies} policies"
+            hint = f"change its labels or path, or the selector of {count}"
+        else:
+            hint = f"name them with --policies, or put them in a folder {FOLDER} beside the file"
+        problems.file_error(table.source, f"no policy covers {table.name}", hint)
 
 
 def warn_about_unused_waivers(
