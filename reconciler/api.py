@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reconciler import runtime
@@ -55,23 +54,13 @@ def load_specs(
 ) -> tuple[TableSpec, ...]:
     """Return the specs of files and folders, sorted by name.
 
-    ``env``: the environment that locates the tables, as its name (``environments/NAME.yaml`` beside
-    the specs or above them) or its file. ``policies``: files and folders of policies, beside those
-    in folders ``policies``; with ``require_policies`` a table that none covers is an error. Raises
-    SpecError with the problems of all files.
+    ``env``: the environment's name (``environments/NAME.yaml`` beside the specs or above) or file.
+    ``policies``: more files and folders of them; with ``require_policies`` a table that none covers
+    is an error. Raises SpecError with the problems of all files.
     """
     from reconciler.spec.load import load_specs as load  # noqa: PLC0415 (YAML)
 
-    return load(
-        _list_paths(paths),
-        None if env is None else os.fspath(env),
-        policies=_list_paths(policies),
-        require_policies=require_policies,
-    )
-
-
-def _list_paths(paths: Location | Sequence[Location]) -> list[Path]:
-    return [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    return load(paths, env, policies=policies, require_policies=require_policies)
 
 
 def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
@@ -244,10 +233,8 @@ def _run_for_each(
 ) -> tuple[_Result, ...]:
     """Do the work for every table, some in parallel; return the results in the order of specs."""
     tables = [specs] if isinstance(specs, TableSpec) else specs
-    wait_s = _INTERRUPT_WAIT_S
-    return tuple(
-        run_parallel(work, tables, parallelism=parallelism, on_done=on_done, wait_s=wait_s)
-    )
+    options: Any = {"parallelism": parallelism, "wait_s": _INTERRUPT_WAIT_S}
+    return tuple(run_parallel(work, tables, on_done=on_done, **options))
 
 
 def _plan_table(

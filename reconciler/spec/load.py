@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ from reconciler.spec.policy import (
     find_inherited_policies,
 )
 from reconciler.spec.spec_files import DISK, FileTree, SpecFiles
+
+Location = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +69,10 @@ class LoadedSpecs:
 
 
 def load_specs(
-    paths: Sequence[Path],
-    environment: str | None = None,
+    paths: Location | Sequence[Location],
+    environment: Location | None = None,
     *,
-    policies: Sequence[Path] = (),
+    policies: Location | Sequence[Location] = (),
     require_policies: bool = False,
 ) -> tuple[TableSpec, ...]:
     """Return the effective specs of files and folders, sorted by name.
@@ -77,11 +80,16 @@ def load_specs(
     ``policies`` are those of ``read_specs``; if required, a table that none covers is an error.
     Raises SpecError with every error, one per line: ``file:line:column: field: problem; hint``.
     """
-    loaded = read_specs(paths, environment=environment, policies=policies)
+    name = None if environment is None else os.fspath(environment)
+    loaded = read_specs(_list_paths(paths), environment=name, policies=_list_paths(policies))
     if require_policies:
         check_covered(loaded.tables, len(loaded.guardrails), loaded.problems)
     loaded.problems.raise_errors()
     return loaded.tables
+
+
+def _list_paths(paths: Location | Sequence[Location]) -> list[Path]:
+    return [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
 def read_specs(
