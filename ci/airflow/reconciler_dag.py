@@ -7,7 +7,7 @@ the specs from), `reconciler_options` (such as `--env prod`).
 How an exit code ends a task:
   0             done
   2, 4          done: there is drift; skipped items are left to the next run
-  3             skipped: a policy or a table's own state forbids it, and the log says which
+  3             skipped: a step or a table was refused and the rest is done; the log says which
   5, 6          failed and retried: work is left; a lock is held or a table busy
   1, 64, other  failed at once: a retry would not help
 """
@@ -55,7 +55,7 @@ def run(*command: str) -> None:
     if done.returncode in DONE:
         return
     if done.returncode == BLOCKED:
-        raise AirflowSkipException(f"{said}: blocked by policy or by a table's own state")
+        raise AirflowSkipException(f"{said}: a policy or a table's state refused a step or a table")
     if done.returncode in AGAIN:
         raise AirflowException(f"{said}: another try goes on from there")
     raise AirflowFailException(said)

@@ -66,7 +66,7 @@ def check_plan_variables(tables: Iterable[TablePlan]) -> None:
 
     specs = []
     for table in tables:
-        if not table.spec.get("storageOptions") or table.refusals or table.error is not None:
+        if not table.spec.get("storageOptions") or table.is_blocked or table.error is not None:
             continue
         try:
             specs.append(spec_from_document(table.spec, table.name, table.path))

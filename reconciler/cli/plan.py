@@ -196,11 +196,13 @@ def _table_exit_code(table: TablePlan, *, is_detailed: bool) -> int:
 def _describe_table(table: TablePlan) -> str:
     if table.error is not None:
         return f"error: {table.error}"
-    if table.refusals:
+    if table.is_blocked:
         return "refused"
+    left = "".join(f"; {words.describe_refused(note.step)}" for note in table.refusals)
     if not table.steps:
-        return "nothing to do"
+        return f"nothing to do{left}"
     kinds = ", ".join(step.kind for step in table.steps)
     rewrite = table.impact.bytes_rewritten
     rewrites = f"{words.format_size(rewrite)} to rewrite, " if rewrite else ""
-    return f"{kinds}; {rewrites}{words.format_count(table.impact.files_removed, 'file')} to remove"
+    removes = f"{words.format_count(table.impact.files_removed, 'file')} to remove"
+    return f"{kinds}; {rewrites}{removes}{left}"

@@ -19,7 +19,7 @@ from reconciler.executor.freshness import (
     take_files,
     update_sizes,
 )
-from reconciler.executor.gate import RefusedError, recount
+from reconciler.executor.gate import check_table_refusals, recount
 from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.plans.model import (
@@ -59,14 +59,13 @@ def check_refusals(
     now: datetime,
     reviewed: Sequence[Step],
 ) -> None:
-    """Raise RefusedError for what forbids the work, BusyError for what only delays it.
+    """Raise RefusedError for what forbids all work, BusyError for what only delays it.
 
-    ``reviewed``: the steps that are to run.
+    ``reviewed``: the steps that are to run. A refusal of one kind of step is none of these.
     """
     unlocked = _find_unlocked_writes(fresh, spec, reviewed) if _needs_lock(fresh, reviewed) else ()
     notes = (*fresh.plan.refusals, *refuse_apply(spec, fresh.state, now), *unlocked)
-    if notes:
-        raise RefusedError(tuple(dict.fromkeys(notes)))
+    check_table_refusals(tuple(dict.fromkeys(notes)))
     clean_sync.check_syncable(properties)
 
 

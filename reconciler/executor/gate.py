@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from reconciler.errors import BlockedError, ReconcilerError, StaleError
 from reconciler.executor.spec_match import explain_mismatch, explain_other_specs
 from reconciler.plans.encode import compute_spec_digest
-from reconciler.plans.guardrails import evaluate_policies
+from reconciler.plans.guardrails import PolicyNotes, evaluate_policies
 from reconciler.plans.model import (
     Impact,
     Note,
@@ -22,6 +22,7 @@ from reconciler.plans.model import (
     rewritten_groups,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.refused_steps import find_refused_kinds, omit_refused_steps
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.model import TableSpec
 from reconciler.transaction.process import Clock
@@ -39,20 +40,27 @@ class RefusedError(BlockedError):
 class AdmittedTable:
     """A table of a plan that may run.
 
-    ``spec``: the reviewed one, with the store options of today's. ``guarded``: the same under
-    today's policies; ``warnings``: theirs.
+    ``plan``: the reviewed one. ``refusals``: those of the review and of today's policies; each
+    forbids one kind of step. ``spec``: the reviewed one, with the store options of today's.
+    ``guarded``: the same under today's policies; ``warnings``: theirs.
     """
 
     plan: TablePlan
     spec: TableSpec
     guarded: TableSpec
+    refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
+
+    @property
+    def allowed(self) -> TablePlan:
+        """The reviewed plan without refused steps."""
+        return omit_refused(self.plan, self.refusals)
 
     @property
     def may_work(self) -> bool:
         """True if an apply may find anything to do; without a declared lock it does nothing."""
         has_lock = self.spec.concurrency is not None and self.spec.concurrency.lock is not None
-        return self.plan.has_changes and has_lock
+        return self.allowed.has_changes and has_lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +84,7 @@ class AdmittedPlan:
         """The tables for which an apply may find anything to do."""
         for table in self.tables:
             if isinstance(table, AdmittedTable) and table.may_work:
-                yield table.plan
+                yield table.allowed
 
 
 def admit_plan(
@@ -121,12 +129,28 @@ def get_waiver_time(now: datetime | None, clock: Clock) -> datetime:
     return actual if now is None else max(now, actual)
 
 
-def check_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> tuple[Note, ...]:
-    """Return what policies only warn of; raises RefusedError for what they forbid."""
+def check_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> PolicyNotes:
+    """Return the steps that policies refuse and their warnings.
+
+    Raises RefusedError if they forbid all work on the table.
+    """
     verdict = evaluate_policies(plan, spec, now)
-    if verdict.refusals:
-        raise RefusedError(verdict.refusals)
-    return verdict.warnings
+    check_table_refusals(verdict.refusals)
+    return verdict
+
+
+def check_table_refusals(refusals: tuple[Note, ...]) -> None:
+    """Raise RefusedError with all refusals if one of them forbids all work on the table."""
+    if any(refusal.step is None for refusal in refusals):
+        raise RefusedError(refusals)
+
+
+def omit_refused(plan: TablePlan, refusals: Iterable[Note]) -> TablePlan:
+    """Return the plan without the steps of refused kinds, and with the sums of the others."""
+    kinds = find_refused_kinds(refusals)
+    if not kinds:
+        return plan
+    return recount(replace(plan, steps=omit_refused_steps(plan.steps, kinds)))
 
 
 def recount(plan: TablePlan) -> TablePlan:
@@ -148,8 +172,7 @@ def _check_table(
     """Return a table that may run; raises ReconcilerError for any other."""
     if plan.error is not None:
         raise ReconcilerError(plan.error)
-    if plan.refusals:
-        raise RefusedError(plan.refusals)
+    check_table_refusals(plan.refusals)
     if today is not None and (why := explain_mismatch(plan, today, spec_digests)) is not None:
         raise StaleError(why)
     spec = guarded = spec_from_document(plan.spec, plan.name, plan.path)
@@ -157,5 +180,8 @@ def _check_table(
         current = today[plan.name]
         spec = replace(spec, storage_options=current.storage_options)
         guarded = replace(spec, guarded_by=current.guarded_by)
-    warnings = check_policies(recount(plan), guarded, now)
-    return AdmittedTable(plan=plan, spec=spec, guarded=guarded, warnings=warnings)
+    policies = check_policies(recount(omit_refused(plan, plan.refusals)), guarded, now)
+    refusals = tuple(dict.fromkeys((*plan.refusals, *policies.refusals)))
+    return AdmittedTable(
+        plan=plan, spec=spec, guarded=guarded, refusals=refusals, warnings=policies.warnings
+    )

@@ -22,6 +22,7 @@ Status = Literal[
     "stale",  # some or all of what was reviewed fell out
     "partial",  # some of the work failed and stays pending
     "blocked",  # refused before anything was touched
+    "blockedInPart",  # only a kind of step was refused; the other steps were applied
     "busy",  # another process works on the table
     "failed",  # an error
 ]
@@ -215,7 +216,7 @@ class TableResult:
     """The outcome of applying one table's plan.
 
     ``error`` is one sentence, ``code`` the error's own exit code. ``refusals`` say what blocked the
-    table; ``warnings`` what a person should look at.
+    table or one of its steps; ``warnings`` what a person should look at.
     """
 
     name: str
@@ -234,7 +235,11 @@ class TableResult:
 
     @property
     def status(self) -> Status:
-        return "unchanged" if self.unchanged else _STATUS_OF[self.exit_code]
+        if self.unchanged:
+            return "unchanged"
+        status = _STATUS_OF[self.exit_code]
+        are_steps = all(refusal.step is not None for refusal in self.refusals)
+        return "blockedInPart" if status == "blocked" and self.refusals and are_steps else status
 
     @property
     def instants(self) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
@@ -22,9 +22,15 @@ from reconciler.executor.gate import (
     RefusedTable,
     check_policies,
     get_waiver_time,
+    omit_refused,
 )
 from reconciler.executor.index.run import HUDI_TARGET, run_index
-from reconciler.executor.result import ApplyResult, StepOutcome, TableResult
+from reconciler.executor.result import (
+    ApplyResult,
+    StepOutcome,
+    TableResult,
+    choose_worst_code,
+)
 from reconciler.executor.rollback import run_rollback
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.hudi.load import load_properties
@@ -37,6 +43,7 @@ from reconciler.plans.model import (
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.spec.model import TableSpec
 from reconciler.storage.locations import identify_place
 from reconciler.storage.parallel import group_by_key, run_parallel
@@ -114,9 +121,10 @@ class _ApplyRun:
         try:
             result = self._apply(table, done)
         except ReconcilerError as error:
-            refusals = error.notes if isinstance(error, RefusedError) else ()
-            text = None if refusals else str(error)
-            result = done.make_result(error=text, code=error.exit_code, refusals=refusals)
+            if isinstance(error, RefusedError):
+                done.add_refusals(error.notes)
+            text = None if isinstance(error, RefusedError) else str(error)
+            result = done.make_result(error=text, code=error.exit_code)
         except Exception as error:  # noqa: BLE001 (reported as this table's, the others go on)
             if self.on_crash is not None:
                 self.on_crash(plan, error)
@@ -145,26 +153,40 @@ class _ApplyRun:
     def _apply(self, table: AdmittedTable | RefusedTable, done: _TableProgress) -> TableResult:
         if isinstance(table, RefusedTable):
             raise table.error
-        plan, spec, context = table.plan, table.spec, self.context
+        plan, spec, context = table.allowed, table.spec, self.context
         done.warnings += table.warnings
-        self.journal.started(plan)
+        done.add_refusals(table.refusals)
+        self.journal.started(table.plan)
         done.has_begun = True
         storage = context.open_storage(plan.path, spec.storage_options)
         owner = context.process.make_owner(context.new_token())
         remove_finished_runs(storage, spec, context.run_context, owner)
         if not plan.steps and not _waits_for_clean(plan, spec):
-            return done.make_result(unchanged=True)
+            return done.make_result(unchanged=not done.refusals)
         with context.phase(plan.name, "observe"):
             session, fresh = open_apply_session(plan, spec, storage, self.digest, context)
             check_identity(plan, fresh.state)
+            session = replace(session, plan=self._omit_refused_now(table, fresh, done))
             if context.hudi is not None:
                 check_delegation(session, context.hudi)
-        # once more, for the files that are there now and the time that it is
-        now = get_waiver_time(context.now, context.clock)
-        done.warnings[:] = check_policies(effective_plan(plan, fresh), table.guarded, now)
         with session.heartbeats.run():
             _run_steps(session, fresh, done)
         return done.make_result()
+
+    def _omit_refused_now(
+        self, table: AdmittedTable, fresh: FreshPlan, done: _TableProgress
+    ) -> TablePlan:
+        """Return the reviewed plan without steps that the table or a policy refuses by now.
+
+        Policies are checked once more, for the files that are there now and the time that it is.
+        """
+        done.add_refusals(fresh.plan.refusals)
+        effective = omit_refused(effective_plan(table.allowed, fresh), done.refusals)
+        now = get_waiver_time(self.context.now, self.context.clock)
+        policies = check_policies(effective, table.guarded, now)
+        done.warnings[:] = policies.warnings
+        done.add_refusals(policies.refusals)
+        return omit_refused(table.plan, done.refusals)
 
 
 @dataclass(slots=True)
@@ -173,31 +195,42 @@ class _TableProgress:
 
     plan: TablePlan
     outcomes: list[StepOutcome] = field(default_factory=list)
+    refusals: list[Note] = field(default_factory=list)
     warnings: list[Note] = field(default_factory=list)
     has_begun: bool = False
 
-    def make_result(self, **more: Any) -> TableResult:
-        """Return the table's result; ``more``: other fields of it."""
-        known = {"outcomes": tuple(self.outcomes), "warnings": tuple(self.warnings), **more}
-        return TableResult(name=self.plan.name, path=self.plan.path, **known)
+    def add_refusals(self, notes: Iterable[Note]) -> None:
+        """Add refusals that are not known yet."""
+        self.refusals += [note for note in notes if note not in self.refusals]
+
+    def make_result(self, *, code: int = 0, **more: Any) -> TableResult:
+        """Return the table's result; ``code``: that of an error; ``more``: other fields of it."""
+        codes = (code, RefusedError.exit_code) if self.refusals else (code,)
+        known = {
+            "code": choose_worst_code(codes),
+            "outcomes": tuple(self.outcomes),
+            "refusals": tuple(self.refusals),
+            "warnings": tuple(self.warnings),
+        }
+        return TableResult(name=self.plan.name, path=self.plan.path, **{**known, **more})
 
 
 def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) -> None:
     """Collect every step's outcome, with the time that it took."""
     clock = session.context.clock
     started = clock.now_ms()
-    for outcome in _steps(session, fresh):
+    for outcome in _steps(session, fresh, done):
         done.outcomes.append(replace(outcome, seconds=_seconds_since(started, clock)))
         started = clock.now_ms()
 
 
-def _steps(session: ApplySession, first: FreshPlan) -> Iterator[StepOutcome]:
-    """Resume what is pending first, whoever left it; then run what was reviewed."""
-    pending = {clean.instant for clean in first.state.pending_cleans}
-    pending |= {one.instant for one in first.state.pending_clusterings if one.is_ours}
-    yield from resume_cleans(session, first)
-    for outcome in resume_clusterings(session, first):
-        yield _remember_clustering(session, outcome)
+def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Iterator[StepOutcome]:
+    """Resume what is pending first, whoever left it; then run what was reviewed.
+
+    A step that turns out to be refused is left, and the others run.
+    """
+    pending = _find_pending(first)
+    yield from _resume(session, first, done)
     fresh = None if pending else first
     for step in session.plan.steps:
         match step:
@@ -208,7 +241,8 @@ def _steps(session: ApplySession, first: FreshPlan) -> Iterator[StepOutcome]:
                 yield run_rollback(session, step, fresh)
                 fresh = None
             case ClusterStep():
-                yield _remember_clustering(session, run_cluster(session, step, fresh))
+                with _leave_refused(done):
+                    yield _remember_clustering(session, run_cluster(session, step, fresh))
                 fresh = None
             case IndexStep():
                 yield from run_index(session, step, fresh)
@@ -216,9 +250,38 @@ def _steps(session: ApplySession, first: FreshPlan) -> Iterator[StepOutcome]:
                     fresh = None
                     session = replace(session, properties=load_properties(session.storage))
             case CleanStep():
-                yield run_clean(session, step, fresh)
+                with _leave_refused(done):
+                    yield run_clean(session, step, fresh)
             case _:
                 assert_never(step)
+
+
+def _find_pending(first: FreshPlan) -> frozenset[str]:
+    """Return the instants of pending cleans, and of pending clusterings of ours."""
+    clusterings = (one.instant for one in first.state.pending_clusterings if one.is_ours)
+    return frozenset((*(clean.instant for clean in first.state.pending_cleans), *clusterings))
+
+
+def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Iterator[StepOutcome]:
+    """Resume pending cleans and clusterings of a dead run, except kinds that are refused."""
+    kinds = find_refused_kinds(done.refusals)
+    if "clean" not in kinds:
+        yield from resume_cleans(session, first)
+    if "cluster" not in kinds:
+        with _leave_refused(done):
+            for outcome in resume_clusterings(session, first):
+                yield _remember_clustering(session, outcome)
+
+
+@contextmanager
+def _leave_refused(done: _TableProgress) -> Iterator[None]:
+    """Note the refusal of one kind of step, after which the other steps go on."""
+    try:
+        yield
+    except RefusedError as error:
+        if any(refusal.step is None for refusal in error.notes):
+            raise
+        done.add_refusals(error.notes)
 
 
 def _remember_clustering(session: ApplySession, outcome: StepOutcome) -> StepOutcome:

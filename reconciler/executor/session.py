@@ -7,17 +7,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, TypeVar
 
 from reconciler.executor.deletion import FileDeleter
 from reconciler.executor.fresh_plan import FreshPlan, check_refusals
+from reconciler.executor.gate import RefusedError
 from reconciler.executor.origin import Origin
 from reconciler.executor.progress import Phase, Progress
 from reconciler.executor.result import StepOutcome
 from reconciler.hudi.load import load_properties
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.planners.compose import plan_table
-from reconciler.plans.model import Step, TablePlan
+from reconciler.plans.model import Step, StepKind, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.state.model import PLAN_DIGEST
@@ -141,6 +142,8 @@ class ApplyChange:
 
     session: ApplySession
     fresh: FreshPlan | None = None
+    #: the kind of step that a refusal must name to forbid this change
+    refusable: ClassVar[StepKind | None] = None
 
     def phase(self, name: Phase) -> AbstractContextManager[Advance]:
         return self.session.phase(name)
@@ -149,9 +152,16 @@ class ApplyChange:
         return isinstance(outcome, StepOutcome) and outcome.how == "inflight"
 
     def take_fresh_plan(self) -> FreshPlan:
-        """Return the fresh plan that there is, or make one; raises as ``make_fresh_plan``."""
+        """Return the fresh plan that there is, or make one.
+
+        Raises as ``make_fresh_plan``, and RefusedError if it refuses this kind of step.
+        """
         fresh, self.fresh = self.fresh, None
-        return fresh or self.session.observe()
+        fresh = fresh or self.session.observe()
+        notes = tuple(note for note in fresh.plan.refusals if note.step == self.refusable)
+        if self.refusable is not None and notes:
+            raise RefusedError(notes)
+        return fresh
 
 
 _Prepared = TypeVar("_Prepared")

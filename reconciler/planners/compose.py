@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from reconciler.planners.recovery.resume_clustering import (
 )
 from reconciler.planners.recovery.rollback_write import plan_rollbacks, warn_of_rollbacks
 from reconciler.plans.encode import compute_spec_digest
-from reconciler.plans.guardrails import apply_policies
+from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (
     CleanStep,
     Finding,
@@ -34,6 +34,7 @@ from reconciler.plans.model import (
     Observed,
     PendingInstant,
     Step,
+    StepKind,
     TablePlan,
     rewritten_groups,
 )
@@ -45,6 +46,7 @@ from reconciler.plans.refusals import (
     refuse_incomplete_spec,
     warn_of_spec,
 )
+from reconciler.plans.refused_steps import find_refused_kinds, omit_refused_steps
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.model import TableState
 
@@ -77,8 +79,8 @@ class _TableParts:
     forecast: Forecast | None
     cluster: ClusterPlan | None
     resumes: ClusteringResumes
-    index: IndexDecision | None
-    steps: tuple[Step, ...]
+    index: IndexDecision | None = None
+    steps: tuple[Step, ...] = ()
 
 
 def plan_table(
@@ -93,10 +95,27 @@ def plan_table(
     picture = TablePicture(spec, state)
     blocked = refuse_by_state(spec, state, now)
     parts = _plan_parts(picture, now, is_blocked=bool(blocked))
-    impact = _measure_impact(state, parts.clean.is_removed, parts.steps)
+    plan = _build_plan(picture, parts)
+    policies = evaluate_policies(plan, spec, now)
+    refusals = (
+        *blocked,
+        *(parts.cluster.refusals if parts.cluster else ()),
+        *refuse_shrinking(parts.window, plan.impact),
+        *refuse_by_spec(spec),
+        *policies.refusals,
+    )
+    if kinds := find_refused_kinds(refusals):
+        parts = _omit_refused_parts(picture, parts, kinds)
+        plan = _build_plan(picture, parts)
     file_sizes, size_warnings = _report_file_sizes(picture, next_insert)
-    cluster_refusals = parts.cluster.refusals if parts.cluster else ()
-    plan = TablePlan(
+    warnings = (*policies.warnings, *_collect_warnings(picture, parts, blocked), *size_warnings)
+    return replace(plan, file_sizes=file_sizes, refusals=refusals, warnings=warnings)
+
+
+def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
+    """Return the plan of the parts, still without refusals, warnings and file sizes."""
+    spec = picture.spec
+    return TablePlan(
         name=spec.name,
         path=spec.path,
         spec=spec.document,
@@ -106,18 +125,24 @@ def plan_table(
         steps=parts.steps,
         kept=parts.clean.kept,
         predictions=_choose_predictions(parts),
-        impact=impact,
+        impact=_measure_impact(picture.state, parts.clean.is_removed, parts.steps),
         layout=parts.cluster.layout if parts.cluster else None,
-        file_sizes=file_sizes,
-        refusals=(
-            *blocked,
-            *cluster_refusals,
-            *refuse_shrinking(parts.window, impact),
-            *refuse_by_spec(spec),
-        ),
-        warnings=(*_collect_warnings(picture, parts, blocked), *size_warnings),
     )
-    return apply_policies(plan, spec, now)
+
+
+def _omit_refused_parts(
+    picture: TablePicture, parts: _TableParts, kinds: Collection[StepKind]
+) -> _TableParts:
+    """Return the parts without steps of refused kinds; the index is planned for what is left."""
+    clean, cluster, resumes = parts.clean, parts.cluster, parts.resumes
+    if "clean" in kinds:
+        nothing = np.zeros(len(picture.state.files), np.bool_)
+        clean = replace(clean, resumes=(), step=None, kept=None, is_removed=nothing)
+    if "cluster" in kinds:
+        cluster = None if cluster is None else replace(cluster, step=None, layout=None)
+        resumes = replace(resumes, steps=())
+    left = _order_steps(picture, replace(parts, clean=clean, cluster=cluster, resumes=resumes))
+    return replace(left, steps=omit_refused_steps(left.steps, kinds))
 
 
 def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _TableParts:
@@ -131,26 +156,27 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
             forecast=None,
             cluster=None,
             resumes=resumes,
-            index=None,
-            steps=(),
         )
     window = find_reader_window(spec, state, now)
     clean = _plan_clean_part(picture, now, window)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
     cluster = None if spec.clustering is None else _plan_cluster(picture, forecast)
-    steps: list[Step | None] = [*clean.resumes, *resumes.steps, *plan_rollbacks(state)]
-    steps.append(cluster.step if cluster else None)
-    index = None if spec.index is None else _plan_index(picture, steps, clean.is_removed)
-    steps += [index.step if index else None, clean.step]
-    return _TableParts(
-        window=window,
-        clean=clean,
-        forecast=forecast,
-        cluster=cluster,
-        resumes=resumes,
-        index=index,
-        steps=tuple(step for step in steps if step is not None),
+    parts = _TableParts(
+        window=window, clean=clean, forecast=forecast, cluster=cluster, resumes=resumes
     )
+    return _order_steps(picture, parts)
+
+
+def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
+    """Return the parts with all their steps in order, and with the index that these steps need."""
+    clean, cluster = parts.clean, parts.cluster
+    rollbacks = plan_rollbacks(picture.state)
+    steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
+    steps.append(cluster.step if cluster else None)
+    has_index = picture.spec.index is not None
+    index = _plan_index(picture, steps, clean.is_removed) if has_index else None
+    steps += [index.step if index else None, clean.step]
+    return replace(parts, index=index, steps=tuple(step for step in steps if step is not None))
 
 
 def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, ...]:

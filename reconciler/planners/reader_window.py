@@ -151,7 +151,7 @@ def _find_expiry(end: str, window: ReaderWindow) -> str | None:
 
 
 def refuse_shrinking(window: ReaderWindow | None, impact: Impact) -> tuple[Note, ...]:
-    """Return the refusal of a plan that removes what a declared reader still needs."""
+    """Return the refusal of a clean that removes what a declared reader still needs."""
     before, after = impact.earliest_readable_before, impact.earliest_readable_after
     if window is None or before is None:
         return ()
@@ -163,5 +163,6 @@ def refuse_shrinking(window: ReaderWindow | None, impact: Impact) -> tuple[Note,
             f"{window.description}, back to {window.start}, but after the plan the table can be "
             f"read from {'no instant' if after is None else after} instead of {before}; retain "
             "more",
+            step="clean",
         ),
     )

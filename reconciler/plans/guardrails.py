@@ -1,25 +1,32 @@
 """Check the plan of one table against the policies over it; pure.
 
 Every policy is checked, so the strictest one decides. A violation is a refusal, or a warning if
-the policy only warns or a waiver is in force.
+the policy only warns or a waiver is in force. A rule about one kind of step refuses only that kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Final
 
 from reconciler import units
-from reconciler.plans.model import Note, TablePlan
+from reconciler.plans.model import Note, StepKind, TablePlan
 from reconciler.spec.model import GuardPolicy, Policy, Retention, TableSpec
 
 _COUNT_NAMES: Final = {
     Policy.COMMITS: "commits",
     Policy.HOURS: "hours",
     Policy.FILE_VERSIONS: "fileVersions",
+}
+#: rules that limit one kind of step; a violation of any other refuses all work on the table
+_STEP_OF_RULE: Final[Mapping[str, StepKind]] = {
+    "minRetention": "clean",
+    "maxFilesRemoved": "clean",
+    "maxBytesRemoved": "clean",
+    "maxRewrite": "cluster",
 }
 
 
@@ -29,16 +36,6 @@ class PolicyNotes:
 
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
-
-
-def apply_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> TablePlan:
-    """Return the plan with the refusals and warnings of its policies; its steps do not change."""
-    evaluated = evaluate_policies(plan, spec, now)
-    return replace(
-        plan,
-        refusals=(*plan.refusals, *evaluated.refusals),
-        warnings=(*evaluated.warnings, *plan.warnings),
-    )
 
 
 def evaluate_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> PolicyNotes:
@@ -143,4 +140,5 @@ def _describe_violation(
         sentence += f", or ask {policy.owner or 'its owner'} for a waiver"
     if waiver is not None:
         sentence += f"; the last waiver ended on {waiver.until} ({waiver.reason})"
-    return Note(broken.rule, sentence), False
+    step = _STEP_OF_RULE.get(broken.rule) if policy.severity == "error" else None
+    return Note(broken.rule, sentence, step), False

@@ -21,6 +21,8 @@ CURVES = ("linear", "z-order", "hilbert", "kd-tree")
 MAPPINGS = ("rank", "direct")
 #: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
+#: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
+StepKind = Literal["cluster", "index", "clean"]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
 FILE_KINDS = ("base", "log", "cdc")
@@ -196,10 +198,14 @@ def rewritten_groups(steps: Iterable[Step | None]) -> tuple[Rewrites, ...]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Note:
-    """One entry of ``refusals`` or ``warnings``: the name of a rule and a sentence."""
+    """One entry of ``refusals`` or ``warnings``: the name of a rule and a sentence.
+
+    ``step``: the only kind of steps that a refusal forbids; None if it forbids all work.
+    """
 
     rule: str
     because: str
+    step: StepKind | None = field(default=None, metadata={"optional": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +326,11 @@ class TablePlan:
     @property
     def has_changes(self) -> bool:
         return bool(self.steps)
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if a refusal forbids all work on the table."""
+        return any(refusal.step is None for refusal in self.refusals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -34,6 +34,12 @@ _POLICY_RULES: Final = frozenset(
     {"protected", "requireLock", "minRetention", "maxFilesRemoved", "maxBytesRemoved", "maxRewrite"}
 )
 _WAIVED_PREFIX: Final = "waived "
+#: verdict of a table in the overview
+_VERDICT_LABELS: Final[Mapping[str, str]] = {
+    "blocked": "**blocked**",
+    "blockedInPart": "**blocked in part**",
+    "change": "to change",
+}
 
 
 def plan_markdown(
@@ -57,7 +63,9 @@ def plan_markdown(
             notes, len(notes), share, lambda n: f"- … and {words.format_number(n)} more, {whole}\n"
         )
     changing = sort_by_risk(
-        table for table in plan.tables if plan_summary.table_verdict(table) in ("blocked", "change")
+        table
+        for table in plan.tables
+        if plan_summary.table_verdict(table) not in ("error", "unchanged")
     )
     if changing:
         head, rows = _overview_table(changing)
@@ -125,7 +133,7 @@ def _policy_lines(plan: Plan) -> list[str]:
     blocked, warned, waived = [], [], []
     for table in sort_by_risk(plan.tables):
         of_policies = [note for note in table.refusals if note.rule in _POLICY_RULES]
-        blocked += [_verdict_line("blocked", table, note) for note in of_policies]
+        blocked += [_refusal_line(table, note) for note in of_policies]
         for note in table.warnings:
             if note.rule not in _POLICY_RULES:
                 continue
@@ -144,7 +152,7 @@ def _trouble_lines(plan: Plan) -> list[str]:
         for table in plan_summary.tables_by_size(plan, "error")
     ]
     blocked = [
-        _verdict_line("blocked", table, note)
+        _refusal_line(table, note)
         for table in sort_by_risk(plan.tables)
         for note in table.refusals
         if note.rule not in _POLICY_RULES
@@ -154,6 +162,10 @@ def _trouble_lines(plan: Plan) -> list[str]:
 
 def _add_heading(heading: str, lines: list[str]) -> list[str]:
     return [f"\n**{heading}**\n\n{lines[0]}", *lines[1:]] if lines else []
+
+
+def _refusal_line(table: TablePlan, note: Note) -> str:
+    return _verdict_line(words.describe_refused(note.step), table, note)
 
 
 def _verdict_line(verdict: str, table: TablePlan, note: Note) -> str:
@@ -186,7 +198,7 @@ def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
         whole = 0 if table.observed is None else table.observed.bytes
         frees = f"**{_unbroken_size(impact.bytes_removed)}**"
         share = escape_markdown(words.format_share(impact.bytes_removed, whole)) if whole else "—"
-    verdict = "**blocked**" if table.refusals else "to change"
+    verdict = _VERDICT_LABELS[plan_summary.table_verdict(table)]
     if table.warnings:
         verdict += f", {words.format_count(len(table.warnings), 'warning')}"
     size = _unbroken_size(impact.bytes_rewritten)
@@ -275,7 +287,8 @@ _VALIDITY: Final = """\
 
 - An edited or removed spec, or another path: the table is skipped.
 - A savepoint, or work pending on the table: the files that it protects are skipped.
-- A stricter policy, or a waiver that has ended: the table is blocked. Policies are checked again.
+- A stricter policy, or a waiver that has ended: the table or a step of it is blocked. Policies are
+  checked again.
 {clustered}\
 - A later plan: it has another digest, and <code>--digest</code> refuses this one.
 
@@ -290,7 +303,7 @@ def _end_block(plan: Plan, environment: str | None) -> str:
     time, tool = (escape_markdown(clip_text(text)) for text in texts)
     end = f"\nDigest {code_span(plan.digest)} · made {time} by {tool}\n"
     totals = plan_summary.count_totals(plan)
-    if not totals.change:
+    if totals.is_empty:
         return end
     chosen = ""
     if environment:

@@ -24,7 +24,7 @@ from reconciler.plans.plan import Plan
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 
-TableVerdict = Literal["error", "blocked", "change", "unchanged"]
+TableVerdict = Literal["error", "blocked", "blockedInPart", "change", "unchanged"]
 #: warnings that explain by themselves why a table has no step
 _BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle")
 
@@ -51,6 +51,8 @@ class RuleReasons:
 class PlanTotals:
     """Totals of a plan; files and bytes are those of the tables to change, without blocked ones.
 
+    ``change``: tables to change as a whole. ``blocked_in_part``: tables with a refused kind of
+    step; the others are applied. ``is_empty``: no table has a step that is applied.
     ``bytes_rewritten``: bytes that are read and written anew. ``bytes_added``: estimated bytes of
     the new files. ``tables_indexed``: tables with an index step. ``rollbacks``: dead writes, whose
     files are in none of these figures.
@@ -59,6 +61,8 @@ class PlanTotals:
     tables: int
     change: int
     blocked: int
+    blocked_in_part: int
+    is_empty: bool
     errors: int
     unchanged: int
     files_removed: int
@@ -74,18 +78,21 @@ def table_verdict(table: TablePlan) -> TableVerdict:
     if table.error is not None:
         return "error"
     if table.refusals:
-        return "blocked"
+        return "blocked" if table.is_blocked else "blockedInPart"
     return "change" if table.has_changes else "unchanged"
 
 
 def count_totals(plan: Plan) -> PlanTotals:
     """Return the totals of a plan."""
     verdicts = [table_verdict(table) for table in plan.tables]
-    changing = [t for t, v in zip(plan.tables, verdicts, strict=True) if v == "change"]
+    pairs = zip(plan.tables, verdicts, strict=True)
+    changing = [t for t, v in pairs if v in ("change", "blockedInPart") and t.has_changes]
     return PlanTotals(
         tables=len(verdicts),
         change=verdicts.count("change"),
         blocked=verdicts.count("blocked"),
+        blocked_in_part=verdicts.count("blockedInPart"),
+        is_empty=not changing,
         errors=verdicts.count("error"),
         unchanged=verdicts.count("unchanged"),
         files_removed=sum(table.impact.files_removed for table in changing),

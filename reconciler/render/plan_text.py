@@ -41,7 +41,7 @@ def plan_text(plan: Plan, terminal: Terminal, *, full: bool = False) -> str:
     lines = [*_head_lines(plan, terminal), ""]
     for table in plan_summary.tables_by_size(plan, "error"):
         lines += [*_error_lines(table, terminal), ""]
-    for verdict in ("blocked", "change"):
+    for verdict in ("blocked", "blockedInPart", "change"):
         for table in plan_summary.tables_by_size(plan, verdict):
             lines += [*_table_lines(table, terminal, full=full), ""]
     if unchanged := plan_summary.tables_by_size(plan, "unchanged"):
@@ -70,7 +70,7 @@ def render_table(table: TablePlan, terminal: Terminal) -> list[str]:
 
 def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str] = str) -> str:
     """Say what applying does: the net change of bytes, then the work. ``strong`` marks figures."""
-    if not totals.change:
+    if totals.is_empty:
         return "Nothing to apply."
     work = []
     if totals.rollbacks:
@@ -106,6 +106,7 @@ def _append_counts(tables: str, plan: Plan) -> str:
     kinds = (
         (totals.errors, "with an error" if totals.errors == 1 else "with errors"),
         (totals.blocked, "blocked"),
+        (totals.blocked_in_part, "blocked in part"),
         (totals.change, "to change"),
         (totals.unchanged, "unchanged"),
     )
@@ -171,7 +172,7 @@ def _error_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
 def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
     yield from _title_lines(table, terminal)
     for note in table.refusals:
-        yield from terminal.note(terminal.bad("! blocked"), note)
+        yield from terminal.note(terminal.bad(f"! {words.describe_refused(note.step)}"), note)
     for finding in table.drift:
         actual, desired = (_format_value(finding, v) for v in (finding.actual, finding.desired))
         label = terminal.warn(f"~ {finding.field}")

@@ -19,7 +19,7 @@ _MAX_REASONS: Final = 5
 #: what an exit code means, and what to do now
 EXIT_MEANINGS: Final[Mapping[int, str]] = {
     1: "an error stopped at least one table; see above",
-    3: "blocked: tables with a refusal above were not touched",
+    3: "blocked: tables or steps with a refusal above were not touched; do what it says",
     4: "part of the reviewed plan no longer holds and was skipped; plan again to see what is left",
     5: "some of the work failed and stays pending; apply again to finish it",
     6: "another process holds the lock or works on the table; apply again when it is done",
@@ -31,10 +31,19 @@ _STATUS_LABELS: Final[Mapping[str, str]] = {
     "leftOut": "skipped",
     "partial": "failed in part",
     "blocked": "blocked",
+    "blockedInPart": "blocked in part",
     "busy": "busy",
     "failed": "failed",
 }
-_URGENCY: Final = {"failed": 0, "busy": 1, "blocked": 2, "partial": 3, "stale": 4, "done": 5}
+_URGENCY: Final = {
+    "failed": 0,
+    "busy": 1,
+    "blocked": 2,
+    "blockedInPart": 3,
+    "partial": 4,
+    "stale": 5,
+    "done": 6,
+}
 
 
 def result_text(result: ApplyResult, terminal: Terminal) -> str:
@@ -91,7 +100,7 @@ def _table_lines(table: TableResult, terminal: Terminal) -> Iterator[str]:
     if table.error is not None:
         yield from terminal.item(terminal.bad("! error"), table.error)
     for note in table.refusals:
-        yield from terminal.note(terminal.bad("! blocked"), note)
+        yield from terminal.note(terminal.bad(f"! {words.describe_refused(note.step)}"), note)
     for outcome in table.outcomes:
         yield from _outcome_lines(outcome, terminal)
     yield from _note_lines(table.warnings, terminal)

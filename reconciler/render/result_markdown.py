@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.executor.origin import Origin
 from reconciler.executor.result import ApplyResult, IndexOutcome, TableResult
+from reconciler.plans.model import Note
 from reconciler.render import result as result_render
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
@@ -67,7 +68,7 @@ def _trouble_lines(table: TableResult) -> list[str]:
     """A line for every error, for every refusal and for every reason to skip something."""
     label, name = f"**{result_render.status_label(table)}**", code_span(clip_text(table.name))
     sentences = [] if table.error is None else [table.error]
-    sentences += [f"{note.because} ({note.rule})" for note in table.refusals]
+    sentences += [_describe_refusal(note) for note in table.refusals]
     for outcome in table.outcomes:
         sentences += [f"{note.because} ({note.rule})" for note in outcome.differences]
         for what, rows in (("could not be deleted", outcome.failed), ("skipped", outcome.left_out)):
@@ -89,6 +90,11 @@ def _trouble_lines(table: TableResult) -> list[str]:
         f"- {label} {name}: {escape_markdown(clip_text(line, _MAX_REASON_LENGTH))}\n"
         for line in sentences
     ]
+
+
+def _describe_refusal(note: Note) -> str:
+    which = "" if note.step is None else f"{words.describe_refused(note.step)}: "
+    return f"{which}{note.because} ({note.rule})"
 
 
 def _index_troubles(done: IndexOutcome) -> list[str]:

@@ -28,7 +28,14 @@ _BAR_WIDTH: Final = 24
 _MAX_PARTITIONS: Final = 5
 _MAX_QUERIES: Final = 10
 _DIGEST_LENGTH: Final = 12  # characters of a digest or a commit that people compare
-_WORST_FIRST: Final = ("error", "blocked", "drifted", "unmanaged", "in sync")
+_WORST_FIRST: Final = (
+    "error",
+    "blocked",
+    "blocked in part",
+    "drifted",
+    "unmanaged",
+    "in sync",
+)
 _TABLE_TYPES: Final = {"COPY_ON_WRITE": "COW", "MERGE_ON_READ": "MOR"}
 _STALE: Final = "; longer than concurrency.staleAfter"
 #: how a note that one kind of work is not due begins -> its label

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from reconciler.plans.plan import Plan
     from reconciler.status.model import TableStatus
 
-NoticeEvent = Literal["failed", "busy", "blocked", "partial", "stale", "unhealthy", "drift"]
+NoticeEvent = Literal[
+    "failed", "busy", "blocked", "blockedInPart", "partial", "stale", "unhealthy", "drift"
+]
 
 #: the event for people, the worst first, in the order of exit codes
 _EVENT_LABELS: Final[Mapping[NoticeEvent, str]] = {
     "failed": "failed",
     "busy": "busy",
     "blocked": "blocked",
+    "blockedInPart": "blocked in part",
     "partial": "applied in part",
     "stale": "stale",
     "unhealthy": "unhealthy",
@@ -167,7 +170,8 @@ def _plan_notice(table: TablePlan) -> TableNotice | None:
     if table.error is not None:
         event, because = "failed", (table.error,)
     elif table.refusals:
-        event, because = "blocked", tuple(note.because for note in table.refusals)
+        event = "blocked" if table.is_blocked else "blockedInPart"
+        because = tuple(note.because for note in table.refusals)
     elif not table.has_changes:
         return None
     return TableNotice(name=table.name, path=table.path, event=event, because=because)
@@ -190,6 +194,8 @@ def _status_notice(table: TableStatus) -> TableNotice | None:
             event, because = "failed", (table.error or "",)
         case "blocked":
             event = "blocked"
+        case "blocked in part":
+            event = "blockedInPart"
         case "drifted":
             event = "unhealthy" if problems else "drift"
         case "unmanaged" | "in sync":

@@ -57,6 +57,15 @@ def format_count(number: int, noun: str) -> str:
     return f"{format_number(number) if number else 'no'} {noun}"
 
 
+def describe_refused(step: str | None) -> str:
+    """Return in a word or two what a refusal forbids, by the kind of step that it names.
+
+    >>> describe_refused(None), describe_refused("cluster")
+    ('blocked', 'cluster refused')
+    """
+    return "blocked" if step is None else f"{step} refused"
+
+
 def join_counts(counts: Iterable[tuple[int, str]]) -> str:
     """Return the counts that are not 0, each with what it counts.
 

@@ -18,7 +18,15 @@ ConditionType = Literal["Synced", "Healthy"]
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 #: reasons of Synced and of Healthy, the worst first; other programs rely on these words
-SYNC_REASONS: Final = ("Unreadable", "Blocked", "Suspended", "Drifted", "Unmanaged", "InSync")
+SYNC_REASONS: Final = (
+    "Unreadable",
+    "Blocked",
+    "BlockedInPart",
+    "Suspended",
+    "Drifted",
+    "Unmanaged",
+    "InSync",
+)
 HEALTH_REASONS: Final = ("Unreadable", "PendingRestore", "StaleLock", "StuckInstant", "Healthy")
 
 _MAX_SENTENCES: Final = 5
@@ -51,9 +59,11 @@ def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:
     if plan.error is not None:
         return _synced("Unknown", "Unreadable", plan.error)
     differences = _describe_differences(plan)
-    others = tuple(note.because for note in plan.refusals if note.rule != _SUSPEND)
+    others = [note for note in plan.refusals if note.rule != _SUSPEND]
     if others:
-        return _synced("False", "Blocked", _join_sentences((*others, *differences)))
+        reason = "Blocked" if plan.is_blocked else "BlockedInPart"
+        sentences = (*(note.because for note in others), *differences)
+        return _synced("False", reason, _join_sentences(sentences))
     if plan.refusals:
         is_same: ConditionStatus = "False" if differences else "True"
         return _synced(

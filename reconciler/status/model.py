@@ -13,7 +13,7 @@ from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import ConditionType, TableCondition
 from reconciler.status.index import IndexStatus
 
-SyncState = Literal["in sync", "drifted", "blocked", "unmanaged", "error"]
+SyncState = Literal["in sync", "drifted", "blocked", "blocked in part", "unmanaged", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +177,13 @@ class LayoutStatus:
 class TableStatus:
     """The status of one table; fields after ``because`` are empty if ``error`` is set.
 
-    ``because``: the reasons why it is not in sync, one sentence each. ``notes``: the plan's
-    warnings. ``files``, ``bytes``: base, log and CDC files. ``bytes_reclaimable``: bytes that the
-    plan would remove; None without a usable plan. ``earliest_readable_age_seconds`` needs the
-    timeline's zone. ``small_file_share``: share of the newest base files, by count.
-    ``active_commits``: completed commits on the active timeline. ``layout``: None if the spec has
-    no clustering block; ``index``: None if it has no index block. ``writers``: recent work of
-    writers that contradicts the spec.
+    ``because``: the reasons why it is not in sync, one sentence each. ``refusals``: those of the
+    plan; ``notes``: its warnings. ``files``, ``bytes``: base, log and CDC
+    files. ``bytes_reclaimable``: bytes that the plan would remove; None without a usable plan.
+    ``earliest_readable_age_seconds`` needs the timeline's zone. ``small_file_share``: share of the
+    newest base files, by count. ``active_commits``: completed commits on the active timeline.
+    ``layout``: None if the spec has no clustering block; ``index``: None if it has no index block.
+    ``writers``: recent work of writers that contradicts the spec.
     """
 
     name: str
@@ -192,6 +192,7 @@ class TableStatus:
     error: str | None = None
     conditions: tuple[TableCondition, ...] = ()
     because: tuple[str, ...] = ()
+    refusals: tuple[Note, ...] = ()
     notes: tuple[Note, ...] = ()
     lock: LockStatus | None = None
     table_type: str | None = None

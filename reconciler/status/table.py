@@ -87,6 +87,7 @@ def table_status(
         sync=sync,
         conditions=(synced_condition(spec, plan), health),
         because=because,
+        refusals=plan.refusals,
         notes=plan.warnings,
         lock=lock,
         table_type=state.table_type,
@@ -126,6 +127,7 @@ def _unreadable_status(spec: TableSpec, plan: TablePlan) -> TableStatus:
             healthy_condition(plan, stuck=(), stale_lock=None),
         ),
         because=tuple(note.because for note in plan.refusals),
+        refusals=plan.refusals,
     )
 
 
@@ -203,7 +205,9 @@ def _sync_state(spec: TableSpec, plan: TablePlan) -> tuple[SyncState, tuple[str,
     drift = tuple(f"{finding.field}: {finding.because}" for finding in plan.drift)
     left = leftover_reasons(plan)
     if plan.refusals:
-        return "blocked", (*(note.because for note in plan.refusals), *drift)
+        sync: SyncState = "blocked" if plan.is_blocked else "blocked in part"
+        left = () if plan.is_blocked else left
+        return sync, (*(note.because for note in plan.refusals), *left, *drift)
     if is_unmanaged(spec) and not left:
         return "unmanaged", ("the spec has no retention block",)
     if drift or plan.steps:

@@ -10,7 +10,7 @@ import pytest
 
 import reconciler
 from reconciler.executor.freshness import take_files
-from reconciler.plans.guardrails import apply_policies
+from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import CleanStep, Impact
 from reconciler.plans.plan import Plan
 from reconciler.spec.model import GuardPolicy, Waiver
@@ -101,7 +101,8 @@ def test_what_the_plan_refuses_stays_refused_under_a_wider_policy(it):
     plan = it.plan()
     made = replace(it.spec, guarded_by=(limit(0),))
     (table,) = plan.tables
-    blocked = replace(plan, tables=(apply_policies(table, made, NOW),))
+    refusals = evaluate_policies(table, made, NOW).refusals
+    blocked = replace(plan, tables=(replace(table, refusals=refusals),))
 
     assert 3 == it.apply(blocked, specs=under(it, limit(99))).exit_code
 

@@ -63,6 +63,7 @@ class _CleanStep(CleanExecution, Change[_Decision, CleanWork, StepOutcome, StepO
     """A reviewed clean; ``selection`` is what was chosen last."""
 
     activity = "a clean was being prepared"
+    refusable = "clean"
 
     step: CleanStep
     started_ms: int

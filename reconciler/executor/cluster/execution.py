@@ -172,7 +172,7 @@ def check_no_foreign_writes(
             f"{other.action} {other.requested} is pending, and without a lock it could write to "
             "what is being rewritten; configure concurrency.lock or wait"
         )
-        raise RefusedError((Note("lock", text),))
+        raise RefusedError((Note("lock", text, step="cluster"),))
 
 
 def require_rewriter(session: ApplySession) -> Rewriter:

@@ -75,6 +75,7 @@ class _ClusterStep(ClusterExecution, Change[_Decision, ClusterWork, RewrittenGro
     """A reviewed clustering."""
 
     activity = "a clustering was being prepared"
+    refusable = "cluster"
 
     step: ClusterStep
 

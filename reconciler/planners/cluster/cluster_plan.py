@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Final
 
@@ -66,7 +66,8 @@ def plan_cluster_step(
     wrong = tuple(_find_wrong_columns(decision.layout, facts))
     never = (*decision.refusals, *_refuse_consistent_hashing(facts))
     if never or not len(decision.groups):
-        return ClusterPlan(refusals=never, warnings=(*wrong, *notes))
+        doubts = tuple(replace(note, step=None) for note in wrong)
+        return ClusterPlan(refusals=never, warnings=(*doubts, *notes))
     refusals, drops = _check_metadata_indexes(picture, decision)
     if refusals := (*wrong, *refusals):
         return ClusterPlan(refusals=refusals, warnings=notes)
@@ -103,6 +104,7 @@ def _refuse_consistent_hashing(facts: ClusteringFacts) -> Iterator[Note]:
             "the table has a consistent-hashing bucket index, which maps every key to a file "
             "group; rows that writers put into a group replaced by clustering would never be "
             "read; let Hudi resize the buckets",
+            step="cluster",
         )
 
 
@@ -117,10 +119,11 @@ def _find_wrong_columns(layout: ClusteringLayout, facts: ClusteringFacts) -> Ite
         if name not in known:
             near = did_you_mean(name, known)
             hint = f"did you mean {near!r}?" if near else f"its columns are {', '.join(known)}"
-            yield Note("columns", f"clustering.columns: the table has no column {name!r}; {hint}")
+            problem = f"clustering.columns: the table has no column {name!r}; {hint}"
+            yield Note("columns", problem, step="cluster")
         elif known[name]:
             rules = f"{name} is a {known[name]}, which has no order; remove it"
-            yield Note("columns", f"clustering.columns: {rules}")
+            yield Note("columns", f"clustering.columns: {rules}", step="cluster")
 
 
 def _warn_of_pending(state: TableState) -> Iterator[Note]:
@@ -155,7 +158,7 @@ def _check_metadata_indexes(
     except BusyError as error:
         return (), (Note("metadata", str(error)),)
     except UnsupportedError as error:
-        return (Note("metadata", f"no clustering: {error}"),), ()
+        return (Note("metadata", f"no clustering: {error}", step="cluster"),), ()
     return (), tuple(
         Note(
             "metadata",

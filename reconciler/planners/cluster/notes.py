@@ -31,6 +31,7 @@ def refuse_bucket_index(candidates: CandidateSlices) -> Iterable[Note]:
             "all file group names begin with a bucket number: writers with a bucket index look for "
             "rows in the file group of their bucket, and clustering would move them out of it; let "
             "Hudi resize the buckets",
+            step="cluster",
         )
 
 

@@ -59,14 +59,17 @@ def write(text: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["specs", "specs/orders.yaml", "."])
-def test_a_plan_above_a_limit_is_blocked_and_shown_however_its_spec_is_named(given, capsys):
+def test_a_clean_above_a_limit_is_refused_however_its_spec_is_named(given, capsys):
+    """Its step is not in the plan: it must not run, and other steps may."""
     write(POLICY)
 
     assert run("plan", given, *NOW) == 3
     said = " ".join(capsys.readouterr().out.split())
     assert "policy gold lets a plan remove 1 file, but this one removes 4" in said
     assert "or ask the platform team for a waiver [maxFilesRemoved]" in said
-    assert "superseded by" in said
+    assert "! clean refused policy gold" in said
+    assert "1 table: 1 blocked in part Nothing to apply." in said
+    assert "superseded by" not in said
 
 
 @pytest.mark.parametrize("scheme", ["local://", "file:", "FILE://localhost"])
@@ -167,7 +170,7 @@ def test_the_page_shows_what_is_said_of_its_policy_and_its_table(page):
     [spec] = load_specs([Path("specs")])
     [refusal] = evaluate_policies(_idle(spec), spec, datetime(2029, 1, 1, tzinfo=UTC)).refusals
 
-    assert f"! blocked {refusal.because} [{refusal.rule}]" in text
+    assert f"! clean refused {refusal.because} [{refusal.rule}]" in text
 
 
 def test_the_page_shows_what_is_said_of_its_waiver(page):

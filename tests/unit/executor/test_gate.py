@@ -130,10 +130,47 @@ def test_todays_policies_count_and_not_those_of_the_review():
     today = replace(make_spec(), guarded_by=(GuardPolicy(name="gold", max_files_removed=0),))
     table, has_work = admit_one(specs=[today])
 
+    assert isinstance(table, AdmittedTable)
+    assert [("maxFilesRemoved", "clean")] == [(note.rule, note.step) for note in table.refusals]
+    assert () == table.allowed.steps
+    assert not has_work
+
+
+def test_a_policy_about_the_table_refuses_all_of_it():
+    today = replace(make_spec(), guarded_by=(GuardPolicy(name="gold", protected=("t",)),))
+    table, has_work = admit_one(specs=[today])
+
     assert isinstance(table, RefusedTable)
     assert isinstance(table.error, RefusedError)
-    assert ["maxFilesRemoved"] == [note.rule for note in table.error.notes]
+    assert ["protected"] == [note.rule for note in table.error.notes]
     assert not has_work
+
+
+def test_a_refused_kind_of_step_leaves_the_others():
+    refusal = Note("bucketIndex", "b", step="cluster")
+    table, has_work = admit_one(make_table(refusals=(refusal,)))
+
+    assert isinstance(table, AdmittedTable)
+    assert (refusal,) == table.refusals
+    assert ["clean"] == [step.kind for step in table.allowed.steps]
+    assert has_work
+
+
+def test_a_refused_step_of_an_edited_plan_does_not_run():
+    table, has_work = admit_one(make_table(refusals=(Note("readers", "b", step="clean"),)))
+
+    assert isinstance(table, AdmittedTable)
+    assert () == table.allowed.steps
+    assert 0 == table.allowed.impact.files_removed
+    assert not has_work
+
+
+def test_a_refusal_of_the_table_counts_beside_one_of_a_step():
+    refusals = (Note("readers", "b", step="clean"), Note("suspend", "b"))
+    table, _ = admit_one(make_table(refusals=refusals))
+
+    assert isinstance(table, RefusedTable)
+    assert refusals == table.error.notes
 
 
 def test_a_policy_that_only_warns_is_a_warning():
@@ -152,7 +189,7 @@ def test_sums_of_an_edited_plan_are_counted_again():
 
     table, _ = admit_one(specs=[replace(make_spec(), guarded_by=(policy,))])
 
-    assert isinstance(table, RefusedTable)
+    assert ["maxFilesRemoved"] == [note.rule for note in table.refusals]
 
 
 def test_how_to_reach_the_store_comes_from_todays_spec():

@@ -291,6 +291,7 @@ def test_a_window_that_shrinks_below_a_readers_need_is_refused(after, said):
             "readers",
             f"consumer fraud lags 3d, back to {stamp(5)}, but after the plan the table can be read "
             f"from {said} instead of {stamp(3)}; retain more",
+            step="clean",
         ),
     ) == refuse_shrinking(WINDOW, impact)
 

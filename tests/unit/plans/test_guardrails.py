@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from reconciler.plans.decode import empty_removed_files
-from reconciler.plans.guardrails import apply_policies, evaluate_policies
+from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import CleanStep, Impact, Note, TablePlan
 from reconciler.spec.model import (
     Concurrency,
@@ -61,7 +61,6 @@ def test_without_policies_nothing_is_said():
     made = plan(files_removed=10**6)
 
     assert [] == refused([], made)
-    assert () == apply_policies(made, spec(), NOW).refusals
 
 
 def test_a_retention_below_the_least_is_refused_without_any_step():
@@ -249,13 +248,26 @@ def test_a_waiver_waives_nothing_of_another_policy():
     assert 1 == len(found.warnings)
 
 
-def test_verdicts_leave_the_plan_as_it_is():
-    made = replace(
-        plan(files_removed=2), refusals=(Note("zone", "z"),), warnings=(Note("idle", "i"),)
-    )
-    warns = GuardPolicy(name="w", require_lock=True, severity="warn")
-    found = apply_policies(made, spec(policy(max_files_removed=1), warns, lock=None), NOW)
+@pytest.mark.parametrize(
+    ("rule", "step"),
+    [
+        ({"max_files_removed": 1}, "clean"),
+        ({"max_bytes_removed": 1}, "clean"),
+        ({"min_retention": {"commits": 99}}, "clean"),
+        ({"max_rewrite": 1}, "cluster"),
+        ({"protected": ("*",)}, None),
+        ({"require_lock": True}, None),
+    ],
+)
+def test_a_rule_about_one_kind_of_step_refuses_that_kind(rule, step):
+    made = plan(files_removed=2, bytes_removed=2, bytes_rewritten=2)
+    found = evaluate_policies(made, spec(policy(**rule), lock=None), NOW)
 
-    assert ["zone", "maxFilesRemoved"] == [note.rule for note in found.refusals]
-    assert ["requireLock", "idle"] == [note.rule for note in found.warnings]
-    assert (made.steps, made.impact) == (found.steps, found.impact)
+    assert [step] == [note.step for note in found.refusals]
+
+
+def test_a_warning_names_no_kind_of_step():
+    warns = GuardPolicy(name="w", max_files_removed=1, severity="warn")
+    found = evaluate_policies(plan(files_removed=2), spec(warns), NOW)
+
+    assert [("maxFilesRemoved", None)] == [(note.rule, note.step) for note in found.warnings]

@@ -45,6 +45,7 @@ FULL = TableStatus(
         TableCondition(type="Healthy", status="True", reason="Healthy", message="m"),
     ),
     because=("b",),
+    refusals=(Note("r", "b"), Note("r", "b", step="cluster")),
     notes=(Note("r", "b"),),
     writers=(Note("r", "b"),),
     lock=LockStatus(path="/l", held_by="ann", age_seconds=1, is_stale=True),
@@ -171,7 +172,6 @@ def test_a_status_matches_the_schema(table):
         ("clustering", ClusteringStatus),
         ("pendingClustering", PendingClusteringStatus),
         ("index", IndexStatus),
-        ("note", Note),
     ],
 )
 def test_the_schema_names_every_field_and_no_other(of, kind):
@@ -182,6 +182,14 @@ def test_the_schema_names_every_field_and_no_other(of, kind):
 
     assert camel == set(SCHEMA["$defs"][of]["properties"])
     assert camel == set(SCHEMA["$defs"][of]["required"])
+
+
+def test_a_refusal_may_name_a_kind_of_step_and_a_note_does_not():
+    names = {field.name for field in fields(Note)}
+
+    assert names == set(SCHEMA["$defs"]["refusal"]["properties"])
+    assert names - {"step"} == set(SCHEMA["$defs"]["refusal"]["required"])
+    assert names - {"step"} == set(SCHEMA["$defs"]["note"]["properties"])
 
 
 @pytest.mark.parametrize(

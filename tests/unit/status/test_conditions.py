@@ -92,9 +92,15 @@ def test_a_message_does_not_name_a_hundred_instants():
 
 
 def test_every_reason_is_declared():
-    assert {"InSync", "Drifted", "Blocked", "Suspended", "Unmanaged", "Unreadable"} == set(
-        SYNC_REASONS
-    )
+    assert {
+        "InSync",
+        "Drifted",
+        "Blocked",
+        "BlockedInPart",
+        "Suspended",
+        "Unmanaged",
+        "Unreadable",
+    } == set(SYNC_REASONS)
     assert {"Healthy", "StuckInstant", "StaleLock", "PendingRestore", "Unreadable"} == set(
         HEALTH_REASONS
     )

@@ -17,7 +17,7 @@ from reconciler.hudi.timeline.plans import (
     InputSlice,
 )
 from reconciler.planners.compose import plan_table
-from reconciler.plans.model import CleanStep, ClusterStep, Untouched
+from reconciler.plans.model import CleanStep, ClusterStep, Note, Untouched
 from reconciler.spec.model import (
     Clustering,
     ClusteringTrigger,
@@ -236,19 +236,23 @@ class TestOrder:
 
 
 class TestInTheWay:
-    def test_a_policy_on_bytes_rewritten_shows_the_step_and_refuses(self):
+    def test_a_policy_on_bytes_rewritten_refuses_the_step_alone(self):
         small = GuardPolicy(name="small", max_rewrite=50)
         plan = plan_table(spec(guarded_by=(small,), **PACKING), sized(30, 20, 40), NOW)
 
-        assert ["maxRewrite"] == rules(plan.refusals)
-        assert cluster_of(plan) is not None
+        assert [("maxRewrite", "cluster")] == [(note.rule, note.step) for note in plan.refusals]
+        assert not plan.is_blocked
+        assert cluster_of(plan) is None
+        assert plan.layout is None
+        assert 0 == plan.impact.bytes_rewritten
+        assert plan.drift
 
     @pytest.mark.parametrize("index", ["secondary_index_by_x", "expr_index_by_day"])
     def test_an_index_that_would_lose_rows_refuses_the_step(self, index):
         state = sized(30, 20, 40, metadata_partitions=("files", index))
         plan = plan_table(spec(**PACKING), state, NOW)
 
-        assert ["metadata"] == rules(plan.refusals)
+        assert [("metadata", "cluster")] == [(note.rule, note.step) for note in plan.refusals]
         assert cluster_of(plan) is None
         assert plan.layout is None
 
@@ -273,16 +277,15 @@ class TestInTheWay:
         state = sized(30, 20, 40, clustering_facts=evidence(3, columns=known))
         plan = plan_table(spec(**asked), state, NOW)
 
-        assert [("columns", f"clustering.columns: {expected}")] == [
-            (note.rule, note.because) for note in plan.refusals
-        ]
+        problem = f"clustering.columns: {expected}"
+        assert (Note("columns", problem, step="cluster"),) == plan.refusals
         assert cluster_of(plan) is None
 
         settled = replace(sized(90, 90), clustering_facts=evidence(2, columns=known))
         plan = plan_table(spec(**asked), settled, NOW)
 
         assert () == plan.refusals
-        assert "columns" in rules(plan.warnings)
+        assert Note("columns", problem) in plan.warnings
 
     def test_columns_are_not_judged_where_no_write_says_them(self):
         state = sized(30, 20, 40, clustering_facts=evidence(3, columns=None))

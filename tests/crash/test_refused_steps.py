@@ -1,0 +1,136 @@
+"""A refusal of one kind of step: the other steps of the table are planned and applied."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from reconciler.render.result import result_json, result_text
+from reconciler.render.terminal import Terminal
+from reconciler.spec.model import GuardPolicy
+from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
+from tests.crash.drill import Drill
+
+#: Hudi 1.2.0 wrote it in 8 commits, each with new small files
+TABLE = Path(__file__).parents[1] / "tables" / "clustering" / "orders.zip"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: {path}
+  retention: {{commits: 3}}
+  files: {{target: 1MiB, small: 512KiB}}
+  clustering: {{columns: [{columns}]}}
+  index: {{columns: [amount]}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+NO_CLEAN = GuardPolicy(name="gold", max_files_removed=0)
+NO_REWRITE = GuardPolicy(name="gold", max_rewrite=0)
+
+
+class Story(ClusteringDrill):
+    def __post_init__(self) -> None:
+        columns = self.said.get("by", "customer_id")
+        (self.folder / "spec.yaml").write_text(SPEC.format(path=self.table, columns=columns))
+        (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
+
+    plan = Drill.plan
+
+    def guard(self, *policies: GuardPolicy) -> None:
+        self.spec = replace(self.spec, guarded_by=policies)
+
+
+@pytest.fixture
+def make(tmp_path):
+    def unpacked(**said: str) -> Story:
+        made = make_clustering_drill(TABLE, tmp_path / "t", **said)
+        return Story(made.folder, made.said)
+
+    return unpacked
+
+
+def kinds(steps) -> list[str]:
+    return [step.kind for step in steps]
+
+
+def refused(notes) -> list[tuple[str, str | None]]:
+    return [(note.rule, note.step) for note in notes]
+
+
+def test_a_refused_clustering_leaves_the_clean_and_the_index(make):
+    it = make(by="nope")
+    rows, plan = it.rows(), it.plan()
+    [reviewed] = plan.tables
+    result = it.apply(plan)
+    [table] = result.tables
+
+    assert [("columns", "cluster")] == refused(reviewed.refusals)
+    assert ["index", "clean"] == kinds(reviewed.steps) == kinds(table.outcomes)
+    assert (3, "blockedInPart", None) == (result.exit_code, table.status, table.error)
+    assert reviewed.refusals == table.refusals
+    assert table.removed == reviewed.impact.files_removed > 0
+    assert rows == it.rows()
+    assert "blocked in part" in result_text(result, Terminal())
+    assert "! cluster refused" in result_text(result, Terminal())
+    [document] = json.loads(result_json(result))["tables"]
+    assert ["cluster"] == [refusal["step"] for refusal in document["refusals"]]
+
+
+def test_a_refused_clean_leaves_the_clustering(make):
+    it = make()
+    it.guard(NO_CLEAN)
+    rows, plan = it.rows(), it.plan()
+    [reviewed] = plan.tables
+    result = it.apply(plan)
+    [table] = result.tables
+
+    assert [("maxFilesRemoved", "clean")] == refused(reviewed.refusals)
+    assert ["cluster", "index"] == kinds(reviewed.steps) == kinds(table.outcomes)
+    assert (3, 0) == (result.exit_code, table.removed)
+    assert rows == it.rows()
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [(NO_CLEAN, ["cluster", "index"]), (NO_REWRITE, ["index", "clean"])],
+    ids=["clean", "cluster"],
+)
+def test_a_policy_of_today_refuses_one_step_of_a_reviewed_plan(make, policy, left):
+    it = make()
+    plan = it.plan()
+    result = it.apply(plan, specs=[replace(it.spec, guarded_by=(policy,))])
+    [table] = result.tables
+
+    assert ["cluster", "index", "clean"] == kinds(plan.tables[0].steps)
+    assert left == kinds(table.outcomes)
+    assert (3, "blockedInPart") == (result.exit_code, table.status)
+
+
+def test_a_step_that_only_the_table_of_today_refuses_is_left(make):
+    """Since the review a writer has begun to map keys to file groups: rows would be lost."""
+    it = make()
+    plan = it.plan()
+    (it.table / ".hoodie/.bucket_index/consistent_hashing_metadata/dt=1").mkdir(parents=True)
+    (it.table / ".hoodie/.bucket_index/consistent_hashing_metadata/dt=1/0.hashing_meta").touch()
+    result = it.apply(plan)
+    [table] = result.tables
+
+    assert [("bucketIndex", "cluster")] == refused(table.refusals)
+    assert ["index", "clean"] == kinds(table.outcomes)
+    assert (3, None) == (result.exit_code, table.error)
+
+
+def test_nothing_oscillates_while_a_step_is_refused(make):
+    it = make(by="nope")
+    it.apply(it.plan())
+    again = it.plan()
+    result = it.apply(again)
+
+    assert () == again.tables[0].steps
+    assert (3, "blockedInPart") == (result.exit_code, result.tables[0].status)
+    assert () == result.tables[0].outcomes
