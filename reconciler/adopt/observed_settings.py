@@ -1,21 +1,18 @@
-"""Settings that show on a table: clustering, file sizes, and the writers' time zone. Pure.
+"""Settings that show on a table: clustering and file sizes. Pure.
 
 Options of writers are not on storage, so the rest stays unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Final
 
 import numpy as np
 
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
-from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.instant import State, parse_instant
 from reconciler.hudi.timeline.plans import RequestedReplace
 
 _CURVE: Final = "hoodie.layout.optimize.strategy"
@@ -23,12 +20,6 @@ _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
 
 #: fewer files do not show the size that writers fill them to
 _MIN_FILES: Final = 10
-_HALF_HOUR: Final = 1800
-#: an instant is named just before its file is written
-_LATEST_FILE_S: Final = 120
-_MIN_TIMES: Final = 3
-_MAX_OFFSETS: Final = 2
-_MAX_OFFSET_S: Final = 14 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,38 +74,3 @@ def observe_sizes(view: FileView) -> ObservedSizes | None:
     return ObservedSizes(
         files=len(ordered), common_size=int(ordered[rank]), largest=int(ordered[-1])
     )
-
-
-def observe_offsets(timeline: Timeline) -> tuple[int, ...]:
-    """Return the offsets from UTC in seconds that the times of the timeline's files suggest.
-
-    An instant has the time of the writers' zone, and its requested file is written at once. There
-    are at most two offsets, an hour apart, around clock changes. There are none if the times
-    disagree, for example after a copy that did not keep them.
-    """
-    offsets = set()
-    times = 0
-    for file in timeline.files:
-        if file.instant.state is not State.REQUESTED or not file.modified_ms:
-            continue
-        named = _instant_seconds(file.instant.requested)
-        if named is None:
-            continue
-        ahead = named - file.modified_ms // 1000
-        offset = -(-ahead // _HALF_HOUR) * _HALF_HOUR
-        if offset - ahead > _LATEST_FILE_S or abs(offset) > _MAX_OFFSET_S:
-            return ()
-        offsets.add(offset)
-        times += 1
-    return _plausible_offsets(sorted(offsets)) if times >= _MIN_TIMES else ()
-
-
-def _plausible_offsets(offsets: Sequence[int]) -> tuple[int, ...]:
-    is_plausible = len(offsets) <= _MAX_OFFSETS and offsets[-1] - offsets[0] <= 2 * _HALF_HOUR
-    return tuple(offsets) if is_plausible else ()
-
-
-def _instant_seconds(instant: str) -> int | None:
-    """Return an instant as seconds since the epoch, as if its zone were UTC."""
-    local = parse_instant(instant)
-    return None if local is None else round(local.replace(tzinfo=UTC).timestamp())

@@ -13,6 +13,7 @@ from typing import Final
 
 from reconciler.adopt.observed_retention import ObservedRetention, RetentionCandidate
 from reconciler.adopt.observed_settings import ObservedClustering, ObservedSizes
+from reconciler.plans.timeline_zone import format_offsets
 from reconciler.render import words
 from reconciler.state.model import TableState
 
@@ -138,21 +139,9 @@ def _timezone_lines(state: TableState, findings: Findings) -> list[str]:
         "  #                           # Required by apply, and by a retention in hours",
     ]
     if findings.offsets:
-        offsets = " and ".join(map(_format_offset, findings.offsets))
+        offsets = format_offsets(findings.offsets)
         lines.append(f"  #                           # (its files' times suggest {offsets})")
     return lines
-
-
-def _format_offset(seconds: int) -> str:
-    """Format an offset from UTC.
-
-    >>> _format_offset(0), _format_offset(19800), _format_offset(-18000)
-    ('UTC', 'UTC+05:30', 'UTC-05:00')
-    """
-    if not seconds:
-        return "UTC"
-    hours, rest = divmod(abs(seconds), 3600)
-    return f"UTC{'+' if seconds > 0 else '-'}{hours:02}:{rest // 60:02}"
 
 
 def _retention_lines(observed: ObservedRetention | None, proposed: ProposedRetention) -> list[str]:

@@ -14,7 +14,7 @@ from reconciler.adopt.observed_retention import (
     RetentionCandidate,
     observe_retention,
 )
-from reconciler.adopt.observed_settings import observe_clustering, observe_offsets, observe_sizes
+from reconciler.adopt.observed_settings import observe_clustering, observe_sizes
 from reconciler.adopt.spec_text import Findings, ProposedRetention, write_spec_text
 from reconciler.errors import FormatError, NotFoundError, StorageError
 from reconciler.hudi.load import load_properties, read_instant_file
@@ -23,6 +23,7 @@ from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import TablePlan
 from reconciler.plans.refusals import find_timeline_zone
+from reconciler.plans.timeline_zone import list_fitting_zones, observe_offsets
 from reconciler.render import words
 from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.spec.rules import COUNT_BY_POLICY
@@ -103,7 +104,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
         proposed=declared,
         clustering=observe_clustering(_read_clustering_plans(storage, state)),
         sizes=observe_sizes(view),
-        offsets=observe_offsets(state.timeline),
+        offsets=_observe_offsets(state),
     )
     kept = None
     if seen is not None and declared.candidate is not None and declared.doubt is None:
@@ -116,6 +117,14 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
         is_open=declared.doubt is not None,
         refused=findings.refused,
     )
+
+
+def _observe_offsets(state: TableState) -> tuple[int, ...]:
+    """Return the offsets from UTC in seconds that the timeline shows, if some zone has them."""
+    offsets = observe_offsets(state.timeline)
+    if not list_fitting_zones(offsets):
+        return ()
+    return tuple(sorted({offset.seconds for offset in offsets}))
 
 
 def _choose_retention(

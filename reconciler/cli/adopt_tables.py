@@ -26,7 +26,7 @@ from reconciler.cli.terminal import Level, log_message, show_progress
 from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
 from reconciler.spec.spec_files import YAML_ENDINGS
-from reconciler.spec.text_rules import find_zone_problem
+from reconciler.spec.zones import find_zone_problem
 from reconciler.storage.api import Storage
 from reconciler.storage.read_only import ReadOnlyStorage
 

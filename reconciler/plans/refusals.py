@@ -11,6 +11,13 @@ from zoneinfo import ZoneInfo
 
 from reconciler.hudi.timeline.instant import Action
 from reconciler.plans.model import Note
+from reconciler.plans.timeline_zone import (
+    find_contradiction,
+    format_offsets,
+    list_fitting_zones,
+    observe_offsets,
+    propose_zones,
+)
 from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import TableState
 
@@ -48,9 +55,13 @@ def refuse_by_state(spec: TableSpec, state: TableState, now: datetime) -> tuple[
     if zone is None:
         if counting := _time_dependent_block(spec):
             notes.append(
-                Note("zone", f"{counting} needs the timeline's time zone. {_explain_zone()}")
+                Note("zone", f"{counting} needs the timeline's time zone. {_explain_zone(state)}")
             )
         return tuple(notes)
+    if state.timezone != "UTC" and spec.timezone is not None:
+        contradiction = find_contradiction(state.timeline, spec.timezone)
+        if contradiction is not None:
+            return (*notes, Note("clock", contradiction))
     newest = state.timeline.newest_time
     if newest is not None and newest > format_instant(now + _AHEAD, zone)[: len(newest)]:
         notes.append(
@@ -100,7 +111,7 @@ def refuse_incomplete_spec(spec: TableSpec, state: TableState) -> tuple[Note, ..
             )
         )
     if find_timeline_zone(spec, state) is None:
-        notes.append(Note("zone", "apply needs the timeline's time zone. " + _explain_zone()))
+        notes.append(Note("zone", f"apply needs the timeline's time zone. {_explain_zone(state)}"))
     return tuple(notes)
 
 
@@ -138,8 +149,11 @@ def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _explain_zone() -> str:
-    return (
-        "The timeline's instants are in the writers' local time; declare timezone, for example "
-        "timezone: Europe/Berlin"
-    )
+def _explain_zone(state: TableState) -> str:
+    """Return how to declare the zone, with those that fit the times of the timeline's files."""
+    sentence = "The timeline's instants are in the writers' local time"
+    offsets = observe_offsets(state.timeline)
+    if not (zones := list_fitting_zones(offsets)):
+        return f"{sentence}; declare timezone with their zone, such as UTC or America/New_York"
+    seen = format_offsets(offset.seconds for offset in offsets)
+    return f"{sentence}, {seen} by the times of its files; {propose_zones(zones)}"

@@ -16,8 +16,8 @@ from reconciler.spec.text_rules import (
     find_folder_problem,
     find_location_problem,
     find_pattern_problem,
-    find_zone_problem,
 )
+from reconciler.spec.zones import find_zone_problem
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

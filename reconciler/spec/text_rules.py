@@ -1,4 +1,4 @@
-"""Rules for single texts: time zones, partition filters, dates and locations.
+"""Rules for single texts: partition filters, dates and locations.
 
 Each function returns what is wrong with a text, or None.
 """
@@ -7,46 +7,14 @@ from __future__ import annotations
 
 import re
 import warnings
-import zoneinfo
 from datetime import date
 from typing import Final
 
-from reconciler.errors import did_you_mean, quote_value
+from reconciler.errors import quote_value
 from reconciler.storage.locations import LOCAL_SCHEMES
 
 PLACEHOLDERS: Final = ("{name}", "{schema}", "{table}")
 """Stand for a table's name, and for its parts before and after the last dot."""
-
-_MACHINE_ZONES: Final = frozenset(("localtime", "local", "posixrules", "Factory", "system"))
-_MAX_LENGTH: Final = 100
-
-
-def find_zone_problem(text: str) -> str | None:
-    """Check for a name of the IANA zone database that means the same on every machine.
-
-    >>> find_zone_problem("Europe/Berlin"), find_zone_problem("UTC")
-    (None, None)
-    >>> find_zone_problem("Europe/Berln")
-    "'Europe/Berln' is not a time zone; did you mean 'Europe/Berlin'?"
-    """
-    if text in _MACHINE_ZONES:
-        return f"{quote_value(text)} differs from machine to machine; write the name of the zone"
-    if len(text) <= _MAX_LENGTH and _is_zone(text):
-        return None
-    problem = f"{quote_value(text)} is not a time zone"
-    if close := did_you_mean(text, zoneinfo.available_timezones() - _MACHINE_ZONES):
-        return f"{problem}; did you mean {close!r}?"
-    return f"{problem}; write a name such as America/New_York or UTC"
-
-
-def _is_zone(text: str) -> bool:
-    if text.startswith(("posix/", "right/")):
-        return False
-    try:
-        zoneinfo.ZoneInfo(text)
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        return False
-    return True
 
 
 def find_filter_problem(text: str) -> str | None:

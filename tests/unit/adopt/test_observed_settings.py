@@ -8,11 +8,8 @@ from reconciler.adopt.observed_settings import (
     ObservedClustering,
     ObservedSizes,
     observe_clustering,
-    observe_offsets,
     observe_sizes,
 )
-from reconciler.hudi.timeline.active import Timeline, TimelineFile
-from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.plans import RequestedReplace
 from tests.unit.planners import cow
 
@@ -75,50 +72,3 @@ def test_sizes_are_those_of_the_newest_slices():
 
 def test_few_files_say_nothing_about_sizes():
     assert observe_sizes(cow.upserts(3).view) is None
-
-
-def timeline(*files):
-    """Of (instant, epoch seconds of its requested file)."""
-    made = (
-        TimelineFile(Instant(time, Action.COMMIT, State.REQUESTED), time, 1, int(at * 1000))
-        for time, at in files
-    )
-    return Timeline.from_files(made)
-
-
-def at(hours, late=1):
-    return NOON.timestamp() + hours * 3600 + late
-
-
-def test_the_times_of_files_suggest_the_zone():
-    same = [(f"202401011{hour}0000000", at(hour - 2)) for hour in range(4)]
-    east = [(f"202401011{hour}0000000", at(hour - 2 - 5.5)) for hour in range(4)]
-    west = [(f"202401011{hour}0000000", at(hour - 2 + 5)) for hour in range(4)]
-
-    assert observe_offsets(timeline(*same)) == (0,)
-    assert observe_offsets(timeline(*east)) == (19800,)
-    assert observe_offsets(timeline(*west)) == (-18000,)
-
-
-def test_a_change_of_the_clock_gives_two_offsets():
-    files = [("20240101120000000", at(-1)), ("20240101130000000", at(0))]
-    summer = [("20240101150000000", at(1)), ("20240101160000000", at(2))]
-
-    assert observe_offsets(timeline(*files, *summer)) == (3600, 7200)
-
-
-def test_times_that_a_copy_made_suggest_nothing():
-    copied = [(f"202401011{hour}0000000", at(1)) for hour in range(4)]
-    long_after = [(f"202401011{hour}0000000", at(hour - 2, 1000)) for hour in range(4)]
-    unknown = [(f"202401011{hour}0000000", 0) for hour in range(4)]
-
-    assert observe_offsets(timeline(*copied)) == ()
-    assert observe_offsets(timeline(*long_after)) == ()
-    assert observe_offsets(timeline(*unknown)) == ()
-
-
-def test_two_times_are_too_few_and_odd_instants_do_not_count():
-    files = [("20240101120000000", at(0)), ("20240101130000000", at(1))]
-
-    assert observe_offsets(timeline(*files)) == ()
-    assert observe_offsets(timeline(*files, ("001", at(1)), ("99999999999999999", at(1)))) == ()
