@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import units
+from reconciler.index.predicates.grammar import find_condition_problem
 from reconciler.spec.schema import Schema
 from reconciler.spec.text_rules import (
     find_day_problem,
@@ -37,6 +38,7 @@ _PROBLEM_FINDERS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "location-pattern": find_pattern_problem,
     "lock-folder": find_folder_problem,
     "partition-pattern": find_filter_problem,
+    "sql-condition": find_condition_problem,
     "table-location": find_location_problem,
     "time-zone": find_zone_problem,
 }

@@ -17,6 +17,7 @@ _FORMATS = {
     "time-zone": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
     "partition-pattern": st.sampled_from(["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]),
     "lock-folder": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
+    "sql-condition": st.sampled_from(["a = 1", "b.c LIKE 'x%' OR f(d) > 1.5", "true"]),
     "table-location": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
     "location-pattern": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
     "time-span": st.integers(0, units.MAX_DURATION).map(units.format_duration),
