@@ -300,12 +300,14 @@ def apply(
     from reconciler.executor.run import apply_plan  # noqa: PLC0415
     from reconciler.executor.session import ApplyContext  # noqa: PLC0415
     from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415
+    from reconciler.executor.workers import set_up_executors  # noqa: PLC0415
     from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415
 
     clock = runtime.SystemClock()
     waiver_time = get_waiver_time(now, clock)
     admitted = admit_plan(plan, specs=specs, expected_digest=digest, now=waiver_time)
+    set_up_executors(spark, admitted.working_tables)
     context = ApplyContext(
         open_storage=runtime.open_storage,
         deleter=SparkFileDeleter(spark),
@@ -344,7 +346,7 @@ def write(  # noqa: PLR0913 (the options of a write)
     """
     from reconciler.transaction.session import RunContext  # noqa: PLC0415
     from reconciler.writer.run import write_table  # noqa: PLC0415
-    from reconciler.writer.spark import SparkWriter, make_write_request  # noqa: PLC0415
+    from reconciler.writer.spark import make_write_request, open_writer  # noqa: PLC0415
 
     request = make_write_request(
         rows, operation, dedupes=dedupe, fills_missing=fill_missing, partitions=partitions
@@ -358,7 +360,7 @@ def write(  # noqa: PLR0913 (the options of a write)
             process=runtime.current_process(),
         ),
         token=runtime.new_token(),
-        writer=None if rows is None else partial(SparkWriter, rows.sparkSession),
+        writer=None if rows is None else open_writer(rows.sparkSession),
     )
 
 

@@ -209,6 +209,7 @@ def _open_executors(admitted: AdmittedPlan, run: ApplyRun) -> Iterator[Executors
         yield Executors(LocalDeleter(runtime.open_storage))
         return
     from reconciler.executor.spark import SparkFileDeleter  # noqa: PLC0415 (slow to import)
+    from reconciler.executor.workers import set_up_executors  # noqa: PLC0415 (slow to import)
     from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415 (slow to import)
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (slow to import)
 
@@ -222,6 +223,7 @@ def _open_executors(admitted: AdmittedPlan, run: ApplyRun) -> Iterator[Executors
         if run.by_hudi:  # its session may have no Python on its workers
             yield Executors(workers, workers, _connect_hudi(session))
         else:
+            set_up_executors(session, admitted.working_tables)
             yield Executors(workers, workers, builder=workers)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, delete_share, split_shares
-from reconciler.spark.jobs import report_progress, run_job_group, ship_package
+from reconciler.spark.jobs import report_progress, run_job_group
+from reconciler.spark.workers import set_up_workers
 from reconciler.storage.api import Advance, StorageRef
 from reconciler.storage.redaction import redact_secrets
 
@@ -38,7 +39,7 @@ class SparkFileDeleter:
         work = split_shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
         if not work:
             return []
-        ship_package(self._context)
+        set_up_workers(self._context)
         done = self._context.accumulator(0)
         task = _DeletionTask(ref, done, speculates=self._speculates())
         described = f"reconciler: delete {files} files of {ref.location}"

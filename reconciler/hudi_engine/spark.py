@@ -19,7 +19,8 @@ from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.slice_parts import SlicePart, split_into_parts
 from reconciler.spark.failures import JVM_ENDED
-from reconciler.spark.jobs import run_job_group, ship_package
+from reconciler.spark.jobs import run_job_group
+from reconciler.spark.workers import READING_PACKAGES, set_up_workers
 from reconciler.storage.api import StorageRef
 from reconciler.storage.redaction import redact_secrets
 
@@ -74,7 +75,7 @@ class SparkHudiExecutor:
         parts = split_groups(groups)
         tallies = {group.number: Tally() for group in groups}
         if parts:
-            ship_package(context)
+            set_up_workers(context, READING_PACKAGES)
             task = partial(_tally_parts, ref, work)
             description = f"reconciler: count the rows of {len(groups)} groups"
             with run_job_group(

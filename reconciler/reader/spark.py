@@ -47,7 +47,7 @@ from reconciler.reader.slice_rows import (
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
 from reconciler.spark.failures import JVM_ENDED, explain_failure
-from reconciler.spark.jobs import ship_package
+from reconciler.spark.workers import READING_PACKAGES, set_up_workers
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets
 
@@ -336,7 +336,7 @@ def _make_partition_literal(
 def _read_with_python(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
     """Read and merge slices in Python workers, large ones first."""
     context = session.sparkContext
-    ship_package(context)
+    set_up_workers(context, READING_PACKAGES)
     tasks = group_into_tasks(weigh_slices(scan.slices), context.defaultParallelism)
     packs: Any = pack_slices(scan, tasks)
     if sum(map(len, packs)) > _BROADCAST_BYTES:

@@ -26,10 +26,11 @@ from reconciler.rewrite.slice_parts import (
     split_into_waves,
 )
 from reconciler.rewrite.sorting import RowSorter
-from reconciler.spark.jobs import report_progress, run_job_group, ship_package
+from reconciler.spark.jobs import report_progress, run_job_group
 from reconciler.spark.staged_rows import BlockForPartition, Receive, RowSource, Send
 from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
+from reconciler.spark.workers import WRITING_PACKAGES, set_up_workers
 from reconciler.storage.api import Advance, Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets
 
@@ -65,7 +66,7 @@ class SparkRewriter:
     ) -> list[RewrittenGroup]:
         if not groups:
             return []
-        ship_package(self._context)
+        set_up_workers(self._context, WRITING_PACKAGES)
         slots = self._context.defaultParallelism
         done = self._context.accumulator(0)
         progress_counter = _ReadProgress(progress, sum(group.bytes for group in groups))

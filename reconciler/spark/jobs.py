@@ -1,4 +1,4 @@
-"""Run jobs on a Spark cluster: ship this package, group jobs, end them, report progress.
+"""Run jobs on a Spark cluster: group jobs, end them, report progress.
 
 Workers that only delete files import this, so it needs nothing but Python's standard library.
 """
@@ -8,24 +8,18 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-import shutil
 import sys
-import tempfile
 import threading
 import time
 import zipimport
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
 from reconciler.spark.failures import JVM_ENDED
 
-#: a name that nobody gives to ``--py-files``
-_ARCHIVE: Final = "reconciler-of-the-driver.zip"
 _ABORTED: Final = "Job aborted due to stage failure: "
 _TRACEBACK: Final = "Traceback (most recent call last):"
-_SHIPPING: Final = threading.Lock()
 _REPORT_EVERY_S: Final = 0.5
 #: Spark takes about four seconds to kill the Python of a task
 _MAX_END_CHECKS: Final = 150
@@ -40,35 +34,6 @@ _JOBS: Final = itertools.count(1)
 _SPARK_ARCHIVES: Final = re.compile(
     r"[\\/](pyspark|py4j-[^\\/]*-src)\.zip$|[\\/]spark-core_[^\\/]*\.jar$"
 )
-
-
-def ship_package(context: Any) -> None:
-    """Send this package to a SparkContext's workers once, unless they run on this host."""
-    if is_single_host(context):
-        return
-    with _SHIPPING:
-        _ship_archive(context)
-
-
-def is_single_host(context: Any) -> bool:
-    """True if all workers run on this host and share its disks."""
-    master = context.master
-    return bool(master == "local" or master.startswith("local["))  # not local-cluster
-
-
-def _ship_archive(context: Any) -> None:
-    from pyspark import SparkFiles  # noqa: PLC0415 (heavy)
-
-    if any(url.endswith(f"/{_ARCHIVE}") for url in context.listFiles):
-        return  # already sent in this session; Spark refuses a second file of the name
-    package = Path(__file__).parents[1]
-    # executors fetch it whenever they start, so it must last as long as the session
-    with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as folder:
-        made = shutil.make_archive(
-            f"{folder}/reconciler", "zip", root_dir=package.parent, base_dir=package.name
-        )
-        archive = Path(made).replace(Path(SparkFiles.getRootDirectory()) / _ARCHIVE)
-    context.addPyFile(str(archive))
 
 
 def drop_zip_caches() -> None:

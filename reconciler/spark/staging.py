@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from reconciler.spark.jobs import drop_zip_caches, is_single_host
+from reconciler.spark.jobs import drop_zip_caches
 from reconciler.spark.spill_files import ShuffleBlock
 from reconciler.spark.staged_rows import (
     Receive,
@@ -29,6 +29,7 @@ from reconciler.spark.staged_rows import (
     write_spill_file,
 )
 from reconciler.spark.tasks import get_task_number
+from reconciler.spark.workers import is_single_host
 
 #: the frame that ``mapInArrow`` returns
 _DATA: Final = "data binary"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,9 +18,10 @@ import pyarrow as pa
 from reconciler.errors import UnsupportedError
 from reconciler.reader.spark import translate_spark_errors
 from reconciler.spark.failures import explain_failure
-from reconciler.spark.jobs import run_job_group, ship_package
+from reconciler.spark.jobs import run_job_group
 from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
+from reconciler.spark.workers import WRITING_PACKAGES, set_up_workers
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets, redact_urls
 from reconciler.writer.job import TaskRunner, WriteAssignment, WriteJob, WrittenFiles
@@ -37,6 +39,12 @@ _MAX_PARTITIONS: Final = 10_000
 #: shuffle partitions per core if Spark knows no size; its default of 200 is many for two cores
 _UNKNOWN_PER_SLOT: Final = 8
 _SEARCHES_PER_SLOT: Final = 2
+
+
+def open_writer(session: SparkSession) -> Callable[[StorageRef], SparkWriter]:
+    """Return how a session writes into tables; raise ReconcilerError if its workers cannot."""
+    set_up_workers(session.sparkContext, WRITING_PACKAGES)
+    return partial(SparkWriter, session)
 
 
 class SparkWriter:
@@ -62,7 +70,7 @@ class SparkWriter:
         self, rows: DataFrame, job: WriteJob, *, assigned: Callable[[WriteAssignment], None]
     ) -> WrittenFiles:
         """Write the rows of a DataFrame, as in ``RowWriter``; the DataFrame is evaluated once."""
-        ship_package(self._context)
+        set_up_workers(self._context, WRITING_PACKAGES)
         ref, slots = self._ref, self._context.defaultParallelism
         description = f"reconciler: {job.row_job.operation.value} into {ref.location}"
         with ExitStack() as stack:

@@ -18,6 +18,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.oracle.bundles import java
+from tests.trees import unpack
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "reconciler")
 
@@ -111,3 +114,54 @@ def test_the_installed_command_runs_the_demo(command, tmp_path):
 
     assert 0 == done.returncode, done.stdout + done.stderr
     assert "1 table: 1 unchanged" in done.stdout
+
+
+#: rows go through Python workers: written, merged from log files, deleted by a clean
+WORK_OF_WORKERS = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+import reconciler
+
+mor = sys.argv[1]
+Path("t.yaml").write_text('''
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {name: t}
+spec:
+  path: ./t
+  retention: {fileVersions: 1}
+  concurrency: {lock: {provider: none}}
+  table:
+    {type: COPY_ON_WRITE, version: 9, recordKey: [id], partitionBy: [p], ordering: [ts],
+     hiveStyle: false}
+''')
+session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+specs = reconciler.load_specs("t.yaml")
+for ts in range(3):
+    rows = session.range(5).selectExpr("id", "'a' p", f"{ts} ts")
+    print("written", reconciler.write(rows, specs[0]).status)
+done = reconciler.apply(reconciler.plan(specs), spark=session)
+print("applied", done.exit_code, len(list(Path("t/a").glob("*.parquet"))))
+print("merged", reconciler.read(session, mor).count() > 0)
+"""
+
+
+@pytest.mark.spark
+def test_workers_of_a_session_that_a_script_made_run_the_python_of_the_script(command, tmp_path):
+    unpack(ROOT / "tests" / "tables" / "v9_mor_part.zip", tmp_path / "mor")
+    [table] = [path.parent.parent for path in tmp_path.glob("mor/**/.hoodie/hoodie.properties")
+               if ".hoodie/metadata" not in str(path)]  # fmt: skip
+    (tmp_path / "script.py").write_text(WORK_OF_WORKERS)
+    home = Path(java()).resolve().parents[1]
+    done = subprocess.run(
+        [command.with_name("python"), tmp_path / "script.py", table],
+        cwd=tmp_path,
+        env={"JAVA_HOME": str(home), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert ["written completed"] * 3 + ["applied 0 1", "merged True"] == done.stdout.splitlines()
