@@ -17,9 +17,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reconciler import runtime
-from reconciler.errors import BlockedError, ReconcilerError
+from reconciler.errors import BlockedError
 from reconciler.plans.model import Note, Selection, TablePlan
 from reconciler.plans.plan import Plan
+from reconciler.plans.unreadable_table import (
+    OnCrash,
+    make_unreadable_plan,
+    report_crash,
+    report_problem,
+)
 from reconciler.spec.model import TableSpec
 from reconciler.storage.parallel import run_parallel
 
@@ -40,7 +46,6 @@ _INTERRUPT_WAIT_S: Final = 0.5
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
-OnCrash = Callable[[TableSpec, Exception], None]
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
@@ -157,7 +162,7 @@ def status(
             writes = () if state is None else read_known_writes(storage, spec, state)
             return made, table_status(spec, state, made, lock=read_lock(spec), writes=writes)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-            made = replace(_unreadable_plan(spec), error=_report_crash(spec, error, on_crash))
+            made = replace(make_unreadable_plan(spec), error=report_crash(spec, error, on_crash))
             return made, table_status(spec, None, made)
 
     pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
@@ -187,7 +192,7 @@ def advise(
             storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
             return spec, advise_table(storage, spec, observed_ms=observed_ms)
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-            problem = _report_problem(spec, error, on_crash)
+            problem = report_problem(spec, error, on_crash)
         return spec, Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
 
     pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
@@ -253,32 +258,11 @@ def _plan_table(
         state = _observe(spec, now, with_predictions=with_predictions, with_simulation=simulated)
         return plan_table(spec, state, now, next_insert=insert), state
     except BlockedError as error:  # the state of the table cannot be trusted
-        return replace(_unreadable_plan(spec), refusals=(Note("pendingRestore", str(error)),)), None
+        refusals = (Note("pendingRestore", str(error)),)
+        return replace(make_unreadable_plan(spec), refusals=refusals), None
     except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-        problem = _report_problem(spec, error, on_crash)
-    return replace(_unreadable_plan(spec), error=problem), None
-
-
-def _report_problem(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
-    """Return the message of an error, which is reported if it is a bug of this program."""
-    if isinstance(error, ReconcilerError):
-        return str(error)
-    return _report_crash(spec, error, on_crash)
-
-
-def _report_crash(spec: TableSpec, error: Exception, on_crash: OnCrash | None) -> str:
-    """Report an error that is a bug of this program, and return its message."""
-    if on_crash is not None:
-        on_crash(spec, error)
-    return f"{type(error).__name__}: {error} (a bug in reconciler, please report it)"
-
-
-def _unreadable_plan(spec: TableSpec) -> TablePlan:
-    """Return the plan of a table that could not be read."""
-    from reconciler.plans.encode import compute_spec_digest  # noqa: PLC0415
-
-    digest = compute_spec_digest(spec.document)
-    return TablePlan(name=spec.name, path=spec.path, spec=spec.document, spec_digest=digest)
+        problem = report_problem(spec, error, on_crash)
+    return replace(make_unreadable_plan(spec), error=problem), None
 
 
 def apply(
