@@ -44,6 +44,8 @@ class UnclusteredSlices:
     ``layout``: the declared layout; ``past``: the newest completed clustering. ``mean_bytes``: mean
     size of a base file of the slices. ``small`` of ``files`` base files are small in the
     ``partitions`` with too many of them. ``overlap``: greatest of a partition; None if unknown.
+    ``gain``: greatest predicted share of files by which reads of a partition fall; None if no
+    partition is rewritten for it.
     """
 
     layout: ClusteringLayout
@@ -54,6 +56,7 @@ class UnclusteredSlices:
     small: int
     files: int
     overlap: float | None
+    gain: float | None = None
 
 
 def find_drift(
@@ -99,6 +102,13 @@ def _find_layout_drift(
             desired=above,
             actual=misfit.overlap,
             because=f"up to {misfit.overlap} files overlap per row (limit {above:g})",
+        )
+    if misfit.gain is not None:
+        yield Finding(
+            field="clustering.when.gainAbove",
+            desired=clustering.when.gain_above,
+            actual=misfit.gain,
+            because=f"a rewrite lets queries read up to {100 * misfit.gain:.0f} % fewer files",
         )
 
 

@@ -273,6 +273,21 @@ class Untouched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionGain:
+    """What a rewrite brings to the reads of a partition; files and bytes are those of one read.
+
+    ``files_before``, ``files_after``: files read today and predicted. ``bytes``: bytes that are
+    rewritten. ``bytes_saved``: bytes that each read saves; negative if it reads more.
+    """
+
+    partition: str
+    files_before: float
+    files_after: float
+    bytes: int
+    bytes_saved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
     """The sample that predictions are based on.
 
@@ -290,6 +305,8 @@ class LayoutChange:
 
     ``below``: upper bounds of the size classes, bytes, ascending; the last class has no bound.
     ``untouched``: the rule with most slices first. ``sampled``: None if the spec has no queries.
+    ``gains``: partitions that are rewritten because queries read fewer files; None if there are
+    none.
     """
 
     below: tuple[int, ...]
@@ -297,6 +314,7 @@ class LayoutChange:
     after: LayoutFigures
     untouched: tuple[Untouched, ...] = ()
     sampled: Sampled | None = field(default=None, metadata={"optional": True})
+    gains: tuple[PartitionGain, ...] | None = field(default=None, metadata={"optional": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,11 +6,11 @@ What comes after is predicted. The lines are those of ``plan_text``, of one tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from reconciler.plans.model import ClusterStep, LayoutChange, LayoutFigures, Rewrites
+from reconciler.plans.model import ClusterStep, LayoutChange, LayoutFigures, PartitionGain, Rewrites
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 from reconciler.render.terminal import Terminal, draw_bars, limit_rows, name_rows
@@ -41,6 +41,8 @@ def layout_lines(layout: LayoutChange, terminal: Terminal) -> Iterator[str]:
         now = f"{layout.before.overlap:.1f}"
         then = "" if after is None else f" → {after:.1f} (predicted)"
         yield from terminal.detail(f"files that cover a row on average: {now}{then}")
+    if layout.gains:
+        yield from _gain_lines(layout.gains, terminal)
     if layout.untouched:
         count = sum(rule.slices for rule in layout.untouched)
         slices = words.format_count(count, "file slice")
@@ -49,6 +51,33 @@ def layout_lines(layout: LayoutChange, terminal: Terminal) -> Iterator[str]:
         for rule in layout.untouched:
             slices = words.format_count(rule.slices, "file slice")
             yield from terminal.detail(f"{rule.rule}: {slices}: {rule.because}")
+
+
+def _gain_lines(gains: Sequence[PartitionGain], terminal: Terminal) -> Iterator[str]:
+    """What a query reads of the partitions that are rewritten for it, those with most bytes."""
+    yield from terminal.detail("files that a query reads, and reads that pay the rewrite back:")
+    order = sorted(range(len(gains)), key=lambda at: (-gains[at].bytes, gains[at].partition))
+    limit = limit_rows(len(order), _MAX_PARTITIONS)
+    shown = sorted((gains[at] for at in order[:limit]), key=lambda gain: gain.partition)
+    figures = (
+        f"{gain.files_before:>7.1f} → {gain.files_after:.1f} ({_format_fall(gain)}), "
+        f"{words.format_size(gain.bytes)} {_format_payback(gain)}"
+        for gain in shown
+    )
+    yield from name_rows((gain.partition for gain in shown), figures)
+    if rest := len(order) - limit:
+        yield from terminal.detail(f"… and {words.format_count(rest, 'more partition')}")
+
+
+def _format_fall(gain: PartitionGain) -> str:
+    return f"-{100 * (1 - gain.files_after / max(gain.files_before, 0.01)):.0f} %"
+
+
+def _format_payback(gain: PartitionGain) -> str:
+    if gain.bytes_saved <= 0:
+        return "saves no bytes"
+    reads = max(round(gain.bytes / gain.bytes_saved), 1)
+    return f"after {words.format_count(reads, 'read')}"
 
 
 def format_amount(groups: Rewrites) -> str:

@@ -46,6 +46,8 @@ _OPTIONAL: Final = (
     "exclude",
     "incremental_consumers",
 )
+#: conditions of ``clustering.when``; a spec that names one has only those that it names
+_CONDITIONS: Final = ("smallFileShareAbove", "overlapAbove", "gainAbove")
 _NOT_IN_DOCUMENT: Final = ("name", "source", "provenance", "document", "guarded_by")
 
 
@@ -138,5 +140,5 @@ def _fill_clustering(clustering: Data) -> Data:
     filled = {**({"curve": DEFAULT_CURVE} if clustering["columns"] else {}), **clustering}
     if "when" in filled:
         given = {"always": True} if filled["when"] == "always" else filled["when"]
-        filled["when"] = {"smallFileShareAbove": None, "overlapAbove": None, **given}
+        filled["when"] = dict.fromkeys(_CONDITIONS) | given
     return filled

@@ -65,11 +65,15 @@ class ClusteringBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringTrigger:
-    """Conditions to cluster a partition, any of them; ``always`` is Hudi's own eligibility."""
+    """Conditions to cluster a partition, any of them; ``always`` is Hudi's own eligibility.
+
+    ``gain_above``: the share of files that queries are predicted to read less.
+    """
 
     always: bool = False
     small_file_share_above: float | None = 0.3
-    overlap_above: float | None = 8.0
+    overlap_above: float | None = None
+    gain_above: float | None = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -264,6 +264,9 @@ def _check_packing_only(block: Block) -> None:
     if when and "overlapAbove" in when.data:
         message = "has no effect without columns: overlap is measured on them"
         when.warn("overlapAbove", message, "remove it")
+    if when and "gainAbove" in when.data:
+        message = "has no effect without columns: reads are predicted for them"
+        when.warn("gainAbove", message, "remove it")
 
 
 def _check_queries(spec: Block, columns: Collection[str]) -> None:

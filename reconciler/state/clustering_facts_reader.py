@@ -22,6 +22,7 @@ from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder
 from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning
+from reconciler.state.clustering_layout import declared_layout
 from reconciler.state.footers import Footer, choose_by_size, read_footers, sum_footers
 from reconciler.state.hudi_column_stats import read_file_bounds
 from reconciler.state.write_history import WriteHistory, read_write_history
@@ -38,8 +39,6 @@ MAX_FOOTERS: Final = 5000
 _SAMPLE: Final = 16
 #: a folder per partition with the range of hashes of each file group (HoodieTableMetaClient)
 _HASHING: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
-#: the rule of the warning that overlap is not measured
-_OVERLAP: Final = "overlap"
 
 
 def read_clustering_facts(
@@ -104,7 +103,8 @@ class _FactsReader:
     @property
     def _needs_overlap(self) -> bool:
         when = self.clustering.when
-        return bool(self.clustering.columns) and not when.always and when.overlap_above is not None
+        is_used = when.overlap_above is not None or when.gain_above is not None
+        return bool(self.clustering.columns) and not when.always and is_used
 
     def _find_candidates(self) -> Integers:
         """Return the rows of current base files in the partitions that the spec selects."""
@@ -163,11 +163,35 @@ class _FactsReader:
             self.rows[rows] = np.maximum(self.rows[rows], np.array(stats.values, np.int64))
 
     def _find_crowded(self, candidates: Integers) -> Integers:
-        """Return the candidates in partitions with enough files to exceed ``overlapAbove``."""
-        partition = self.state.files.partition[candidates]
-        counts = np.bincount(partition, minlength=len(self.state.files.partitions))
-        is_crowded = counts > (self.clustering.when.overlap_above or 0.0)
+        """Return the candidates in partitions whose statistics can decide about a rewrite.
+
+        They have more files than ``overlapAbove``, or several files that are not all of one
+        clustering with the declared layout.
+        """
+        files, when = self.state.files, self.clustering.when
+        partition = files.partition[candidates]
+        counts = np.bincount(partition, minlength=len(files.partitions))
+        is_crowded = np.zeros(len(counts), np.bool_)
+        if when.overlap_above is not None:
+            is_crowded |= counts > when.overlap_above
+        if when.gain_above is not None:
+            is_crowded |= (counts > 1) & ~self._find_clustered_at_once(candidates)
         return candidates[is_crowded[partition]]
+
+    def _find_clustered_at_once(self, candidates: Integers) -> Mask:
+        """Return the partitions with files of a single clustering with the declared layout."""
+        files = self.state.files
+        declared = declared_layout(self.clustering)
+        done = {past.instant for past in self.history.clusterings if past.layout == declared}
+        is_done = np.array([instant in done for instant in files.instants], np.bool_)
+        partition, instant = files.partition[candidates], files.instant[candidates]
+        least = np.full(len(files.partitions), len(files.instants), np.int64)
+        most = np.full(len(files.partitions), -1, np.int64)
+        np.minimum.at(least, partition, instant)
+        np.maximum.at(most, partition, instant)
+        at_once: Mask = least == most
+        at_once[at_once] = is_done[most[at_once]]
+        return at_once
 
     def _read_missing_footers(self, missing: Integers, builders: list[BoundsBuilder]) -> None:
         self._read_footers(missing, self.clustering.columns)
@@ -207,13 +231,18 @@ class _FactsReader:
     def _warn_of_overlap(self, missing: Integers, partitions: int) -> None:
         columns = ", ".join(self.clustering.columns)
         because = (
-            f"clustering.when.overlapAbove is not checked in {partitions} "
+            f"clustering.when.{self._measure}Above is not checked in {partitions} "
             f"{'partition' if partitions == 1 else 'partitions'}: {len(missing)} base files have "
             f"no statistics on {columns} in the metadata table, and at most {MAX_FOOTERS} footers "
             "are read; let the table's writers maintain the index "
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
         )
-        self.warnings.append(ReadWarning(rule=_OVERLAP, because=because))
+        self.warnings.append(ReadWarning(rule=self._measure, because=because))
+
+    @property
+    def _measure(self) -> str:
+        """Return what needs the statistics, which is also the rule of its warnings."""
+        return "gain" if self.clustering.when.overlap_above is None else "overlap"
 
     def _warn_of_columns(self, unknown: list[str]) -> None:
         """Warn of clustering columns without statistics; a wrong name has its own warning."""
@@ -222,15 +251,15 @@ class _FactsReader:
         if silent:
             because = (
                 f"the base files have no usable statistics on {', '.join(silent)} (NaN, long text "
-                "and only nulls have none), so overlap in these columns is not measured"
+                f"and only nulls have none), so {self._measure} in these columns is not measured"
             )
-            self.warnings.append(ReadWarning(rule=_OVERLAP, because=because))
+            self.warnings.append(ReadWarning(rule=self._measure, because=because))
         if strange := [column for column in unknown if column not in silent]:
             because = (
-                f"no base file has statistics on {', '.join(strange)}, so overlap in these columns "
-                "is not measured; check the name and that its type has an order"
+                f"no base file has statistics on {', '.join(strange)}, so {self._measure} in these "
+                "columns is not measured; check the name and that its type has an order"
             )
-            self.warnings.append(ReadWarning(rule=_OVERLAP, because=because))
+            self.warnings.append(ReadWarning(rule=self._measure, because=because))
 
 
 def _clear_bounds(pair: tuple[Any, Any], is_out: Mask) -> tuple[Any, Any]:

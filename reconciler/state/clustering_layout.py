@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from reconciler import canonical_json
 from reconciler.errors import FormatError
+from reconciler.spec.model import Clustering
 
 #: keys of a clustering's extra metadata
 LAYOUT_KEY: Final = "reconciler.layout"
@@ -54,6 +55,15 @@ class ClusteringLayout:
         raise FormatError(
             path, f"its {LAYOUT_KEY} is no layout", "the file is damaged; restore it from a copy"
         )
+
+
+def declared_layout(clustering: Clustering) -> ClusteringLayout:
+    """Return the declared row order."""
+    if not clustering.columns:
+        return ClusteringLayout()
+    return ClusteringLayout(
+        columns=clustering.columns, curve=clustering.curve, mapping=clustering.mapping
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

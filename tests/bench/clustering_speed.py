@@ -26,11 +26,14 @@ from tests.unit.planners.cow import commit, stamp, table
 MiB = 1024**2
 BY = {"columns": ("x", "y"), "curve": "kd-tree"}
 DONE = ClusteringLayout(columns=("x", "y"), curve="kd-tree", mapping="rank")
+OVERLAP = ClusteringTrigger(overlap_above=8.0, gain_above=None)
 ASKED = {
     "as Hudi": Clustering(columns=(), when=ClusteringTrigger(always=True)),
     "packing": Clustering(columns=()),
-    "by overlap": Clustering(**BY),
-    "by overlap, all laid out before": Clustering(**BY),
+    "by overlap": Clustering(**BY, when=OVERLAP),
+    "by overlap, all laid out before": Clustering(**BY, when=OVERLAP),
+    "by gain": Clustering(**BY),
+    "by gain, all laid out before": Clustering(**BY),
 }
 
 
@@ -62,7 +65,7 @@ def seconds(state: TableState, name: str, ranges: ColumnRanges) -> tuple[float, 
     past = (PastClustering(instant=stamp(1), layout=DONE),) if "laid out" in name else ()
     started = time.process_time()
     decision = plan_clustering(
-        spec, state, KnownStatistics(past=past, ranges=ranges if "overlap" in name else None)
+        spec, state, KnownStatistics(past=past, ranges=ranges if " by " in f" {name}" else None)
     )
     return time.process_time() - started, len(decision.groups)
 

@@ -1,4 +1,4 @@
-"""Overlapping files are clustered once: afterwards nothing is planned, whatever the gain."""
+"""Files that overlap or gain are clustered once: afterwards nothing is planned, whatever comes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,15 @@ spec:
   clustering:
     columns: {columns}
     curve: {curve}
-    when: {{smallFileShareAbove: 0.5, overlapAbove: {overlap}}}
+    when: {{smallFileShareAbove: 0.5, {goal}}}
     budget: {{groups: {groups}, perGroup: {group}}}
   concurrency: {{lock: {{provider: filesystem}}}}
 """
+GOALS = (
+    *(f"overlapAbove: {overlap}" for overlap in (1, 1.25, 1.5, 2, 3)),
+    *(f"gainAbove: {gain}" for gain in (0, 0.05, 0.2, 0.2, 0.5)),
+    "overlapAbove: 2, gainAbove: 0.2",
+)
 
 
 @settings(max_examples=examples(6, many=12), deadline=None)
@@ -40,7 +45,7 @@ spec:
     files=st.integers(2, 12),
     columns=st.sampled_from(["[a]", "[a, b]", "[a, b, c]"]),
     curve=st.sampled_from(["kd-tree", "hilbert", "z-order", "linear"]),
-    overlap=st.sampled_from([1, 1.5, 2, 3]),
+    goal=st.sampled_from(GOALS),
     target=st.sampled_from(["4KiB", "12KiB"]),
     small=st.sampled_from(["1KiB", "7KiB"]),
 )
@@ -49,12 +54,12 @@ spec:
     files=12,
     columns="[a, b]",
     curve="hilbert",
-    overlap=1.5,
+    goal="overlapAbove: 1.5",
     target="4KiB",
     small="7KiB",
 )
 def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
-    seed, files, columns, curve, overlap, target, small
+    seed, files, columns, curve, goal, target, small
 ):
     check_clustering_ends(
         seed=seed,
@@ -65,7 +70,7 @@ def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
         small=small,
         columns=columns,
         curve=curve,
-        overlap=overlap,
+        goal=goal,
         groups=30,
         group="2GiB",
     )
@@ -78,7 +83,7 @@ def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
     partitions=st.sampled_from([("x",), ("x", "y"), ("x", "y", "z")]),
     columns=st.sampled_from(["[a]", "[a, b]", "[a, b, c]"]),
     curve=st.sampled_from(["kd-tree", "hilbert", "z-order", "linear"]),
-    overlap=st.sampled_from([1, 1.25, 1.5, 2]),
+    goal=st.sampled_from(GOALS),
     target=st.sampled_from(["4KiB", "12KiB"]),
     small=st.sampled_from(["1KiB", "7KiB"]),
     groups=st.sampled_from([1, 30]),
@@ -90,14 +95,14 @@ def test_overlapping_files_are_clustered_once(  # noqa: PLR0917
     partitions=("x",),
     columns="[a, b, c]",
     curve="z-order",
-    overlap=1.5,
+    goal="overlapAbove: 1.5",
     target="12KiB",
     small="1KiB",
     groups=1,
     group="20KiB",
 )
 def test_clustering_a_few_files_at_a_time_ends(  # noqa: PLR0917
-    seed, files, partitions, columns, curve, overlap, target, small, groups, group
+    seed, files, partitions, columns, curve, goal, target, small, groups, group
 ):
     check_clustering_ends(
         seed=seed,
@@ -108,7 +113,7 @@ def test_clustering_a_few_files_at_a_time_ends(  # noqa: PLR0917
         small=small,
         columns=columns,
         curve=curve,
-        overlap=overlap,
+        goal=goal,
         groups=groups,
         group=group,
     )

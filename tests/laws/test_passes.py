@@ -127,17 +127,21 @@ class WorstCaseTable:
     groups=st.sampled_from([1, 2, 30]),
     later=st.integers(1, 6),
     overlap=st.sampled_from([1.0, None]),
+    gain=st.sampled_from([0.2, 0.0, None]),
     is_read=st.booleans(),
 )
-@example(counts=[5], a_group=3, groups=1, later=2, overlap=1.0, is_read=False)
-@example(counts=[5], a_group=3, groups=1, later=2, overlap=None, is_read=True)
-@example(counts=[4], a_group=3, groups=1, later=3, overlap=1.0, is_read=True)
-def test_clustering_that_never_helps_ends(counts, a_group, groups, later, overlap, is_read):
+@example(counts=[5], a_group=3, groups=1, later=2, overlap=1.0, gain=None, is_read=False)
+@example(counts=[5], a_group=3, groups=1, later=2, overlap=None, gain=0.2, is_read=False)
+@example(counts=[5], a_group=3, groups=1, later=2, overlap=None, gain=None, is_read=True)
+@example(counts=[4], a_group=3, groups=1, later=3, overlap=1.0, gain=0.2, is_read=True)
+def test_clustering_that_never_helps_ends(  # noqa: PLR0917
+    counts, a_group, groups, later, overlap, gain, is_read
+):
     clustering = Clustering(
         columns=("x",),
         curve="linear",
         after_commits=0,
-        when=ClusteringTrigger(small_file_share_above=None, overlap_above=overlap),
+        when=ClusteringTrigger(small_file_share_above=None, overlap_above=overlap, gain_above=gain),
         budget=ClusteringBudget(per_group=a_group * TARGET, groups=groups),
     )
     files = FileSizes(target=TARGET, small=1)

@@ -101,7 +101,7 @@ def gathered(folder, columns=("id", "i"), *, live=True, above=0.5, **asked):
         path.write_text(
             "".join(f"{name}files\n" if x.startswith(name) else f"{x}\n" for x in lines)
         )
-    asked.setdefault("when", ClusteringTrigger(overlap_above=above))
+    asked.setdefault("when", ClusteringTrigger(overlap_above=above, gain_above=None))
     clustering = Clustering(columns=columns, curve="kd-tree", **asked)
     spec = TableSpec(name="t", path=str(folder), clustering=clustering)
     return observe(open_storage(str(folder)), spec, observed_ms=0)
@@ -204,6 +204,11 @@ class TestBounds:
     )
     def test_where_no_overlap_is_asked_for_none_is_read(self, folder, asked):
         assert gathered(folder, **asked).clustering_facts.bounds is None
+
+    def test_for_a_gain_partitions_of_a_few_files_are_read_too(self, folder):
+        when = ClusteringTrigger(gain_above=0.2)
+
+        assert gathered(folder, when=when).clustering_facts.bounds is not None
 
 
 LYING = Path(__file__).parent / "lying"

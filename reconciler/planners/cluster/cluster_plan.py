@@ -15,6 +15,7 @@ import numpy as np
 
 from reconciler.errors import BusyError, UnsupportedError, did_you_mean
 from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_rewrite_sync
+from reconciler.planners.cluster.gain import list_partition_gains
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
@@ -27,6 +28,7 @@ from reconciler.plans.model import (
     LayoutChange,
     LayoutFigures,
     Note,
+    PartitionGain,
     Sampled,
     Untouched,
 )
@@ -184,7 +186,19 @@ def _describe_change(
         after=_sum_figures(forecast.after),
         untouched=_list_untouched(decision),
         sampled=sampled,
+        gains=_list_gains(decision),
     )
+
+
+def _list_gains(decision: ClusteringDecision) -> tuple[PartitionGain, ...] | None:
+    """Return the gains of the partitions that are rewritten for them; None if there are none."""
+    if decision.gains is None:
+        return None
+    candidates, rewritten = decision.candidates, decision.group_of >= 0
+    partitions = candidates.view.files.partitions
+    size = np.zeros(len(partitions), np.int64)
+    np.add.at(size, candidates.partition[rewritten], candidates.bytes[rewritten])
+    return list_partition_gains(decision.gains, partitions, size) or None
 
 
 def _sum_figures(figures: PartitionFigures) -> LayoutFigures:
@@ -226,7 +240,9 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         overlap = triggers.overlap[touched]
         worst = overlap[~np.isnan(overlap) & (triggers.when.overlap_above is not None)]
     is_touched = np.isin(candidates.partition, touched_small)
-    past = picture.statistics.past
+    past, gain = picture.statistics.past, None
+    if decision.gains is not None and decision.gains.fires[touched].any():
+        gain = round(float(np.nanmax(decision.gains.share[touched])), 3)
     return UnclusteredSlices(
         layout=decision.layout,
         past=past[-1] if past else None,
@@ -236,4 +252,5 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         small=int((small & is_touched).sum()),
         files=int((candidates.has_base & is_touched).sum()),
         overlap=round(float(worst.max()), 2) if len(worst) else None,
+        gain=gain,
     )

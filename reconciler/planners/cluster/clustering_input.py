@@ -9,6 +9,7 @@ import numpy as np
 
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.cluster.overlap import z_order_keys
@@ -43,6 +44,7 @@ class ClusteringInput:
     file as declared; ``is_settled``: and its log files are small. ``row_bytes``: int64 per slice,
     bytes of its rows in new files. ``passes``: how often slices were clustered as declared.
     ``max_scan``: slices that queries over their ``maxScan`` read; None if there are none.
+    ``asked``: what readers ask for; None if no gain is predicted.
     """
 
     clustering: Clustering
@@ -56,6 +58,7 @@ class ClusteringInput:
     sizes: RecordSize
     ranges: ColumnRanges | None
     max_scan: MaxScanDemand | None = None
+    asked: AskedBoxes | None = None
 
     @property
     def max_group_bytes(self) -> int:

@@ -16,6 +16,7 @@ from reconciler import units
 from reconciler.arrays import Integers, Mask
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.clustering_input import ClusteringInput
+from reconciler.planners.cluster.gain import PartitionGains, find_gains
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups, form_groups
 from reconciler.planners.cluster.repeated_clustering import (
     find_slices_to_combine,
@@ -26,10 +27,14 @@ from reconciler.planners.cluster.slice_verdicts import SINGLE_FILE, SliceVerdict
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChosenGroups:
-    """The groups to rewrite. ``is_for_query``: bool per group, a query is the reason for it."""
+    """The groups to rewrite. ``is_for_query``: bool per group, a query is the reason for it.
+
+    ``gains``: the predicted gains; None if none are predicted.
+    """
 
     groups: SliceGroups
     is_for_query: Mask
+    gains: PartitionGains | None = None
 
 
 def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroups:
@@ -42,31 +47,65 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
         "logs", ~candidates.has_base, "it has only log files; a compaction gives it a base file"
     )
     is_open = verdicts.is_open
+    gains = find_gains(need, is_open)
+    gaining = gains.groups if gains is not None else concatenate_groups([])
+    is_open[gaining.members] = False
     selected = is_open & need.triggers.is_selected(candidates.partition)
     read = is_open & need.max_scan.is_read if need.max_scan is not None else np.zeros_like(selected)
     settled = is_open & need.is_settled
-    settled &= ~find_slices_to_combine(
-        need, selected & ~settled, settled & selected & need.triggers.is_wide
-    )
-    fresh, is_asked, left = _group_new_slices(need, selected & ~settled, read & ~settled)
-    fresh = add_small_files(need, fresh, settled & need.triggers.is_small)
-    settled[fresh.members] = False
-    again = group_overlapping_clusterings(
-        need, np.flatnonzero(settled & selected & need.triggers.is_wide)
-    )
-    settled[again.members] = False
-    better = _group_slow_slices(need, np.flatnonzero(settled & read))
-    settled[better.members] = False
-    groups = concatenate_groups([fresh, again, better])
-    is_open[groups.members] = False
-    _explain_untriggered(need, verdicts, is_open)
+    groups, is_asked, left = _form_groups(need, gaining, selected, read, settled)
+    is_open[groups.members] = settled[groups.members] = False
+    _explain_untriggered(need, verdicts, is_open, gains)
     _explain_enough_passes(need, verdicts, is_open & selected & need.passes.is_done)
     _explain_ungrouped(need, verdicts, left)
     _explain_clustered(need, verdicts, settled & selected)
-    none, all_ = np.zeros(len(again), np.bool_), np.ones(len(better), np.bool_)
-    is_asked = np.concatenate([is_asked, none, all_])
     order = _sort_by_gain(need, groups)
-    return ChosenGroups(groups=groups.take(order), is_for_query=is_asked[order])
+    return ChosenGroups(groups=groups.take(order), is_for_query=is_asked[order], gains=gains)
+
+
+def _form_groups(
+    need: ClusteringInput, gaining: SliceGroups, selected: Mask, read: Mask, settled: Mask
+) -> tuple[SliceGroups, Mask, Integers]:
+    """Return all groups, whether each is for a query, and the new slices left over.
+
+    ``gaining``: groups chosen for their gain. ``selected``, ``read``, ``settled``: the slices that
+    triggers select, that a query over its ``maxScan`` reads, and that are clustered as declared.
+    """
+    wide = need.triggers.is_wide
+    settled = settled & ~find_slices_to_combine(
+        need, selected & ~settled, settled & selected & wide
+    )
+    fresh, is_asked, left = _group_new_slices(need, selected & ~settled, read & ~settled)
+    fresh = concatenate_groups([gaining, fresh])
+    fresh = add_small_files(need, fresh, settled & need.triggers.is_small)
+    settled[fresh.members] = False
+    again = group_overlapping_clusterings(need, np.flatnonzero(settled & selected & wide))
+    settled[again.members] = False
+    better = _group_slow_slices(need, np.flatnonzero(settled & read))
+    none, all_ = np.zeros(len(again), np.bool_), np.ones(len(better), np.bool_)
+    is_asked = np.concatenate([np.zeros(len(gaining), np.bool_), is_asked, none, all_])
+    return concatenate_groups([fresh, again, better]), is_asked, left
+
+
+def explain_partition(
+    need: ClusteringInput,
+    gains: PartitionGains | None,
+    partition: int,
+    *,
+    query: str = "",
+    rewritten: int | None = None,
+) -> str:
+    """Explain which thresholds a partition exceeds, or that it exceeds none.
+
+    ``query``: the sentence about a query over its ``maxScan`` if that is the reason; then only
+    exceeded thresholds are added. ``rewritten``: bytes of the partition's groups; None: it stays.
+    """
+    clauses = [query] if query else []
+    clauses += need.triggers.list_clauses(partition, only_exceeded=bool(query))
+    is_shown = gains is not None and gains.is_predicted(partition)
+    if gains is not None and is_shown and (gains.fires[partition] or not query):
+        clauses.append(gains.explain(partition, rewritten))
+    return " and ".join(clauses) or "no threshold of clustering.when can be measured here"
 
 
 def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> Integers:
@@ -146,11 +185,22 @@ def _group_slow_slices(need: ClusteringInput, settled: Integers) -> SliceGroups:
     return groups.filter(_reduces_reads(need, groups)) if len(groups) else groups
 
 
-def _explain_untriggered(need: ClusteringInput, verdicts: SliceVerdicts, stays: Mask) -> None:
+def _explain_untriggered(
+    need: ClusteringInput, verdicts: SliceVerdicts, stays: Mask, gains: PartitionGains | None
+) -> None:
     """Record the reason of the slices that no trigger selects."""
     candidates, triggers = need.candidates, need.triggers
     fires = triggers.fires[candidates.partition]
-    verdicts.decide("when", stays & ~fires, triggers.explain, candidates.partition)
+    if gains is not None:
+        is_near = gains.fires[candidates.partition] & stays & ~fires
+        _explain_clustered(need, verdicts, is_near & need.is_settled)
+        verdicts.decide("noGain", is_near, "its group would be read hardly less")
+    verdicts.decide(
+        "when",
+        stays & ~fires,
+        lambda partition: explain_partition(need, gains, partition),
+        candidates.partition,
+    )
     limit = units.format_size(triggers.limit)
     measured = ~np.isnan(triggers.overlap[candidates.partition])
     share = " and few files overlap with it" if measured.any() else ""

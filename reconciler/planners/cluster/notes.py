@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import to_numpy
+from reconciler.arrays import Mask, to_numpy
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.model import Note
+from reconciler.spec.model import Clustering
 
 #: damaged files that a warning names
 _MAX_NAMES: Final = 5
@@ -63,3 +64,31 @@ def warn_of_pending_writes(candidates: CandidateSlices, groups: SliceGroups) -> 
                 f"apply skips {'it' if count == 1 else 'them'} until the write is completed or "
                 "rolled back",
             )
+
+
+def warn_of_unmeasured(
+    candidates: CandidateSlices, clustering: Clustering, is_in: Mask, is_clustered: Mask
+) -> Iterable[Note]:
+    """Warn of conditions that partitions may exceed, if no statistics are known.
+
+    Per slice ``is_in``: its partition is selected; ``is_clustered``: an earlier clustering wrote
+    its base file as declared.
+    """
+    when = clustering.when
+    if not clustering.columns or when.always:
+        return
+    is_in = is_in & candidates.has_base
+    files = np.bincount(candidates.partition[is_in], minlength=1)
+    has_new = np.zeros(len(files), np.bool_)
+    has_new[candidates.partition[is_in & ~is_clustered]] = True
+    measures = []
+    if when.overlap_above is not None and files.max() > when.overlap_above:
+        measures.append("overlap")
+    if when.gain_above is not None and (has_new & (files > 1)).any():
+        measures.append("gain")
+    for measure in measures:
+        yield Note(
+            measure,
+            f"clustering.when.{measure}Above is not checked: the base files have no known "
+            f"statistics on {', '.join(clustering.columns)}",
+        )

@@ -78,7 +78,7 @@ class FileBoxes:
         flat = (ends / ends[:, -1:] + each).ravel()
         at = np.searchsorted(flat, (np.arange(points) + 0.5) / points + each)
         which = np.minimum(at - each * files, files - 1)
-        within = (0.5 + np.arange(1, points + 1) * _additive_steps(len(self.lower))[:, None]) % 1.0
+        within = (0.5 + np.arange(1, points + 1) * additive_steps(len(self.lower))[:, None]) % 1.0
         lower, upper = self.lower[:, each, which], self.upper[:, each, which]
         return lower + within[:, None, :] * (upper - lower)
 
@@ -167,12 +167,12 @@ def z_order_keys(ranges: ColumnRanges, files: Integers, partition: Codes) -> NDA
     return keys
 
 
-def _additive_steps(columns: int) -> Floats:
+def additive_steps(columns: int) -> Floats:
     """Return steps of an additive sequence that fills a cube evenly.
 
     They are powers of the root of x^(d+1) = x + 1.
 
-    >>> _additive_steps(1).round(6).tolist()
+    >>> additive_steps(1).round(6).tolist()
     [0.618034]
     """
     root = 2.0

@@ -29,7 +29,12 @@ from reconciler.planners.cluster.candidates import CandidateSlices, find_candida
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.plans.model import Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
-from reconciler.state.clustering_layout import PASSES_KEY, ClusteringLayout, PastClustering
+from reconciler.state.clustering_layout import (
+    PASSES_KEY,
+    ClusteringLayout,
+    PastClustering,
+    declared_layout,
+)
 from reconciler.state.clustering_layout import RecordedPasses as Written
 from reconciler.state.model import TableState
 
@@ -108,7 +113,9 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
 def digest_declaration(spec: TableSpec, clustering: Clustering) -> str:
     """Return the digest of the declared goals for which passes are counted, besides the layout."""
     limited = sorted(query.where for query in spec.queries if query.max_scan is not None)
+    gain = clustering.when.gain_above
     document = {
+        **({} if gain is None else {"gainAbove": gain}),
         "overlapAbove": clustering.when.overlap_above,
         "queries": limited,
         "perGroup": max_group_bytes(clustering),
@@ -163,15 +170,6 @@ def _count_enough(candidates: CandidateSlices, clustering: Clustering) -> Intege
     together = np.maximum(max_group_bytes(clustering) * files / np.maximum(size, 1), 2)
     rounds = np.ceil(np.log(files) / np.log(together))
     return _BASE_PASSES + rounds.astype(np.int64)
-
-
-def declared_layout(clustering: Clustering) -> ClusteringLayout:
-    """Return the declared row order."""
-    if not clustering.columns:
-        return ClusteringLayout()
-    return ClusteringLayout(
-        columns=clustering.columns, curve=clustering.curve, mapping=clustering.mapping
-    )
 
 
 def is_clustered(

@@ -15,18 +15,20 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.arrays import Integers, Mask
+from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.candidates import CandidateSlices, build_rewrites, find_candidates
 from reconciler.planners.cluster.clustering_input import ClusteringInput, MaxScanDemand
-from reconciler.planners.cluster.group_choice import choose_groups
+from reconciler.planners.cluster.gain import PartitionGains
+from reconciler.planners.cluster.group_choice import choose_groups, explain_partition
 from reconciler.planners.cluster.grouping import SliceGroups, find_first_in_partition, pack_next_fit
 from reconciler.planners.cluster.notes import (
     refuse_bucket_index,
     warn_of_damaged_files,
     warn_of_pending_writes,
+    warn_of_unmeasured,
 )
 from reconciler.planners.cluster.passes import (
     count_passes,
-    declared_layout,
     has_few_logs,
     is_clustered,
 )
@@ -44,7 +46,7 @@ from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
-from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering, declared_layout
 from reconciler.state.measured_queries import ClusteringContext
 from reconciler.state.model import PLAN_DIGEST, TableState
 
@@ -66,7 +68,7 @@ class ClusteringDecision:
     slice. ``group_of``: int64 per slice, its group; -1 for none. ``triggers``: what was measured in
     the partitions; None under ``when: always``. ``members``: int64, the slices of the groups, group
     by group in the order of their rows. ``is_clustered``: bool per slice, an earlier clustering
-    wrote its base file as declared.
+    wrote its base file as declared. ``gains``: the predicted gains; None if none are predicted.
     """
 
     layout: ClusteringLayout
@@ -80,6 +82,7 @@ class ClusteringDecision:
     is_clustered: Mask
     refusals: tuple[Note, ...]
     warnings: tuple[Note, ...]
+    gains: PartitionGains | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,13 +158,38 @@ def plan_clustering(
     worth = choose_groups(need, table.verdicts)
     chosen = _take_within_budget(table, worth.groups)
     groups, outputs = worth.groups.take(chosen), need.count_outputs(worth.groups)[chosen]
-    query = max_scan.reason if max_scan is not None else ""
-    partitions = candidates.partition[groups.first_members].tolist()
-    reasons = [
-        need.triggers.explain(partition, query if is_asked else "")
-        for partition, is_asked in zip(partitions, worth.is_for_query[chosen], strict=True)
+    reasons = _explain_choice(need, worth.gains, groups, worth.is_for_query[chosen])
+    decision = _build_decision(table, need.triggers, groups, outputs, reasons, blocking_note)
+    return _add_gains(decision, worth.gains)
+
+
+def _explain_choice(
+    need: ClusteringInput, gains: PartitionGains | None, groups: SliceGroups, is_asked: Mask
+) -> list[str]:
+    """Return why each group is rewritten; ``is_asked``: a query is the reason for it."""
+    candidates = need.candidates
+    query = need.max_scan.reason if need.max_scan is not None else ""
+    partition = candidates.partition[groups.first_members]
+    rewritten = np.zeros(len(need.triggers.fires), np.int64)
+    np.add.at(rewritten, partition, groups.sum_values(candidates.bytes))
+    return [
+        explain_partition(
+            need, gains, code, query=query if asked else "", rewritten=int(rewritten[code])
+        )
+        for code, asked in zip(partition.tolist(), is_asked.tolist(), strict=True)
     ]
-    return _build_decision(table, need.triggers, groups, outputs, reasons, blocking_note)
+
+
+def _add_gains(decision: ClusteringDecision, gains: PartitionGains | None) -> ClusteringDecision:
+    """Return the decision with the predicted gains; without groups its note names the greatest."""
+    text = "" if gains is None else gains.explain_best()
+    if len(decision.groups) or not text:
+        return replace(decision, gains=gains)
+    warnings = tuple(
+        replace(note, because=f"{note.because}; {text}") if note.rule == NOTHING_TO_DO else note
+        for note in decision.warnings
+    )
+    return replace(decision, gains=gains, warnings=warnings)
 
 
 def _exclude_pending(table: _ClusteringRun) -> None:
@@ -257,22 +285,25 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
 
 
 def _build_input(table: _ClusteringRun) -> ClusteringInput:
-    candidates, clustering = table.candidates, table.clustering
+    candidates, clustering, ranges = table.candidates, table.clustering, table.statistics.ranges
     settled = table.is_clustered & has_few_logs(candidates)
     return ClusteringInput(
         clustering=clustering,
         target=table.files.target,
         candidates=candidates,
-        triggers=evaluate_triggers(
-            candidates, table.files.small, clustering.when, table.statistics.ranges
-        ),
+        triggers=evaluate_triggers(candidates, table.files.small, clustering.when, ranges),
         is_clustered=table.is_clustered,
         is_settled=settled,
         passes=count_passes(candidates, table.spec, clustering, settled, table.statistics.past),
         row_bytes=table.statistics.sizes.data_bytes(candidates.base, candidates.logs),
         sizes=table.statistics.sizes,
-        ranges=table.statistics.ranges,
+        ranges=ranges,
         max_scan=table.max_scan,
+        asked=AskedBoxes.build(
+            table.spec.queries, clustering.columns, table.statistics.facts.bounds, ranges
+        )
+        if ranges is not None and clustering.when.gain_above is not None
+        else None,
     )
 
 
@@ -352,12 +383,9 @@ def _collect_warnings(
     if blocking_note is not None:
         yield blocking_note
         return
-    if _needs_ranges(table):
-        yield Note(
-            "overlap",
-            "clustering.when.overlapAbove is not checked: the base files have no known statistics "
-            f"on {', '.join(clustering.columns)}",
-        )
+    if table.statistics.ranges is None:
+        is_in = rule != RULES.index("partition")
+        yield from warn_of_unmeasured(table.candidates, clustering, is_in, table.is_clustered)
     over = int((rule == RULES.index("budget")).sum())
     if over:
         waits = "{} wait for another run: clustering.budget limits this one"
@@ -365,13 +393,3 @@ def _collect_warnings(
     yield from warn_of_pending_writes(table.candidates, groups)
     if not len(groups):
         yield Note(NOTHING_TO_DO, f"no clustering: {explain_no_groups(rule)}")
-
-
-def _needs_ranges(table: _ClusteringRun) -> bool:
-    """Return whether a partition may exceed ``overlapAbove`` but no statistics are known."""
-    clustering, candidates = table.clustering, table.candidates
-    above, is_known = clustering.when.overlap_above, table.statistics.ranges is not None
-    if not clustering.columns or clustering.when.always or above is None or is_known:
-        return False
-    is_in = candidates.has_base & (table.verdicts.rule != RULES.index("partition"))
-    return bool(np.bincount(candidates.partition[is_in], minlength=1).max() > above)

@@ -41,25 +41,21 @@ class Triggers:
         """Return per slice, given its partition, whether it makes that exceed a threshold."""
         return self.fires[partition] & (self.is_small | self.is_wide)
 
-    def explain(self, partition: int, query: str = "") -> str:
-        """Explain which thresholds a partition exceeds, or that it exceeds none.
+    def list_clauses(self, partition: int, *, only_exceeded: bool) -> list[str]:
+        """Return what was measured in a partition, a clause for each threshold.
 
-        ``query``: the sentence about a query over its ``maxScan`` if that is the reason; then only
-        exceeded thresholds are added.
+        ``only_exceeded``: leave out the thresholds that it does not exceed.
         """
-        is_scanned = bool(query)
-        clauses = [query] if is_scanned else []
+        clauses = []
         above = self.when.small_file_share_above
         if above is not None:
             is_above = int(self.small[partition]) > above * int(self.files[partition])
-            clauses += [self._explain_small(partition, above)] if is_above or not is_scanned else []
+            clauses += [self._explain_small(partition, above)] * (is_above or not only_exceeded)
         above = self.when.overlap_above
         if above is not None and not np.isnan(self.overlap[partition]):
-            is_above = self.overlap[partition] > above
-            clauses += (
-                [self._explain_overlap(partition, above)] if is_above or not is_scanned else []
-            )
-        return " and ".join(clauses) or "no threshold of clustering.when can be measured here"
+            is_above = bool(self.overlap[partition] > above)
+            clauses += [self._explain_overlap(partition, above)] * (is_above or not only_exceeded)
+        return clauses
 
     def _explain_small(self, partition: int, limit: float) -> str:
         small, files = int(self.small[partition]), int(self.files[partition])

@@ -176,7 +176,7 @@ def test_the_schema_is_closed_and_described():
         return here + [found for item in node.values() for found in objects(item)]
 
     assert all(node["additionalProperties"] is False for node in objects(SCHEMA))
-    optional = {"selection", "layout", "sampled", "fileSizes", "nextInsert", "step"}
+    optional = {"selection", "layout", "sampled", "gains", "fileSizes", "nextInsert", "step"}
     assert all(
         sorted(node["required"]) == sorted(node["properties"].keys() - optional)
         for node in objects(SCHEMA)

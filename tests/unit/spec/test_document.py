@@ -46,7 +46,7 @@ def test_a_document_is_the_spec_with_defaults_filled_in_and_units_gone(load):
             "curve": "linear",
             "mapping": "rank",
             "afterCommits": 1,
-            "when": {"smallFileShareAbove": 0.3, "overlapAbove": 8.0},
+            "when": {"smallFileShareAbove": 0.3, "gainAbove": 0.2},
             "singleFile": True,
             "budget": {"perGroup": 2 * 1024**3, "groups": 30},
         },

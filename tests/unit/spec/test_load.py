@@ -144,7 +144,7 @@ def test_every_field_arrives_in_the_model(load, tmp_path):
             skip_latest=1,
             latest=30,
         ),
-        when=ClusteringTrigger(small_file_share_above=None, overlap_above=8.0),
+        when=ClusteringTrigger(small_file_share_above=None, overlap_above=8.0, gain_above=None),
         single_file=False,
         budget=ClusteringBudget(rewrite=50 * GiB, per_group=GiB, groups=7),
     )
@@ -206,7 +206,7 @@ def test_when_may_be_always(load):
 
     assert clustering is not None
     assert clustering.when == ClusteringTrigger(
-        always=True, small_file_share_above=None, overlap_above=None
+        always=True, small_file_share_above=None, overlap_above=None, gain_above=None
     )
 
 

@@ -35,8 +35,8 @@ from reconciler.state.model import PendingClustering, PendingClusteringSlice
 from tests.unit.planners.cow import base, commit, stamp, table, timeline
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
-SMALL = ClusteringTrigger(small_file_share_above=0.3, overlap_above=None)
-WIDE = ClusteringTrigger(small_file_share_above=None, overlap_above=2.0)
+SMALL = ClusteringTrigger(small_file_share_above=0.3, gain_above=None)
+WIDE = ClusteringTrigger(small_file_share_above=None, overlap_above=2.0, gain_above=None)
 PACKING = {"columns": (), "when": SMALL}
 BY_XY = {"columns": ("x", "y"), "curve": "kd-tree", "when": SMALL}
 
@@ -188,7 +188,7 @@ def test_a_table_laid_out_as_declared_has_no_step():
 def test_what_could_not_be_found_out_is_said_once():
     doubt = ReadWarning(rule="overlap", because="the footers cannot be read")
     state = sized(30, 20, 40, clustering_facts=evidence(3, warnings=(doubt,)))
-    asked = {**BY_XY, "when": ClusteringTrigger()}
+    asked = {**BY_XY, "when": ClusteringTrigger(overlap_above=8.0, gain_above=None)}
     plan = plan_table(spec(**asked), state, NOW)
 
     assert [("overlap", "the footers cannot be read")] == [

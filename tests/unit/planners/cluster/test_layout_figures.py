@@ -55,7 +55,7 @@ def ranges(*columns, rows=100):
 
 
 def decided(state, known=None, columns=(), curve=None, **when):
-    given = {"small_file_share_above": 0.3, "overlap_above": None} | when
+    given = {"small_file_share_above": 0.3, "gain_above": None} | when
     asked = Clustering(
         columns=columns,
         curve=curve,

@@ -112,7 +112,7 @@ class TestEnough:
     def test_a_small_new_file_takes_those_along_that_are_small(self):
         sizes = {base("c0", 0): 30, base("n0", 4): 30}
         state = sized({"a": sizes}, [instant(0, Action.REPLACECOMMIT), commit(4)])
-        share = ClusteringTrigger(small_file_share_above=0.3, overlap_above=None)
+        share = ClusteringTrigger(small_file_share_above=0.3, gain_above=None)
         decision = again(state, past(0, 99), when=share)
 
         assert [("a", 1, 60, ["n0", "c0"])] == groups_of(decision)

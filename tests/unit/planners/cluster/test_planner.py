@@ -29,8 +29,8 @@ from reconciler.state.measured_queries import CIRCUMSTANCES_KEY, ClusteringConte
 from reconciler.state.model import PLAN_DIGEST, PendingClusteringSlice, PendingCompactionGroup
 from tests.unit.planners.cow import base, commit, stamp, table, timeline
 
-SHARE = ClusteringTrigger(small_file_share_above=0.3, overlap_above=None)
-OVERLAP = ClusteringTrigger(small_file_share_above=None, overlap_above=2.0)
+SHARE = ClusteringTrigger(small_file_share_above=0.3, gain_above=None)
+OVERLAP = ClusteringTrigger(small_file_share_above=None, overlap_above=2.0, gain_above=None)
 ALWAYS = ClusteringTrigger(always=True)
 BY_X = {"columns": ("x",), "curve": "linear"}
 
@@ -311,7 +311,7 @@ class TestOverlap:
         sides = [(10 * n, 10 * n + 9) for n in range(12)]
         state = sized({"a": bases(*[100] * 15)})
         found = ranges(*sides, (0, 119), (0, 119), (0, 119))
-        when = ClusteringTrigger(small_file_share_above=None, overlap_above=3.0)
+        when = ClusteringTrigger(small_file_share_above=None, overlap_above=3.0, gain_above=None)
         decision = decide(state, when=when, ranges=found, **BY_X)
 
         assert [("a", 3, 300, ["g12", "g13", "g14"])] == groups_of(decision)
@@ -349,7 +349,9 @@ class TestOverlap:
     def test_a_file_without_statistics_may_hold_anything(self):
         state = sized({"a": bases(100, 100, 100)})
         found = ranges((0, 5), (5, 9), (None, None))
-        decision = decide(state, when=ClusteringTrigger(overlap_above=1.5), ranges=found, **BY_X)
+        decision = decide(
+            state, when=ClusteringTrigger(overlap_above=1.5, gain_above=None), ranges=found, **BY_X
+        )
 
         assert [2.0] == decision.triggers.overlap.tolist()
 
