@@ -223,7 +223,22 @@ def advise_table(
     known = draft.forecast_input
     requests, limits = draft.choose_samples(rows), SampleLimits(rows=rows)
     sample = read_sample(storage, state.files, requests, known.columns, known.schema, limits)
-    return advice.finish_advice(draft, sample)
+    found = advice.finish_advice(draft, sample)
+    return advice.choose_proposal(found, spec, partial(_explain_no_step, storage, state))
+
+
+def _explain_no_step(storage: Storage, state: TableState, proposal: TableSpec) -> str | None:
+    """Return why the plan of a proposed spec rewrites nothing; None if it has a step."""
+    from reconciler.hudi.load import load_properties  # noqa: PLC0415 (all of these: pyarrow)
+    from reconciler.planners.picture import TablePicture  # noqa: PLC0415
+    from reconciler.planners.prediction import advice, forecast  # noqa: PLC0415
+    from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
+    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
+
+    facts = read_clustering_facts(storage, load_properties(storage), proposal, state)
+    known = state.with_facts(clustering_facts=facts, forecast_input=None)
+    known = add_forecast_input(storage, proposal, known, forecast.choose_samples)
+    return advice.explain_no_step(TablePicture(proposal, known))
 
 
 def _take_first(on_item: Callable[[_Item], None] | None) -> Callable[[tuple[_Item, Any]], None]:

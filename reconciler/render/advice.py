@@ -9,13 +9,18 @@ from typing import Any, Final
 
 from reconciler import canonical_json
 from reconciler.planners.prediction.advice import Advice
-from reconciler.planners.prediction.layout_candidates import LayoutCandidate, LayoutTrial
+from reconciler.planners.prediction.layout_candidates import (
+    LayoutCandidate,
+    LayoutTrial,
+    QueryReads,
+)
 from reconciler.plans import encode
 from reconciler.plans.model import Selection
 from reconciler.render import words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
 from reconciler.render.terminal import Terminal
+from reconciler.spec.model import ClusteringTrigger
 
 _MAX_LAYOUTS: Final = 3
 _MAX_QUERIES: Final = 20
@@ -74,14 +79,26 @@ def summarize_advice(tables: Sequence[Advice], selection: Selection | None) -> s
 def spec_lines(advice: Advice) -> list[str]:
     """Return the lines of a spec to commit; none if nothing is proposed."""
     lines = []
-    if advice.best is not None and advice.best.candidate != advice.declared:
+    if advice.best is not None and advice.changes_clustering:
         best = advice.best.candidate
         columns = f"    columns: {_yaml_list(best.columns)}"
         lines += ["  clustering:", columns, f"    curve: {best.curve}"]
         lines += [f"    mapping: {best.mapping}"] if _needs_mapping(advice) else []
+        if advice.when is not None:
+            given = (f"{name}: {value:g}" for name, value in _list_conditions(advice.when).items())
+            lines += [f"    when: {{{', '.join(given)}}}"]
     if advice.index:
         lines += ["  index:", f"    columns: {_yaml_list(advice.index)}"]
     return ["spec:", *lines] if lines else []
+
+
+def _list_conditions(when: ClusteringTrigger) -> Mapping[str, float]:
+    """Return the conditions of a proposal by their names in a spec."""
+    named = (
+        ("smallFileShareAbove", when.small_file_share_above),
+        ("gainAbove", when.gain_above),
+    )
+    return {name: value for name, value in named if value is not None}
 
 
 def _needs_mapping(advice: Advice) -> bool:
@@ -135,7 +152,7 @@ def _table_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
 
 
 def _share_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
-    """The share of bytes that every query reads today and in the best layouts, and their names."""
+    """The bytes that every query reads today, and their share that it reads in the best layouts."""
     if table.current is None:
         return
     best = _shown_trials(table)
@@ -143,20 +160,27 @@ def _share_lines(table: Advice, terminal: Terminal) -> Iterator[str]:
         (words.escape_text(query.name), [table.current[nth], *(trial.reads[nth] for trial in best)])
         for nth, query in enumerate(table.queries[:_MAX_QUERIES])
     ]
-    totals = [table.bytes, *(trial.table_bytes for trial in best)]
     width = max([len("bytes read"), *(min(len(name), _MAX_NAME_WIDTH) for name, _ in rows)])
     heads = ["today", *(str(nth + 1) for nth in range(len(best)))]
-    yield f"  {'bytes read':<{width}}" + "".join(f"{head:>9}" for head in heads)
+    yield f"  {'bytes read':<{width}}" + "".join(f"{head:>10}" for head in heads)
     for name, reads in rows:
         shown = name if len(name) <= _MAX_NAME_WIDTH else f"{name[: _MAX_NAME_WIDTH - 1]}…"
-        cells = (words.format_share(one.bytes, of) for one, of in zip(reads, totals, strict=True))
-        yield f"  {shown:<{width}}" + "".join(f"{cell:>9}" for cell in cells)
+        cells = [
+            words.format_size(reads[0].bytes),
+            *(_format_reads(one, reads[0]) for one in reads[1:]),
+        ]
+        yield f"  {shown:<{width}}" + "".join(f"{cell:>10}" for cell in cells)
     if (rest := len(table.queries) - _MAX_QUERIES) > 0:
         yield from terminal.detail(f"… and {words.format_count(rest, 'more query')}")
     for nth, trial in enumerate(best):
         number = terminal.strong(str(nth + 1)) if trial is table.best else str(nth + 1)
         error = f"± {100 * max(trial.errors, default=0.0):.0f} %"
         yield from terminal.item(number, f"{_describe_candidate(trial.candidate)}, {error}")
+
+
+def _format_reads(then: QueryReads, now: QueryReads) -> str:
+    """Return the bytes read in a layout as a share of those read today, or as they are if 0."""
+    return words.format_share(then.bytes, now.bytes) if now.bytes else words.format_size(then.bytes)
 
 
 def _shown_trials(table: Advice) -> list[LayoutTrial]:
@@ -221,9 +245,10 @@ def _trial_document(trial: LayoutTrial, table: Advice) -> Mapping[str, Any]:
 def _proposal_document(table: Advice) -> Mapping[str, Any]:
     """Return what to commit, as a spec has it; empty if nothing is new."""
     proposal: dict[str, Any] = {}
-    if table.best is not None and table.best.candidate != table.declared:
+    if table.best is not None and table.changes_clustering:
         best = table.best.candidate
-        more = {"mapping": best.mapping} if _needs_mapping(table) else {}
+        more: dict[str, Any] = {"mapping": best.mapping} if _needs_mapping(table) else {}
+        more |= {} if table.when is None else {"when": dict(_list_conditions(table.when))}
         proposal["clustering"] = {"columns": list(best.columns), "curve": best.curve, **more}
     if table.index:
         proposal["index"] = {"columns": list(table.index)}

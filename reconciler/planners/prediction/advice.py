@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler import units
 from reconciler.planners.cluster.candidates import find_candidates
+from reconciler.planners.cluster.cluster_plan import plan_cluster_step
+from reconciler.planners.cluster.planner import decide_clustering
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import measure_reads
-from reconciler.planners.prediction.forecast import describe_sample
+from reconciler.planners.prediction.forecast import describe_sample, forecast_queries
 from reconciler.planners.prediction.layout_candidates import (
+    MIN_SAVING,
     LayoutCandidate,
     LayoutTrial,
     QueryColumns,
@@ -42,8 +45,9 @@ class Advice:
     ``current``: what each query reads now; None if too little is known of the files, and then no
     layout was tried. ``files``, ``bytes``: totals of the newest slices. ``trials``: best first.
     ``best``: the proposed one; None if none is worth a rewrite; ``because`` gives the reason.
-    ``declared``: the layout of the spec. ``index``: the index columns that the spec should have;
-    empty if it has all of them.
+    ``declared``: the layout of the spec. ``when``: the conditions that the spec should have so that
+    its plan applies the layout; None if it has them. ``index``: the index columns that the spec
+    should have; empty if it has all of them.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Advice:
     best: LayoutTrial | None = None
     because: str = ""
     declared: LayoutCandidate | None = None
+    when: ClusteringTrigger | None = None
     index: tuple[str, ...] = ()
     sampled: Sampled | None = None
     notes: tuple[Note, ...] = ()
@@ -64,8 +69,13 @@ class Advice:
     @property
     def has_changes(self) -> bool:
         """Return whether the spec should change."""
-        changes = self.best is not None and self.best.candidate != self.declared
-        return changes or bool(self.index)
+        return self.changes_clustering or bool(self.index)
+
+    @property
+    def changes_clustering(self) -> bool:
+        """Return whether the clustering block of the spec should change."""
+        is_new = self.best is not None and self.best.candidate != self.declared
+        return is_new or self.when is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,6 +159,64 @@ def finish_advice(draft: AdviceDraft, sample: RowSample) -> Advice:
         sampled=describe_sample(sample),
         notes=(*advice.notes, *_warn_of_logs(table)),
     )
+
+
+def list_proposals(spec: TableSpec, advice: Advice) -> tuple[TableSpec, ...]:
+    """Return the specs to plan with before the best layout is proposed, the preferred one first.
+
+    The first keeps the conditions of the spec, or the defaults. The others have a lower limit for
+    the gain, down to the least that is worth a rewrite.
+    """
+    if advice.best is None:
+        return ()
+    layout = advice.best.candidate
+    block = replace(
+        spec.clustering or Clustering(columns=()),
+        columns=layout.columns,
+        curve=layout.curve,
+        mapping=layout.mapping,
+    )
+    small = block.when.small_file_share_above
+    eager = ClusteringTrigger(small_file_share_above=small, gain_above=MIN_SAVING)
+    conditions = dict.fromkeys([block.when, ClusteringTrigger(), eager])
+    blocks = [replace(block, when=when) for when in conditions]
+    return tuple(replace(spec, clustering=some, retention=None) for some in blocks)
+
+
+def explain_no_step(picture: TablePicture) -> str | None:
+    """Return why the plan of a proposal rewrites nothing; None if it has a step."""
+    decision = (
+        decide_clustering(picture)
+        if picture.state.forecast_input is None
+        else forecast_queries(picture).decision
+    )
+    plan = plan_cluster_step(picture, decision)
+    if plan.step is not None:
+        return None
+    notes = (*plan.refusals, *plan.warnings)
+    return next((note.because for note in notes), "no file slice is rewritten")
+
+
+def choose_proposal(
+    advice: Advice, spec: TableSpec, explain: Callable[[TableSpec], str | None]
+) -> Advice:
+    """Return the advice with the first proposal whose plan has a step, or without any.
+
+    ``explain``: returns why the plan of a spec rewrites nothing, None if it has a step.
+    """
+    reasons = []
+    for proposal in list_proposals(spec, advice):
+        assert proposal.clustering is not None, "proposals have a clustering block"
+        why = explain(proposal)
+        if why is None:
+            when = proposal.clustering.when
+            now = spec.clustering.when if spec.clustering is not None else ClusteringTrigger()
+            return advice if when == now else replace(advice, when=when)
+        reasons.append(why)
+    if not reasons:
+        return advice
+    because = f"nothing is proposed, because a plan would rewrite nothing: {reasons[0]}"
+    return replace(advice, best=None, because=because)
 
 
 def _warn_of_logs(table: WholeTable) -> Iterator[Note]:

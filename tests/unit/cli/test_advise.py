@@ -64,6 +64,47 @@ def test_what_is_proposed_loads_as_a_spec_and_is_proposed_no_more(folder, tmp_pa
     assert again["because"].startswith("the declared layout is best")
 
 
+def advise_declared(tmp_path, folder, capsys, clustering):
+    """Advise for the table with a clustering block."""
+    (tmp_path / "orders").symlink_to(folder / "orders")
+    (tmp_path / "orders.yaml").write_text(SPEC + f"  clustering: {clustering}\n" + QUERIES)
+    assert 0 == run("advise", tmp_path / "orders.yaml", "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    return table
+
+
+def test_what_no_plan_would_do_is_not_proposed(folder, tmp_path, capsys):
+    table = advise_declared(tmp_path, folder, capsys, "{columns: [id], afterCommits: 5}")
+
+    assert "clustering" not in table["proposal"]
+    assert table["because"] == (
+        "nothing is proposed, because a plan would rewrite nothing: no clustering: 1 commit "
+        "(clustering.afterCommits: 5)"
+    )
+
+
+def test_conditions_that_leave_the_layout_undone_are_proposed_too(folder, tmp_path, capsys):
+    strict = "{columns: [customer], when: {overlapAbove: 100}}"
+    table = advise_declared(tmp_path, folder, capsys, strict)
+
+    assert table["proposal"]["clustering"] == {
+        "columns": ["customer"],
+        "curve": "kd-tree",
+        "when": {"smallFileShareAbove": 0.3, "gainAbove": 0.2},
+    }
+
+
+@pytest.mark.parametrize("clustering", ["{columns: [id]}", "{columns: [id], when: always}"])
+def test_what_is_proposed_is_planned(folder, tmp_path, capsys, clustering):
+    table = advise_declared(tmp_path, folder, capsys, clustering)
+    block = json.dumps(table["proposal"]["clustering"])
+    (tmp_path / "orders.yaml").write_text(SPEC + f"  clustering: {block}\n" + QUERIES)
+    run("plan", tmp_path / "orders.yaml", "-o", tmp_path / "p.json")
+    (planned,) = json.loads((tmp_path / "p.json").read_text())["tables"]
+
+    assert ["cluster"] == [step["kind"] for step in planned["steps"]]
+
+
 def test_a_declared_mapping_is_tried_as_it_is_and_changed_by_name(folder, tmp_path, capsys):
     (tmp_path / "orders").symlink_to(folder / "orders")
     declared = "  clustering: {columns: [id], curve: linear, mapping: direct}\n"
