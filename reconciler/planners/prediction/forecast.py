@@ -131,7 +131,7 @@ def _forecast_clustering(
         predictions_unchanged=unchanged,
         findings=tuple(report.find_drift()),
         warnings=(*warnings, *report.warn_of_unreached()),
-        sample_warnings=tuple(_warn_of_sample(predicted)),
+        sample_warnings=(*_warn_of_sample(predicted), *report.warn_of_more_bytes()),
         sampled=describe_sample(sample) if is_rewritten and sample is not None else None,
     )
 

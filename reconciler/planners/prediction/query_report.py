@@ -11,14 +11,21 @@ import numpy as np
 from reconciler.index.predicate_columns import find_unknown_names
 from reconciler.planners.cluster.planner import ClusteringDecision
 from reconciler.planners.cluster.slice_verdicts import RULES
-from reconciler.planners.prediction.current_reads import WARNING_RULE, CurrentReads, format_percent
+from reconciler.planners.prediction.current_reads import (
+    MIN_GAIN,
+    WARNING_RULE,
+    CurrentReads,
+    format_percent,
+)
 from reconciler.planners.prediction.group_benefit import PastResult, find_helped
 from reconciler.planners.prediction.layout_candidates import find_query_columns
 from reconciler.planners.prediction.predicted_reads import PredictedReads
-from reconciler.planners.reasons import pluralize
+from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Finding, Note
 from reconciler.state.sampling.model import ForecastInput
 
+#: rule of the warning that a query will read more bytes
+MORE_BYTES_RULE: Final = "moreBytes"
 _BUDGET: Final = RULES.index("budget")
 
 
@@ -63,6 +70,22 @@ class QueryReport:
             sentence = self._explain_unreached(nth)
             if sentence:
                 yield Note(WARNING_RULE, sentence)
+
+    def warn_of_more_bytes(self) -> Iterator[Note]:
+        """Warn of queries that are predicted to read clearly more bytes."""
+        now, after = self.current, self.predicted
+        if after is None or not after.by_group or after.is_unknown:
+            return
+        for nth, query in enumerate(now.queries):
+            before, then = int(now.reads.bytes[nth]), round(float(after.bytes[nth]))
+            if then > (1 + MIN_GAIN) * before:
+                yield Note(
+                    MORE_BYTES_RULE,
+                    f"query {query.name!r} is predicted to read more bytes after the clustering: "
+                    f"{format_bytes(before)} today, {format_bytes(then)} then "
+                    f"±{format_percent(float(after.error[nth]))}; add its columns to "
+                    "clustering.columns, or remove it if it matters less than the others",
+                )
 
     def _explain_unreached(self, nth: int) -> str:
         now, decision, tried = self.current, self.decision, self.predicted_if_all
