@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from reconciler.executor.result import ApplyResult
     from reconciler.layout.sizing.simulate_inserts import NextInsert
     from reconciler.planners.prediction.advice import Advice
+    from reconciler.reconciliation import ReconciledWrite
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
     from reconciler.status.model import TableStatus
     from reconciler.storage.api import Storage
-    from reconciler.writer.request import WriteResult
 
 #: seconds to wait, after Ctrl-C, for tables that are being read; nothing has to be undone
 _INTERRUPT_WAIT_S: Final = 0.5
@@ -330,7 +330,8 @@ def write(  # noqa: PLR0913 (the options of a write)
     partitions: Sequence[str] | None = None,
     batch: tuple[str, int] | None = None,
     extra: Mapping[str, str] | None = None,
-) -> WriteResult:
+    reconcile: bool = False,
+) -> ReconciledWrite:
     """Write the rows of a DataFrame into the table of a spec, all or none. Needs no Hudi jar.
 
     A missing table is created from the spec's ``table`` block. ``operation``: insert, upsert,
@@ -338,19 +339,26 @@ def write(  # noqa: PLR0913 (the options of a write)
     the rows), insert-overwrite-table, or delete-partition (``partitions``: their paths; no rows).
     ``dedupe``: with insert, write one row per key. ``fill_missing``: write null to columns that the
     rows do not have. ``batch``: name of a stream and number of a batch (``foreachBatch``), which is
-    written only once. ``extra``: stored in the instant's metadata.
+    written only once. ``extra``: stored in the instant's metadata. ``reconcile``: afterwards plan
+    the table and apply the plan; its outcome or error is the result's ``reconciliation``.
 
     Raises BusyError if another writer conflicts: nothing was written, and you can write again.
     Raises RowsError and UnsupportedError for rows that do not fit, and the errors of ``read``.
     """
+    from reconciler.reconciliation import add_reconciliation, reconcile_written  # noqa: PLC0415
     from reconciler.transaction.session import RunContext  # noqa: PLC0415
     from reconciler.writer.run import write_table  # noqa: PLC0415
-    from reconciler.writer.spark import make_write_request, open_writer  # noqa: PLC0415
+    from reconciler.writer.spark import (  # noqa: PLC0415
+        find_session,
+        make_write_request,
+        open_writer,
+    )
 
     request = make_write_request(
         rows, operation, dedupes=dedupe, fills_missing=fill_missing, partitions=partitions
     )
-    return write_table(
+    session = find_session(rows) if reconcile else None
+    written = write_table(
         spec,
         replace(request, batch=batch, extra=extra or {}),
         context=RunContext(
@@ -361,6 +369,9 @@ def write(  # noqa: PLR0913 (the options of a write)
         token=runtime.new_token(),
         writer=None if rows is None else open_writer(rows.sparkSession),
     )
+    if session is None:
+        return add_reconciliation(written, None)
+    return reconcile_written(written, spec, plan, partial(apply, spark=session, specs=[spec]))
 
 
 def read(  # noqa: PLR0913 (the options of a read)

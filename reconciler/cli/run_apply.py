@@ -57,13 +57,14 @@ class ApplyRun:
     """The options of an apply.
 
     ``now``, ``digest``, ``origin``: see the options of apply. ``specs``: the current ones, None to
-    take those of the plan. ``audit`` gets a line per table. ``by_hudi``: what is requested is
-    executed by the Hudi on Spark's class path.
+    take those of the plan. ``advice``: what to do after Ctrl-C. ``audit`` gets a line per table.
+    ``by_hudi``: what is requested is executed by the Hudi on Spark's class path.
     """
 
     now: datetime | None = None
     specs: Sequence[TableSpec] | None = None
     digest: str | None = None
+    advice: str = "run the same apply again: it finishes or undoes the work"
     parallelism: int = 1
     spark: SparkSettings = field(default_factory=SparkSettings)
     origin: Origin = field(default_factory=Origin)
@@ -89,7 +90,7 @@ def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
             origin=run.origin,
             plan_digest=plan.digest,
         )
-    interruption.set_advice("run the same apply again: it finishes or undoes the work")
+    interruption.set_advice(run.advice)
     with _record_refusals(journal):
         check_plan_variables(plan.tables)
         waiver_time = get_waiver_time(run.now, clock)

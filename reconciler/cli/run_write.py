@@ -10,19 +10,20 @@ from reconciler import api, runtime
 from reconciler.cli import interruption
 from reconciler.cli.options import ShortFormat, SparkSettings
 from reconciler.cli.spark import open_spark_session
-from reconciler.cli.terminal import log_message, print_result
+from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.hudi.load import PROPERTIES, load_properties
-from reconciler.render.write_result import write_json, write_text
+from reconciler.reconciliation import ReconciledWrite, reconcile_written
+from reconciler.render.write_result import reconciliation_text, write_json, write_text
 from reconciler.spark.failures import LINE
 from reconciler.spec.model import TableSpec
 from reconciler.state.observe import observe
 from reconciler.state.schema import read_declared_schema
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
-from reconciler.writer.request import WriteResult, check_request, parse_mode
+from reconciler.writer.request import check_request, parse_mode
 
 
 def write_files(
@@ -30,8 +31,11 @@ def write_files(
     options: WriteOptions,
     reader_options: Mapping[str, str],
     settings: SparkSettings,
-) -> None:
-    """Write the files and print the result. Options are checked before Spark starts."""
+) -> int:
+    """Write the files, print the result and return the exit code.
+
+    Options are checked before Spark starts.
+    """
     check_request(
         parse_mode(options.operation),
         has_rows=bool(options.sources),
@@ -41,11 +45,18 @@ def write_files(
     if options.sources:
         result = _write_with_spark(spec, options, reader_options, settings)
     else:
-        result = api.write(None, spec, options.operation, partitions=options.partitions)
+        written = api.write(None, spec, options.operation, partitions=options.partitions)
+        result = _run_service(written, spec, options, settings)
     for note in result.warnings:
         log_message(f"warning: {note.because}", level="warning")
-    render = write_json if options.format is ShortFormat.JSON else write_text
-    print_result(render(spec.name, options.operation, result))
+    if options.format is ShortFormat.JSON:
+        print_result(write_json(spec.name, options.operation, result))
+    else:
+        text = write_text(spec.name, options.operation, result)
+        if (made := result.reconciliation) is not None:
+            text += reconciliation_text(spec.name, made, find_terminal())
+        print_result(text)
+    return result.exit_code
 
 
 def _write_with_spark(
@@ -53,7 +64,7 @@ def _write_with_spark(
     options: WriteOptions,
     reader_options: Mapping[str, str],
     settings: SparkSettings,
-) -> WriteResult:
+) -> ReconciledWrite:
     from reconciler.writer.sources.spark import SourceFiles, read_source_files  # noqa: PLC0415
 
     paths = options.sources or ()
@@ -66,7 +77,7 @@ def _write_with_spark(
         try:
             rows = read_source_files(session, source, schema)
             log_message(f"writing into {spec.name}")
-            return api.write(
+            written = api.write(
                 rows,
                 spec,
                 options.operation,
@@ -78,6 +89,25 @@ def _write_with_spark(
             if isinstance(error, ReconcilerError) and str(error).startswith(LINE):
                 raise ReconcilerError(f"{_name_sources(paths)}: {error}") from error
             raise
+        return _run_service(written, spec, options, settings)
+
+
+def _run_service(
+    written: ReconciledWrite, spec: TableSpec, options: WriteOptions, settings: SparkSettings
+) -> ReconciledWrite:
+    """Reconcile the table after the write if that is asked for."""
+    if options.then is None:
+        return written
+    from reconciler.cli.run_apply import ApplyRun, run_apply  # noqa: PLC0415 (slow to import)
+
+    done = "is done" if written.instant is None else f"is committed as {written.instant}"
+    log_message(f"{spec.name}: the write {done}; planning the table")
+    advice = f"the write {done}: do not repeat it; run `reconciler apply` for the rest"
+    interruption.set_advice(advice)
+    run = ApplyRun(specs=[spec], spark=settings, advice=advice)
+    made = reconcile_written(written, spec, api.plan, lambda plan: run_apply(plan, run))
+    interruption.raise_if_interrupted()
+    return made
 
 
 def _name_sources(paths: Sequence[str]) -> str:

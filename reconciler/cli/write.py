@@ -29,8 +29,7 @@ def write(options: WriteOptions) -> int:
             "choose it with --name"
         )
     settings = find_spark_options(options.env, [options.spec], given)
-    write_files(specs[0], options, reader_options, settings)
-    return 0
+    return write_files(specs[0], options, reader_options, settings)
 
 
 def _parse_option(text: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,12 @@ import typer
 
 from reconciler.cli.options import Env, ShortFormat, ShortOutput, SparkOptions
 from reconciler.writer.sources.formats import SourceFormat
+
+
+class Service(StrEnum):
+    """A table service that runs after a write."""
+
+    RECONCILE = "reconcile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,13 @@ class WriteOptions:
         bool,
         typer.Option("--fill-missing", help="Write null to columns that the rows do not have."),
     ] = False
+    then: Annotated[
+        Service | None,
+        typer.Option(
+            "--then",
+            help="Service after the write: reconcile plans the table and applies the plan.",
+        ),
+    ] = None
     name: Annotated[
         str | None,
         typer.Option("--name", metavar="NAME", help="Name of the table, if there are several."),

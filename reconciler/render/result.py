@@ -51,12 +51,26 @@ def result_text(result: ApplyResult, terminal: Terminal) -> str:
     lines: list[str] = []
     for table in tables_worst_first(result):
         lines += [*_table_lines(table, terminal), ""]
-    return "\n".join([*lines, *_summary_lines(result, terminal)]) + "\n"
+    lines += _summary_lines(result, terminal)
+    if meaning := EXIT_MEANINGS.get(result.exit_code):
+        lines += terminal.paragraph(f"Exit code {result.exit_code}: {meaning}.")
+    return "\n".join(lines) + "\n"
+
+
+def list_table_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
+    """Yield what was done to each table, without a summary."""
+    for table in result.tables:
+        yield from _table_lines(table, terminal)
 
 
 def result_json(result: ApplyResult) -> bytes:
     """Return the whole result as canonical JSON and a newline; it names every skipped file."""
-    document = {
+    return canonical_json.to_bytes(result_document(result)) + b"\n"
+
+
+def result_document(result: ApplyResult) -> dict[str, Any]:
+    """Return the whole result as a JSON object."""
+    return {
         "format": 1,
         "planDigest": result.plan_digest,
         "exitCode": result.exit_code,
@@ -64,7 +78,6 @@ def result_json(result: ApplyResult) -> bytes:
         "tables": [_table_document(table) for table in result.tables],
         **encode.encode_selection(result.selection),
     }
-    return canonical_json.to_bytes(document) + b"\n"
 
 
 def count_statuses(result: ApplyResult) -> str:
@@ -195,8 +208,6 @@ def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     label = f"{terminal.strong('Result:')} "
     yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)
     yield f"{terminal.strong('Plan digest:')} {result.plan_digest}"
-    if meaning := EXIT_MEANINGS.get(result.exit_code):
-        yield from terminal.paragraph(f"Exit code {result.exit_code}: {meaning}.")
 
 
 # --- JSON ----------------------------------------------------------------------------------------

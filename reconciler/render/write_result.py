@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler import canonical_json
+from reconciler.reconciliation import INCOMPLETE, ReconciledWrite, Reconciliation
 from reconciler.render import words
+from reconciler.render.result import list_table_lines, result_document
+from reconciler.render.terminal import Terminal
 from reconciler.writer.request import WriteResult
 
 
@@ -45,7 +48,22 @@ def write_text(name: str, operation: str, outcome: WriteResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_json(name: str, operation: str, outcome: WriteResult) -> str:
+def reconciliation_text(name: str, made: Reconciliation, terminal: Terminal) -> str:
+    """Return what was done to the table after the write, and what is left."""
+    lines = ["", "then reconciled:" if made.error is None else "then failed to reconcile:"]
+    if made.result is not None:
+        lines += list_table_lines(made.result, terminal)
+    else:
+        lines += terminal.paragraph(f"{name}: {words.escape_text(made.error or '')}")
+    if made.exit_code:
+        lines += terminal.paragraph(
+            f"Exit code {INCOMPLETE}: the write is done, but the table is not reconciled in whole; "
+            "do not write again: run `reconciler plan` to see what is left."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def write_json(name: str, operation: str, outcome: ReconciledWrite) -> str:
     """Return the result as one canonical JSON object and a newline."""
     totals = outcome.counts
     document: dict[str, Any] = {
@@ -73,4 +91,10 @@ def write_json(name: str, operation: str, outcome: WriteResult) -> str:
         "bytesRewritten": outcome.rewritten_bytes,
         "warnings": canonical_json.to_document(outcome.warnings),
     }
+    if (made := outcome.reconciliation) is not None:
+        document["reconciliation"] = {
+            "exitCode": made.exit_code,
+            "error": made.error,
+            "result": None if made.result is None else result_document(made.result),
+        }
     return canonical_json.to_bytes(document).decode() + "\n"

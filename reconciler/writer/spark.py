@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from reconciler.errors import UnsupportedError
+from reconciler.errors import UnsupportedError, UsageError
 from reconciler.reader.spark import translate_spark_errors
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import run_job_group
@@ -39,6 +39,17 @@ _MAX_PARTITIONS: Final = 10_000
 #: shuffle partitions per core if Spark knows no size; its default of 200 is many for two cores
 _UNKNOWN_PER_SLOT: Final = 8
 _SEARCHES_PER_SLOT: Final = 2
+
+
+def find_session(rows: DataFrame | None) -> SparkSession:
+    """Return the session of rows, or the active one; raise UsageError if there is none."""
+    if rows is not None:
+        return rows.sparkSession
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (heavy)
+
+    if active := SparkSession.getActiveSession():
+        return active
+    raise UsageError("reconcile=True needs a Spark session: start one before the write")
 
 
 def open_writer(session: SparkSession) -> Callable[[StorageRef], SparkWriter]:

@@ -145,3 +145,49 @@ def test_a_new_field_inside_of_a_column_of_json_is_taken_as_a_new_column_is(spar
 
     found = rows_of(spark, tmp_path, "id", "o.k", "o.new", "o.in.v")
     assert [(1, 1, None, [None]), (2, 2, 5, [True])] == found
+
+
+RETAINED = SPEC.replace("  table:", "  retention: {fileVersions: 1}\n  table:")
+POLICY = """\
+apiVersion: reconciler/v1
+kind: Policy
+metadata: {name: careful}
+spec: {maxFilesRemoved: 0}
+"""
+
+
+def write_twice(spec, tmp_path, *options):
+    for ts in (1, 2):
+        rows = pa.table({"id": [1], "p": ["a"], "ts": [ts], "x": [str(ts)]})
+        pq.write_table(rows, tmp_path / f"{ts}.parquet")
+    assert run("write", spec, tmp_path / "1.parquet") == 0
+    return run("write", spec, tmp_path / "2.parquet", "--then", "reconcile", *options)
+
+
+def test_a_write_then_reconciles_its_table(spark, spec, tmp_path, capsys):
+    spec.write_text(RETAINED)
+
+    assert write_twice(spec, tmp_path) == 0
+    said = capsys.readouterr().out
+    assert "then reconciled:" in said
+    assert "removed 1 file" in said
+    assert 1 == len(list(tmp_path.glob("orders/*a/*.parquet")))
+    assert [(1, "2")] == rows_of(spark, tmp_path, "id", "x")
+    [table] = reconciler.load_specs(spec)
+    frame = spark.createDataFrame([(1, "a", 3, "3")], "id long, p string, ts long, x string")
+    done = reconciler.write(frame, table, reconcile=True)
+    assert 1 == done.reconciliation.result.tables[0].removed
+    assert ("completed", 0) == (done.status, done.exit_code)
+
+
+def test_a_refusal_after_a_write_leaves_the_write_and_ends_with_5(spark, spec, tmp_path, capsys):
+    spec.write_text(RETAINED)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "careful.yaml").write_text(POLICY)
+
+    assert write_twice(spec, tmp_path, "--format", "json") == 5
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert ("completed", 3) == (said["how"], said["reconciliation"]["exitCode"])
+    assert "maxFilesRemoved" in str(said["reconciliation"]["result"]["tables"][0]["refusals"])
+    assert 2 == len(list(tmp_path.glob("orders/*a/*.parquet")))
+    assert [(1, "2")] == rows_of(spark, tmp_path, "id", "x")
