@@ -78,7 +78,18 @@ def _document_schema() -> Schema:
     options = load_definition("environment")["properties"]["storageOptions"]
     known = {**metadata["properties"], **table["properties"], "storageOptions": options}
     del known["name"], known["path"]
-    return {**table, "properties": known}
+    return {**table, "properties": _allow_plain_sizes(known)}
+
+
+def _allow_plain_sizes(schema: Any) -> Any:
+    """Return a schema whose sizes may be numbers of bytes, as documents have them."""
+    if isinstance(schema, list):
+        return [_allow_plain_sizes(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    allowed = {key: _allow_plain_sizes(value) for key, value in schema.items()}
+    is_size = allowed.get("format") == "byte-size"
+    return {**allowed, "maximum": units.MAX_SIZE} if is_size else allowed
 
 
 def spec_to_document(spec: TableSpec) -> dict[str, Any]:

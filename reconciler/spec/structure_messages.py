@@ -17,6 +17,8 @@ _YAML_1_1: Final = {
     **dict.fromkeys(("yes", "on", "y"), "true"),
     **dict.fromkeys(("no", "off", "n"), "false"),
 }
+#: a number as large as this is bytes: nobody means as many MiB
+_LEAST_BYTES: Final = 65536
 _WITH_UNIT: Final = {
     "byte-size": "a size such as 120MiB",
     "time-span": "a duration such as 24h",
@@ -118,11 +120,24 @@ def _describe_range(schema: Mapping[str, Any], node: Node) -> tuple[str, str]:
     if schema["type"] == "number":
         limits = f"at least {least:g}" if most is None else f"between {least:g} and {most:g}"
         return f"must be {limits}, got {value}", ""
+    if most == 0 and isinstance(value, int) and value > most:
+        return f"{value} has no unit", f"write {_propose_sizes(value)}"
     noun = " bytes" if schema.get("format") == "byte-size" else ""
     if least is not None and isinstance(value, int) and value < least:
         return f"must be at least {least}{noun}, got {value}", schema.get("x-minimum-reason", "")
     got = "" if noun else f", got {value}"
     return f"must be at most {most}{noun}{got}", ""
+
+
+def _propose_sizes(number: int) -> str:
+    """Return a number with the unit that is probably meant, and with that of bytes.
+
+    >>> _propose_sizes(120), _propose_sizes(125829120), _propose_sizes(1_000_001)
+    ('120MiB, or 120B for bytes', '120MiB', '1000001B')
+    """
+    if number >= _LEAST_BYTES:
+        return units.format_size(number)
+    return f"{number}MiB, or {number}B for bytes"
 
 
 def _list_words(words: list[str]) -> str:

@@ -48,8 +48,9 @@ def values(schema: Schema) -> st.SearchStrategy[Any]:  # noqa: PLR0911
     if schema.get("format") in _FORMATS:
         return _FORMATS[schema["format"]]
     if schema.get("format") == "byte-size":
-        sizes = st.integers(schema["minimum"], schema["maximum"])
-        return sizes | sizes.map(units.format_size)
+        least, most = schema["minimum"], schema["maximum"]
+        texts = st.integers(least, units.MAX_SIZE).map(units.format_size)
+        return texts if least > most else st.integers(least, most) | texts
     return _plain_values(schema)
 
 

@@ -68,7 +68,7 @@ def test_a_document_is_the_spec_with_defaults_filled_in_and_units_gone(load):
         "  files: {small: 100MiB, target: 120MiB}\n  retention: {commits: 10}\n",
         (
             "  retention: {scan: full, commits: 10, policy: KEEP_LATEST_COMMITS}\n"
-            "  files: {target: 125829120}\n  queries: []\n  suspend: false\n"
+            "  files: {target: 125829120B}\n  queries: []\n  suspend: false\n"
         ),
     ],
 )

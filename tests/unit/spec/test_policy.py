@@ -298,7 +298,7 @@ def test_a_table_elsewhere_is_not_covered_by_place(write):
 def test_a_waiver_ends_on_a_day_that_there_is(write, day):
     waiver = f"{{rule: maxRewrite, table: t, until: {day}, reason: x}}"
     write("specs/t.yaml", table("t"))
-    write("policies/p.yaml", policy("p", f"{{maxRewrite: 1, waivers: [{waiver}]}}"))
+    write("policies/p.yaml", policy("p", f"{{maxRewrite: 1B, waivers: [{waiver}]}}"))
 
     [problem] = said("specs")
 
@@ -318,7 +318,7 @@ def test_a_waiver_that_waives_nothing_is_pointed_out(write):
     ]
     write("specs/a.yaml", table("orders", labels="{tier: gold}"))
     write("specs/b.yaml", table("web"))
-    rules = "\n  maxRewrite: 1\n  waivers:" + "".join(waivers)
+    rules = "\n  maxRewrite: 1B\n  waivers:" + "".join(waivers)
     write("policies/p.yaml", policy("p", rules, "{labels: {tier: gold}}"))
     paths, problems = [Path("specs")], Problems()
     loaded = read_specs(paths)
@@ -349,7 +349,7 @@ def test_a_waiver_that_waives_nothing_is_pointed_out(write):
 def test_a_waivers_table_is_missed_only_where_it_would_be_among_those_given(write, given, missed):
     waiver = "{rule: maxRewrite, table: other, until: 2026-12-31, reason: x}"
     write("specs/team/t.yaml", table("t"))
-    write("policies/p.yaml", policy("p", f"{{maxRewrite: 1, waivers: [{waiver}]}}"))
+    write("policies/p.yaml", policy("p", f"{{maxRewrite: 1B, waivers: [{waiver}]}}"))
     paths = [Path(given), Path("specs/team/t.yaml")]
     loaded, problems = read_specs(paths), Problems()
     unused(loaded, paths, problems)

@@ -78,6 +78,7 @@ def test_the_examples_load_together_without_a_word():
         "retention: []",
         "files: {target: 120M}",
         "files: {target: -1}",
+        "files: {target: 120}",
         "clustering: {columns: a}",
         "clustering: {columns: [a, a]}",
         "clustering: {columns: [], curve: zorder}",
