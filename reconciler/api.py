@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
     from reconciler.status.model import TableStatus
-    from reconciler.storage.api import Storage
 
 #: seconds to wait, after Ctrl-C, for tables that are being read; nothing has to be undone
 _INTERRUPT_WAIT_S: Final = 0.5
@@ -184,6 +183,7 @@ def advise(
     """
     from reconciler.planners.prediction.advice import Advice  # noqa: PLC0415 (pyarrow)
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.table_advice import advise_table  # noqa: PLC0415
 
     observed_ms = runtime.to_epoch_ms(now or runtime.now())
 
@@ -197,48 +197,6 @@ def advise(
 
     pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
     return tuple(advice for _, advice in pairs)
-
-
-def advise_table(
-    storage: Storage, spec: TableSpec, *, observed_ms: int, max_rows: int | None = None
-) -> Advice:
-    """Return the layout and index columns that the queries of a spec need; the spec has some.
-
-    Reads footers, or their entries in indexes, and a sample of at most ``max_rows`` rows. The same
-    files give the same advice. Raises StorageError, FormatError, UnsupportedError, BlockedError.
-    """
-    from reconciler.planners.picture import TablePicture  # noqa: PLC0415 (all of these: pyarrow)
-    from reconciler.planners.prediction import advice  # noqa: PLC0415
-    from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
-    from reconciler.state.observe import observe as observe_table  # noqa: PLC0415
-    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
-    from reconciler.state.sampling.row_sample import SampleLimits, read_sample  # noqa: PLC0415
-
-    rows = max_rows or advice.MAX_ROWS
-    state = observe_table(storage, advice.widen_spec(spec), observed_ms=observed_ms)
-    state = add_forecast_input(storage, replace(spec, clustering=None), state, choose_samples)
-    draft = advice.draft_advice(TablePicture(spec, state))
-    if draft.table is None:
-        return draft.advice
-    known = draft.forecast_input
-    requests, limits = draft.choose_samples(rows), SampleLimits(rows=rows)
-    sample = read_sample(storage, state.files, requests, known.columns, known.schema, limits)
-    found = advice.finish_advice(draft, sample)
-    return advice.choose_proposal(found, spec, partial(_explain_no_step, storage, state))
-
-
-def _explain_no_step(storage: Storage, state: TableState, proposal: TableSpec) -> str | None:
-    """Return why the plan of a proposed spec rewrites nothing; None if it has a step."""
-    from reconciler.hudi.load import load_properties  # noqa: PLC0415 (all of these: pyarrow)
-    from reconciler.planners.picture import TablePicture  # noqa: PLC0415
-    from reconciler.planners.prediction import advice, forecast  # noqa: PLC0415
-    from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
-    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
-
-    facts = read_clustering_facts(storage, load_properties(storage), proposal, state)
-    known = state.with_facts(clustering_facts=facts, forecast_input=None)
-    known = add_forecast_input(storage, proposal, known, forecast.choose_samples)
-    return advice.explain_no_step(TablePicture(proposal, known))
 
 
 def _take_first(on_item: Callable[[_Item], None] | None) -> Callable[[tuple[_Item, Any]], None]:

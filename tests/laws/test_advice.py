@@ -11,7 +11,6 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.api import advise_table
 from reconciler.planners.prediction.layout_candidates import (
     LayoutCandidate,
     LayoutTrial,
@@ -22,6 +21,7 @@ from reconciler.planners.prediction.layout_candidates import (
 from reconciler.runtime import open_storage
 from reconciler.spec.model import Clustering, FileSizes, Query, TableSpec
 from reconciler.storage.read_only import ReadOnlyStorage
+from reconciler.table_advice import advise_table
 from tests.plain_tables import write_table
 from tests.selection import examples
 
