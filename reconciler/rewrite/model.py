@@ -62,7 +62,8 @@ class RewriteGroup:
 
     ``number``: the group's index in its clustering. ``partition``: its path, "" if there is none;
     ``values``: values of columns that only the folder name holds. ``outputs``: wanted files.
-    ``bytes``: size of base and log files, the unit of progress.
+    ``bytes``: size of base and log files, the unit of progress. ``bucket``: the file id whose
+    bucket number the one new file keeps, which is never split; "" if the group is no bucket.
     """
 
     number: int
@@ -71,6 +72,7 @@ class RewriteGroup:
     outputs: int
     bytes: int
     values: Mapping[str, Any] = field(default_factory=dict)
+    bucket: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from reconciler.file_slices.base_file.local_file import (
 )
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
+from reconciler.hudi.files.bucket_ids import keep_bucket_number
 from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally, make_output_id
 from reconciler.rewrite.sorting import RowSorter, SortedRows, choose_calendar
@@ -89,6 +90,8 @@ class OutputWriter:
         """Return the name of a file; all attempts share its file id, but not its write token."""
         work, group = self.job, self.group.number
         prefix = make_output_id(work.seed, group, self.file)
+        if self.group.bucket:
+            prefix = keep_bucket_number(self.group.bucket, prefix)
         return f"{prefix}-{index}_{group}-{self.file}-{self.attempt}_{work.instant}.parquet"
 
     def _choose_form(self, sorter: RowSorter) -> BaseFileSettings:
@@ -106,7 +109,7 @@ class OutputWriter:
         self, sorted_rows: SortedRows, form: BaseFileSettings
     ) -> tuple[list[WrittenFile], list[Tally]]:
         """Write local files until none is too large, with more files in each round."""
-        count, gives_up = 1, True
+        count, gives_up = 1, not self.group.bucket
         while True:
             files: list[WrittenFile] = []
             tallies: list[Tally] = []
@@ -116,6 +119,8 @@ class OutputWriter:
             ):
                 files.append(file)
                 tallies.append(tally)
+                if self.group.bucket:
+                    continue
                 if not is_whole or file.size > MAX_FACTOR * self.job.target:
                     needed = self._count_needed_files(file, sorted_rows.rows, count)
                 if needed > count or not is_whole:

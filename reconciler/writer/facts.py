@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reconciler.arrays import Integers
 from reconciler.errors import FormatError, RowsError, UnsupportedError
@@ -20,6 +19,7 @@ from reconciler.file_slices.merge.calendar import PROLEPTIC
 from reconciler.file_slices.merge.range_file import open_range_file, reading_parquet
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
+from reconciler.hudi.files.bucket_ids import are_bucket_ids
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.metadata.record_index import RecordIndex
 from reconciler.hudi.metadata.sync_decisions import decide_write_sync
@@ -59,8 +59,6 @@ from reconciler.writer.schema_evolution import SchemaEvolution
 
 #: how many stored record keys are read to see how a table spells them
 _SAMPLED_KEYS: Final = 100
-#: file ids that start with a bucket number, as a bucket index makes them
-_BUCKET_ID: Final = r"^0000\d{4}-"
 #: modes that copy rows of older files into new ones
 _REWRITING_MODES: Final = (WriteMode.UPSERT, WriteMode.INSERT, WriteMode.DELETE)
 
@@ -211,8 +209,7 @@ def _measure_groups(state: TableState) -> FileGroupSizes:
         compacting=[(plan.partition, plan.file_id) for plan in state.compactions],
         clustering=[(plan.partition, plan.file_id) for plan in state.clusterings],
     )
-    ids = groups.file_id.filter(pa.array(groups.is_live))
-    if len(ids) and pc.all(pc.match_substring_regex(ids, _BUCKET_ID)).as_py():
+    if are_bucket_ids(groups.file_id.filter(pa.array(groups.is_live))):
         raise UnsupportedError(
             f"table {state.table_name} has a bucket index, and only Hudi can assign rows to its "
             "file groups; write it with Hudi"

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
 from reconciler.executor.result import ClusterOutcome, LeftGroup
+from reconciler.hudi.files.bucket_ids import find_bucket_ids
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates
 from reconciler.plans.groups import group_of_slices, slice_paths
@@ -80,6 +81,7 @@ def select_groups(
     _note_lost_files(because, reviewed, damage.lost)
     _note_changed(because, reviewed, candidates, rows)
     _note_unreadable(because, reviewed, refusal)
+    _note_merged_buckets(because, reviewed)
     _note_cut_logs(because, reviewed, damage.cut)
     group_of, count = group_of_slices(reviewed), len(reviewed)
     is_gone = np.bincount(group_of[is_done], minlength=count) == np.diff(reviewed.starts)
@@ -217,6 +219,21 @@ def _note_unreadable(because: _Reasons, reviewed: Rewrites, refusal: str) -> Non
     if refusal:
         has_logs = to_numpy(pc.list_value_length(reviewed.logs)) > 0
         because.note(has_logs, lambda _at: f"{refusal}; its log files cannot be read")
+
+
+def _note_merged_buckets(because: _Reasons, reviewed: Rewrites) -> None:
+    """Note slices of groups in which several buckets would be merged, or one would be split."""
+    is_bucket, group_of = find_bucket_ids(reviewed.file_id), group_of_slices(reviewed)
+    buckets = np.bincount(group_of[is_bucket], minlength=len(reviewed))
+    size = np.diff(reviewed.starts)
+    is_merged = (buckets == size) & (size > 1)
+    because.note(
+        is_merged[group_of],
+        lambda at: (
+            f"its file group {_get_file_id(reviewed, at)} is a bucket, which is not merged with "
+            "others: plan again"
+        ),
+    )
 
 
 def _note_cut_logs(

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from reconciler.arrays import Mask, to_arrow
 from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.executor.cluster.work import get_base_sizes
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.hudi.files.bucket_ids import find_bucket_ids
 from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.model import Rewrites
 from reconciler.reader.model import PATH
@@ -58,7 +60,8 @@ def make_groups(facts: TableFacts, groups: Rewrites, state: TableState) -> tuple
             f"{state.location}: a group of partition {partitions[number]!r} is to become no file, "
             "and its rows would be lost; plan again"
         )
-    slices = _make_slices(groups, state)
+    slices, buckets = _make_slices(groups, state), find_bucket_groups(groups)
+    file_ids = groups.file_id.to_pylist()
     return tuple(
         RewriteGroup(
             number=number,
@@ -67,9 +70,17 @@ def make_groups(facts: TableFacts, groups: Rewrites, state: TableState) -> tuple
             outputs=int(groups.outputs[number]),
             bytes=int(groups.bytes[number]),
             values=_get_partition_values(facts, partition),
+            bucket=file_ids[part.start] if buckets[number] else "",
         )
         for number, (partition, part) in enumerate(iterate_groups(groups))
     )
+
+
+def find_bucket_groups(groups: Rewrites) -> Mask:
+    """Return which groups are one slice of a simple bucket index that becomes one file."""
+    first = groups.file_id.take(to_arrow(groups.starts[:-1]))
+    is_alone: Mask = (np.diff(groups.starts) == 1) & (groups.outputs == 1)
+    return is_alone & find_bucket_ids(first)
 
 
 def _make_ordering(facts: TableFacts, spec: TableSpec, layout: ClusteringLayout) -> RowOrdering:

@@ -18,6 +18,7 @@ from reconciler.executor.cluster.hudi_execution import (
     execute_clustering_by_hudi,
     make_executor_extra,
 )
+from reconciler.executor.cluster.rewrite_job import find_bucket_groups
 from reconciler.executor.cluster.work import (
     ClusterWork,
     get_clustering_action,
@@ -27,13 +28,14 @@ from reconciler.executor.cluster.work import (
     make_requested_plan,
 )
 from reconciler.executor.fresh_plan import FreshPlan
+from reconciler.executor.gate import RefusedError
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.sync_decisions import decide_rewrite_sync
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.planners.cluster.passes import build_pass_metadata
-from reconciler.plans.model import ClusterStep
+from reconciler.plans.model import ClusterStep, Note
 from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import PLAN_DIGEST
@@ -142,6 +144,7 @@ def _decide(session: ApplySession, step: ClusterStep, fresh: FreshPlan) -> _Deci
     layout = ClusteringLayout(columns=step.columns, curve=step.curve, mapping=step.mapping)
     if session.context.hudi is not None:
         check_layout(layout, facts)
+        _check_no_buckets(chosen)
     return _Decision(
         fresh=fresh,
         chosen=chosen,
@@ -149,6 +152,16 @@ def _decide(session: ApplySession, step: ClusterStep, fresh: FreshPlan) -> _Deci
         facts=facts,
         passes=build_pass_metadata(session.spec, fresh.state, chosen.groups),
     )
+
+
+def _check_no_buckets(chosen: GroupSelection) -> None:
+    """Raise RefusedError for buckets: Hudi executes a clustering without knowing their number."""
+    if find_bucket_groups(chosen.groups).any():
+        text = (
+            "file groups of a bucket index would get names without their bucket's number from "
+            "--executor hudi; apply without it"
+        )
+        raise RefusedError((Note("bucketIndex", text, step="cluster"),))
 
 
 def _find_earlier_clusterings(session: ApplySession, fresh: FreshPlan) -> frozenset[str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from reconciler.errors import BusyError, UnsupportedError, did_you_mean
 from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_rewrite_sync
+from reconciler.planners.cluster.buckets import find_buckets
 from reconciler.planners.cluster.gain import list_partition_gains
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
@@ -231,6 +232,7 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
     touched = np.unique(candidates.partition[member])
     bases = candidates.base[member & candidates.has_base]
     small = candidates.has_base & (candidates.base < picture.file_sizes.small)
+    small &= ~find_buckets(candidates)  # they stay as small as they are
     touched_small, worst = touched, np.zeros(0)
     if triggers is not None:
         share = triggers.when.small_file_share_above

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reconciler.arrays import Mask, to_numpy
+from reconciler.arrays import Mask
+from reconciler.planners.cluster.buckets import has_agreed_buckets
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
@@ -19,19 +19,16 @@ from reconciler.spec.model import Clustering
 
 #: damaged files that a warning names
 _MAX_NAMES: Final = 5
-#: file ids that begin with a bucket number below 100 000
-_BUCKET: Final = r"^000\d{5}-"
 
 
-def refuse_bucket_index(candidates: CandidateSlices) -> Iterable[Note]:
-    """Refuse to cluster a table with a bucket index."""
-    ids = candidates.view.files.group_id
-    if len(ids) and to_numpy(pc.match_substring_regex(ids, _BUCKET)).all():
+def refuse_agreed_buckets(candidates: CandidateSlices) -> Iterable[Note]:
+    """Refuse to cluster buckets whose file ids non-blocking writers agree on."""
+    if has_agreed_buckets(candidates):
         yield Note(
             "bucketIndex",
-            "all file group names begin with a bucket number: writers with a bucket index look for "
-            "rows in the file group of their bucket, and clustering would move them out of it; let "
-            "Hudi resize the buckets",
+            "writers with non-blocking concurrency control name the file group of a bucket by its "
+            "number alone; a running one would go on writing to a file group that clustering has "
+            "replaced, and its rows would never be read; let Hudi compact the table instead",
             step="cluster",
         )
 

@@ -7,7 +7,7 @@ Otherwise a partition must exceed a threshold, and slices clustered as declared 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.arrays import Integers, Mask
+from reconciler.planners.cluster.after_commits import NOTHING_TO_DO, check_after_commits
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
+from reconciler.planners.cluster.buckets import BucketGroups, choose_buckets
 from reconciler.planners.cluster.candidates import CandidateSlices, build_rewrites, find_candidates
 from reconciler.planners.cluster.clustering_input import ClusteringInput, MaxScanDemand
 from reconciler.planners.cluster.gain import PartitionGains
 from reconciler.planners.cluster.group_choice import choose_groups, explain_partition
 from reconciler.planners.cluster.grouping import SliceGroups, find_first_in_partition, pack_next_fit
 from reconciler.planners.cluster.notes import (
-    refuse_bucket_index,
+    refuse_agreed_buckets,
     warn_of_damaged_files,
     warn_of_pending_writes,
     warn_of_unmeasured,
@@ -46,11 +48,9 @@ from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
-from reconciler.state.clustering_layout import ClusteringLayout, PastClustering, declared_layout
-from reconciler.state.measured_queries import ClusteringContext
-from reconciler.state.model import PLAN_DIGEST, TableState
+from reconciler.state.clustering_layout import ClusteringLayout, declared_layout
+from reconciler.state.model import TableState
 
-NOTHING_TO_DO: Final = "nothingToDo"
 _HOLDER_SENTENCES: Final = {
     "pendingCompaction": "compaction {} is going to rewrite its file group",
     "pendingLogCompaction": "log compaction {} is going to rewrite its log files",
@@ -97,6 +97,7 @@ class _ClusteringRun:
     verdicts: SliceVerdicts
     statistics: KnownStatistics
     max_scan: MaxScanDemand | None
+    buckets: BucketGroups = field(default_factory=BucketGroups)
 
     @property
     def layout(self) -> ClusteringLayout:
@@ -145,7 +146,10 @@ def plan_clustering(
     _exclude_pending(table)
     _exclude_partitions(table)
     _exclude_damaged(table)
-    blocking_note = _check_after_commits(table)
+    blocking_note = check_after_commits(
+        table.clustering, state, statistics.past, table.layout, table.verdicts
+    )
+    table = _plan_buckets(table)
     if spec.clustering.when.always:
         groups, weight = _group_like_hudi(table), _hudi_weight(table)
         outputs = np.maximum(-(-groups.sum_values(weight) // table.files.target), 1)
@@ -228,34 +232,15 @@ def _exclude_damaged(table: _ClusteringRun) -> None:
         table.verdicts.decide("damaged", np.isin(base_row, rows), explain, base_row)
 
 
-def _check_after_commits(table: _ClusteringRun) -> Note | None:
-    """Return the note that ``afterCommits`` is not met, after excluding all undecided slices.
-
-    Commits count from the newest clustering, also a pending one. Source: Hudi's
-    ClusteringPlanActionExecutor (1.2.0). Without ``when: always``, a clustering of this program
-    that left slices to another run does not count.
-    """
-    always, known = table.clustering.when.always, table.statistics.past
-    times = [past.instant for past in known if always or not _is_unfinished(past, table.layout)]
-    times += [given.instant for given in table.state.clusterings]
-    last = max(times, default=None)
-    commits = table.state.timeline.commits
-    done = sum(last is None or i.requested > last for i in commits)
-    if done >= table.clustering.after_commits:
-        return None
-    since = f" since clustering {last}" if last else ""
-    done_text = pluralize(done, "commit") if done else "no commits"
-    reason = f"{done_text}{since} (clustering.afterCommits: {table.clustering.after_commits})"
-    table.verdicts.decide("afterCommits", table.verdicts.is_open, reason)
-    return Note(NOTHING_TO_DO, f"no clustering: {reason}")
-
-
-def _is_unfinished(past: PastClustering, declared: ClusteringLayout) -> bool:
-    """Return whether a clustering of this program left slices or had another layout."""
-    if PLAN_DIGEST not in past.extra:
-        return False
-    context = ClusteringContext.read(past.extra)
-    return past.layout != declared or (context is not None and context.remaining_slices > 0)
+def _plan_buckets(table: _ClusteringRun) -> _ClusteringRun:
+    """Return the run with the buckets that it rewrites; no other group may take these."""
+    large = 2 * table.files.target
+    due = choose_buckets(
+        table.candidates, table.verdicts, table.clustering, table.is_clustered, large
+    )
+    buckets = due.take(_take_within_budget(table, due.groups))
+    table.verdicts.reserve(buckets.slices)
+    return replace(table, buckets=buckets)
 
 
 def _hudi_weight(table: _ClusteringRun) -> Integers:
@@ -309,11 +294,12 @@ def _build_input(table: _ClusteringRun) -> ClusteringInput:
 
 def _take_within_budget(table: _ClusteringRun, groups: SliceGroups) -> Integers:
     """Return the first groups that fit into the budget of one run, sorted by partition."""
-    budget = table.clustering.budget
+    budget, first = table.clustering.budget, table.buckets
     left = np.inf if budget.rewrite is None else budget.rewrite
+    left -= int(table.candidates.bytes[first.slices].sum())
     taken: list[int] = []
     for number, size in enumerate(groups.sum_values(table.candidates.bytes).tolist()):
-        if len(taken) == budget.groups:
+        if len(taken) + len(first) >= budget.groups:
             break
         if size <= left:
             taken.append(number)
@@ -344,6 +330,8 @@ def _build_decision(
     blocking_note: Note | None,
 ) -> ClusteringDecision:
     candidates, verdicts = table.candidates, table.verdicts
+    groups, outputs, reasons = table.buckets.join(groups, outputs, reasons, candidates)
+    verdicts.release()
     because = _explain_groups(table, groups, outputs, reasons)
     group_of = np.full(len(candidates), -1, np.int64)
     group_of[groups.members] = groups.number_members()
@@ -358,7 +346,7 @@ def _build_decision(
         triggers=fired,
         members=groups.members,
         is_clustered=table.is_clustered,
-        refusals=tuple(refuse_bucket_index(candidates)),
+        refusals=tuple(refuse_agreed_buckets(candidates)),
         warnings=tuple(_collect_warnings(table, groups, blocking_note)),
     )
 

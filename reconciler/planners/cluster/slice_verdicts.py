@@ -20,6 +20,7 @@ RULES: Final = (
     "partition",
     "damaged",
     "afterCommits",
+    "bucket",
     "logs",
     "large",
     "when",
@@ -35,6 +36,7 @@ _RULE_SENTENCES: Final = {
     "pendingWrite": "{} wait for a pending write",
     "partition": "clustering.partitions leaves out {}",
     "damaged": "{} cannot be read",
+    "bucket": "{} are buckets that are as declared, and are not merged or split",
     "logs": "{} have no base file yet",
     "large": "{} are not small",
     "when": "{} are in partitions below the clustering thresholds",
@@ -47,6 +49,7 @@ _RULE_SENTENCES: Final = {
 _SINGULAR_FORMS: Final = (
     ("{} wait ", "{} waits "),
     ("{} have ", "{} has "),
+    ("{} are buckets that are as declared, and are not", "{} is a bucket as declared, and is not"),
     ("{} are ", "{} is "),
     ("in partitions below", "in a partition below"),
 )
@@ -60,13 +63,22 @@ class SliceVerdicts:
 
     def __init__(self, slices: int) -> None:
         self.rule = np.full(slices, _UNDECIDED, np.int8)
+        self._is_reserved = np.zeros(slices, np.bool_)
         self._reasons = RowReasons(slices)
 
     @property
     def is_open(self) -> Mask:
-        """Return which slices are undecided."""
-        is_open: Mask = self.rule == _UNDECIDED
+        """Return which slices are undecided and not reserved."""
+        is_open: Mask = (self.rule == _UNDECIDED) & ~self._is_reserved
         return is_open
+
+    def reserve(self, slices: Integers) -> None:
+        """Keep undecided slices from all decisions until ``release``."""
+        self._is_reserved[slices] = True
+
+    def release(self) -> None:
+        """Let reserved slices be decided again."""
+        self._is_reserved[:] = False
 
     def decide(
         self,

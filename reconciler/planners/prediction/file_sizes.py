@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-import pyarrow.compute as pc
-
 from reconciler.arrays import to_arrow
+from reconciler.hudi.files.bucket_ids import are_bucket_ids
 from reconciler.hudi.timeline.instant import Action
 from reconciler.layout.sizing.assignment_rules import (
     AssignmentRule,
@@ -45,8 +44,6 @@ _MAX_PARTITIONS: Final = 20
 _MAX_FILES: Final = 1_000_000
 #: Hudi's names of operations that rewrite existing rows
 _SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
-#: file ids that begin with a bucket number, as a bucket index writes them
-_BUCKET: Final = r"^0000\d{4}-"
 
 
 def report_file_sizes(
@@ -108,7 +105,7 @@ def _simulate_inserts(
     rows, spread = _spread_rows(insert, state, written)
     if not rows:
         return _skip_simulation(insert, spread)
-    if _has_bucket_index(groups):
+    if are_bucket_ids(groups.file_id.filter(to_arrow(groups.is_live))):
         return _skip_simulation(
             insert,
             "the table has a bucket index, so rows go to file groups by their keys, whatever the "
@@ -173,11 +170,6 @@ def _is_table_service(written: PastWrite, state: TableState) -> bool:
     """Return whether a write only rewrote existing rows; a compaction ends as a commit."""
     is_compaction = state.is_merge_on_read and written.action is Action.COMMIT
     return is_compaction or (written.operation or "").upper() in _SERVICES
-
-
-def _has_bucket_index(groups: FileGroupSizes) -> bool:
-    ids = groups.file_id.filter(to_arrow(groups.is_live))
-    return bool(len(ids)) and bool(pc.all(pc.match_substring_regex(ids, _BUCKET)).as_py())
 
 
 def _bytes_per_row(rule: AssignmentRule) -> float:

@@ -180,6 +180,20 @@ def test_no_file_is_more_than_a_little_beyond_the_target(store, ordering, bounds
     assert 2 == len({name.rpartition("-")[0] for name in of})
 
 
+@pytest.mark.parametrize("bounds", [MemoryLimits(), TINY], ids=["whole", "pieces"])
+def test_a_bucket_becomes_one_file_under_its_number_however_large(store, bounds):
+    slices = [base_file(store, 0, grid(0, 6000), form=replace(FORM, group_rows=500))]
+    asked = work(form=replace(FORM, group_rows=500), target=slices[0].base_size // 3)
+    bucket = "00000012-aaaa-bbbb-cccc-dddddddddddd-0"
+    (made,) = rewritten(store, asked, group(*slices, bucket=bucket), bounds=bounds)
+
+    assert (1, 0, 6000) == (len(made.files), made.splits, made.written.rows)
+    assert before(store, slices) == counted(*contents(store, made))
+    file_id = made.files[0].name.partition("_")[0]
+    assert re.fullmatch(r"00000012-\w{4}-\w{4}-\w{4}-\w{12}-0", file_id)
+    assert bucket != file_id
+
+
 def test_a_footer_that_fills_a_file_does_not_split_it(store):
     for seed, rows in enumerate([1000, 1]):
         asked = work(target=500, form=replace(FORM, group_rows=rows), seed=f"{seed:032x}")

@@ -74,6 +74,19 @@ def test_log_files_that_came_since_leave_it():
     ]
 
 
+def test_buckets_are_not_merged_whatever_was_reviewed():
+    ids = ("00000001-f", "00000002-g")
+    names = {"a": [base(one, 0) for one in (*ids, "h")]}
+    reviewed = rewrites_from_json([make_group(*ids), make_group(ids[0], "h"), make_group(ids[0])])
+    found = select_groups(reviewed, make_state(names))
+
+    assert ["00000001-f", "h", "00000001-f"] == found.groups.file_id.to_pylist()
+    assert (
+        "its file group 00000001-f is a bucket, which is not merged with others: plan again"
+        == found.left[0].because
+    )
+
+
 def test_what_another_has_in_hand_stays_and_what_is_ours_does_not():
     given = PendingClusteringSlice(
         instant=stamp(9), partition="a", file_id="h", base_file=base("h", 0), log_files=()

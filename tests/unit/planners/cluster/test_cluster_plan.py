@@ -333,22 +333,32 @@ class TestInTheWay:
         assert f"commit {stamp(7)} is pending" in plan.warnings[0].because
         assert () == plan_table(spec(**PACKING), state, NOW).warnings
 
-    def test_buckets_refuse_the_table(self):
+    def test_small_buckets_are_not_merged_and_not_drift(self):
+        """A simple bucket index was refused once; its file groups are rewritten one by one."""
         state = sized(30, 20)
         names = [base(f"0000000{number}-aaaa", 0) for number in range(2)]
         files = build_files([("a", names, [10, 10])], ".parquet")
         plan = plan_table(spec(**PACKING), replace(state, files=files), NOW)
 
-        assert ["bucketIndex"] == rules(plan.refusals)
+        assert () == plan.refusals
         assert () == plan.steps
+        assert () == plan.drift
+        assert ["nothingToDo"] == rules(plan.warnings)
 
-    def test_buckets_of_a_consistent_hashing_refuse_the_table(self):
+        ordered = plan_table(spec(**BY_XY), replace(state, files=files), NOW)
+
+        assert [1, 1] == cluster_of(ordered).groups.outputs.tolist()
+        assert ["clustering.columns"] == [found.field for found in ordered.drift]
+
+    def test_buckets_of_a_consistent_hashing_refuse_the_step_alone(self):
         state = sized(30, 20, 40, clustering_facts=evidence(3, is_consistently_hashed=True))
-        plan = plan_table(spec(**PACKING), state, NOW)
+        keep = Retention(policy=Policy.FILE_VERSIONS, keep=1)
+        plan = plan_table(spec(retention=keep, **PACKING), state, NOW)
 
-        assert ["bucketIndex"] == rules(plan.refusals)
+        assert [("bucketIndex", "cluster")] == [(note.rule, note.step) for note in plan.refusals]
         assert "consistent-hashing" in plan.refusals[0].because
-        assert () == plan.steps
+        assert cluster_of(plan) is None
+        assert not plan.is_blocked
 
     def test_a_pending_restore_leaves_nothing_to_plan(self):
         restore = Instant(stamp(7), Action.RESTORE, State.INFLIGHT, None)
