@@ -28,7 +28,7 @@ spec:
   clustering:
     columns: {columns}
     curve: {curve}
-    when: {{smallFileShareAbove: {share}, overlapAbove: {overlap}}}
+    when: {{smallFileShareAbove: {share}, {goal}}}
     budget: {{groups: {groups}, perGroup: {group}}}
   queries:
 {queries}
@@ -63,7 +63,7 @@ WHERES = (
     curve=st.sampled_from(["kd-tree", "hilbert", "linear"]),
     target=st.sampled_from(["4KiB", "12KiB", "1MiB"]),
     small=st.sampled_from(["1KiB", "7KiB", "1MiB"]),
-    overlap=st.sampled_from([2, 1000]),
+    goal=st.sampled_from(["overlapAbove: 2", "overlapAbove: 1000", "gainAbove: 0.2"]),
     groups=st.sampled_from([1, 30]),
     group=st.sampled_from(["20KiB", "2GiB"]),
 )
@@ -78,7 +78,7 @@ WHERES = (
     curve="kd-tree",
     target="4KiB",
     small="1KiB",
-    overlap=2,
+    goal="overlapAbove: 2",
     groups=1,
     group="20KiB",
 )
@@ -93,7 +93,7 @@ def test_max_scan_is_pursued_once(  # noqa: PLR0917
     curve,
     target,
     small,
-    overlap,
+    goal,
     groups,
     group,
 ):
@@ -116,7 +116,7 @@ def test_max_scan_is_pursued_once(  # noqa: PLR0917
                 share=0.5,
                 # what is laid out later is laid out beside what is there, and may overlap it again
                 # where a run rewrites little of it at a time: then one run is not enough
-                overlap=1000 if more and groups == 30 else overlap,
+                goal="overlapAbove: 1000" if more and groups == 30 and "overlap" in goal else goal,
                 groups=groups,
                 group=group,
                 queries=queries,

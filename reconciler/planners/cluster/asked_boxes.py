@@ -82,6 +82,17 @@ class AskedBoxes:
         """Return whether the boxes are those of declared queries."""
         return bool(self.ends)
 
+    @property
+    def scales(self) -> dict[int, tuple[Floats, Floats]]:
+        """Return the ranges of files on the scales that boxes are placed on, by their numbers.
+
+        Literals of queries are not placed on ranks if there are other scales: between the few
+        bounds of files that cover the same values a rank says nothing.
+        """
+        pairs = enumerate([(self.ranges.lower, self.ranges.upper), *self.ranges.scales])
+        skipped = 1 if self.is_declared and self.ranges.scales else 0
+        return {number: pair for number, pair in pairs if number >= skipped}
+
     def on_scale(self, scale: int, files: FileRanges) -> BoxesOnScale:
         """Return the boxes for the partitions of some files."""
         points = files.sample_points()

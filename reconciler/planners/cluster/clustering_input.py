@@ -14,6 +14,7 @@ from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.cluster.overlap import z_order_keys
 from reconciler.planners.cluster.passes import PassCounts, max_group_bytes
+from reconciler.planners.cluster.read_model import BlockReads
 from reconciler.planners.cluster.triggers import Triggers
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.spec.model import Clustering
@@ -36,6 +37,17 @@ class MaxScanDemand:
     gains: GainCheck | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulatedGains:
+    """What declared queries read of partitions by their statistics and by simulated rewrites.
+
+    ``reads``: per partition, NaN where nothing was simulated; None accepts all candidates for a
+    simulation.
+    """
+
+    reads: BlockReads | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringInput:
     """The input of clustering planning: the declaration, the slices and facts about them.
@@ -44,7 +56,8 @@ class ClusteringInput:
     file as declared; ``is_settled``: and its log files are small. ``row_bytes``: int64 per slice,
     bytes of its rows in new files. ``passes``: how often slices were clustered as declared.
     ``max_scan``: slices that queries over their ``maxScan`` read; None if there are none.
-    ``asked``: what readers ask for; None if no gain is predicted.
+    ``asked``: what readers ask for; None if no gain is predicted. ``simulated``: simulated gains of
+    declared queries, which count more than predictions from ranges.
     """
 
     clustering: Clustering
@@ -59,6 +72,7 @@ class ClusteringInput:
     ranges: ColumnRanges | None
     max_scan: MaxScanDemand | None = None
     asked: AskedBoxes | None = None
+    simulated: SimulatedGains | None = None
 
     @property
     def max_group_bytes(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from reconciler.arrays import Codes, Floats, Integers, Mask
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
-from reconciler.planners.cluster.clustering_input import ClusteringInput
+from reconciler.planners.cluster.clustering_input import ClusteringInput, SimulatedGains
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups
 from reconciler.planners.cluster.read_model import (
     READ_FIGURES,
@@ -109,7 +109,40 @@ def find_gains(need: ClusteringInput, is_open: Mask) -> PartitionGains | None:
     limit = need.clustering.when.gain_above
     if limit is None or need.asked is None:
         return None
-    return _GainSearch(need, need.asked, limit, is_open & need.candidates.has_base).run()
+    is_tried = is_open & need.candidates.has_base
+    gains = _GainSearch(need, need.asked, limit, is_tried).run()
+    if need.simulated is None or not need.asked.is_declared:
+        return gains
+    is_rest = is_tried & ~gains.fires[need.candidates.partition]
+    at_best = _GainSearch(need, need.asked, limit, is_rest, at_best=True).run()
+    return _confirm_gains(gains, at_best, need.simulated, need.candidates.partition)
+
+
+def _confirm_gains(
+    gains: PartitionGains, at_best: PartitionGains, simulated: SimulatedGains, partition: Codes
+) -> PartitionGains:
+    """Return the gains of partitions as simulated where they are known.
+
+    ``at_best``: the gains of other partitions if a query reads one new file of each group; they
+    count only if they are simulated. ``partition``: per slice.
+    """
+    groups = concatenate_groups([gains.groups, at_best.groups])
+    if simulated.reads is None:
+        return replace(gains, groups=groups, fires=gains.fires | at_best.fires)
+    is_known = ~np.isnan(simulated.reads.files_now) & (gains.fires | at_best.fires)
+    reads = _overwrite(gains.reads, simulated.reads, is_known)
+    with np.errstate(invalid="ignore"):
+        is_worth = reads.files_then < (1 - gains.limit) * reads.files_now
+    fires = np.where(is_known, is_worth, gains.fires)
+    groups = groups.filter(fires[partition[groups.first_members]])
+    return replace(gains, groups=groups, reads=reads, fires=fires)
+
+
+def _overwrite(reads: BlockReads, other: BlockReads, where: Mask) -> BlockReads:
+    """Return the reads with those of others in some places."""
+    return BlockReads.build(
+        {name: np.where(where, getattr(other, name), getattr(reads, name)) for name in READ_FIGURES}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +151,7 @@ class _GainSearch:
     asked: AskedBoxes
     limit: float
     is_open: Mask
+    at_best: bool = False
 
     def run(self) -> PartitionGains:
         need, partition = self.need, self.need.candidates.partition
@@ -200,7 +234,7 @@ class _GainSearch:
     def _try_groups(self, groups: SliceGroups, wanted: Mask) -> _Trial:
         """Return what is read of the wanted partitions if these groups are rewritten."""
         blocks, codes = self._build_blocks(groups, wanted)
-        found = predict_reads(self.asked, self.need.clustering, blocks)
+        found = predict_reads(self.asked, self.need.clustering, blocks, at_best=self.at_best)
         total = BlockReads.build({name: np.full(len(wanted), np.nan) for name in READ_FIGURES})
         if len(codes):
             of_block = blocks.partition[blocks.starts]

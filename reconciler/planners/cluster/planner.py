@@ -19,7 +19,11 @@ from reconciler.planners.cluster.after_commits import NOTHING_TO_DO, check_after
 from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.buckets import BucketGroups, choose_buckets
 from reconciler.planners.cluster.candidates import CandidateSlices, build_rewrites, find_candidates
-from reconciler.planners.cluster.clustering_input import ClusteringInput, MaxScanDemand
+from reconciler.planners.cluster.clustering_input import (
+    ClusteringInput,
+    MaxScanDemand,
+    SimulatedGains,
+)
 from reconciler.planners.cluster.gain import PartitionGains
 from reconciler.planners.cluster.group_choice import choose_groups, explain_partition
 from reconciler.planners.cluster.grouping import SliceGroups, find_first_in_partition, pack_next_fit
@@ -111,10 +115,15 @@ class _ClusteringRun:
 
 
 def decide_clustering(
-    picture: TablePicture, max_scan: MaxScanDemand | None = None
+    picture: TablePicture,
+    max_scan: MaxScanDemand | None = None,
+    simulated: SimulatedGains | None = None,
 ) -> ClusteringDecision:
-    """Decide what to rewrite of a table. ``max_scan``: slices to rewrite for a query."""
-    return plan_clustering(picture.spec, picture.state, picture.statistics, max_scan)
+    """Decide what to rewrite of a table.
+
+    ``max_scan``: slices to rewrite for a query. ``simulated``: simulated gains of queries.
+    """
+    return plan_clustering(picture.spec, picture.state, picture.statistics, max_scan, simulated)
 
 
 def plan_clustering(
@@ -122,10 +131,12 @@ def plan_clustering(
     state: TableState,
     statistics: KnownStatistics,
     max_scan: MaxScanDemand | None = None,
+    simulated: SimulatedGains | None = None,
 ) -> ClusteringDecision:
     """Decide about the newest slice of every file group. The spec has a clustering block.
 
     ``max_scan``: slices to rewrite for a query's ``maxScan``; ignored under ``when: always``.
+    ``simulated``: simulated gains of declared queries; None: gains are predicted from ranges.
     Damaged files of the ``statistics`` are not rewritten.
     """
     if spec.clustering is None:
@@ -158,7 +169,7 @@ def plan_clustering(
         return _build_decision(
             table, None, groups.take(chosen), outputs[chosen], reasons, blocking_note
         )
-    need = _build_input(table)
+    need = replace(_build_input(table), simulated=simulated)
     worth = choose_groups(need, table.verdicts)
     chosen = _take_within_budget(table, worth.groups)
     groups, outputs = worth.groups.take(chosen), need.count_outputs(worth.groups)[chosen]

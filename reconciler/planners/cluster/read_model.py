@@ -72,8 +72,10 @@ class BlockReads:
         )
 
 
-def predict_reads(asked: AskedBoxes, clustering: Clustering, blocks: FileBlocks) -> BlockReads:
-    """Predict what is read of every block.
+def predict_reads(
+    asked: AskedBoxes, clustering: Clustering, blocks: FileBlocks, *, at_best: bool = False
+) -> BlockReads:
+    """Predict what is read of every block. ``at_best``: a box meets one new file of a group.
 
     The distribution of rows inside a file is unknown, so several scales are tried, as for overlap;
     in each partition the one with the greatest gain counts.
@@ -86,7 +88,9 @@ def predict_reads(asked: AskedBoxes, clustering: Clustering, blocks: FileBlocks)
         fitting = int(np.searchsorted(ends, first + _AT_ONCE, side="right"))
         partition = max(fitting, partition + 1)
         last = int(ends[partition - 1])
-        parts.append(_predict_chunk(asked, clustering, _take_files(blocks, first, last)))
+        parts.append(
+            _predict_chunk(asked, clustering, _take_files(blocks, first, last), at_best=at_best)
+        )
         first = last
     return BlockReads.build(
         {
@@ -109,20 +113,21 @@ def _take_files(blocks: FileBlocks, first: int, last: int) -> FileBlocks:
     )
 
 
-def _predict_chunk(asked: AskedBoxes, clustering: Clustering, blocks: FileBlocks) -> BlockReads:
-    ranges = asked.ranges
-    rows = ranges.rows[blocks.rows].astype(np.float64)
+def _predict_chunk(
+    asked: AskedBoxes, clustering: Clustering, blocks: FileBlocks, *, at_best: bool
+) -> BlockReads:
+    rows = asked.ranges.rows[blocks.rows].astype(np.float64)
     of_block = blocks.partition[blocks.starts]
     starts = np.flatnonzero(np.diff(of_block, prepend=-1))
     best: BlockReads | None = None
     most = np.zeros(0)
-    for scale, (lower, upper) in enumerate(((ranges.lower, ranges.upper), *ranges.scales)):
+    for scale, (lower, upper) in asked.scales.items():
         files = FileRanges.build(
             lower[:, blocks.rows], upper[:, blocks.rows], rows, blocks.partition
         )
-        reads = _BlockReader(clustering, blocks, files, is_declared=asked.is_declared).read(
-            asked.on_scale(scale, files)
-        )
+        reads = _BlockReader(
+            clustering, blocks, files, is_declared=asked.is_declared, at_best=at_best
+        ).read(asked.on_scale(scale, files))
         total = reads.sum_partitions(starts)
         gain = 1 - total.files_then / np.maximum(total.files_now, 1e-9)
         if best is None:
@@ -135,7 +140,7 @@ def _predict_chunk(asked: AskedBoxes, clustering: Clustering, blocks: FileBlocks
         }
         best = BlockReads.build(better)
         most = np.maximum(most, gain)
-    assert best is not None, "there is a scale of ranks"
+    assert best is not None, "there is a scale"
     return best
 
 
@@ -159,6 +164,7 @@ class _BlockReader:
     blocks: FileBlocks
     files: FileRanges
     is_declared: bool
+    at_best: bool
 
     def read(self, boxes: BoxesOnScale) -> BlockReads:
         """Return the mean reads of all queries, some queries at a time."""
@@ -179,7 +185,10 @@ class _BlockReader:
         files_now = sum(share.files.sum(axis=0) for share in shares) / queries
         bytes_now = sum(share.bytes.sum(axis=0) for share in shares) / queries
         outputs = np.maximum(self.blocks.outputs, 1)
-        new = self._predict(shares, outputs.astype(np.float64)) / queries
+        if self.at_best:
+            new = sum((share.files > 0).sum(axis=0) for share in shares) / queries
+        else:
+            new = self._predict(shares, outputs.astype(np.float64)) / queries
         stays = self.blocks.outputs == 0
         return BlockReads(
             files_now=np.asarray(files_now),

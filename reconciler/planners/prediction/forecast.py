@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from reconciler.layout.curves.row_layout import needed_sample_rows
 from reconciler.planners.cluster.candidates import find_candidates
-from reconciler.planners.cluster.clustering_input import MaxScanDemand
+from reconciler.planners.cluster.clustering_input import MaxScanDemand, SimulatedGains
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import CurrentReads, find_demand, measure_reads
@@ -25,6 +25,7 @@ from reconciler.planners.prediction.predicted_reads import (
     build_groups,
 )
 from reconciler.planners.prediction.query_report import QueryReport, build_predictions
+from reconciler.planners.prediction.simulated_gain import has_candidates, simulate_gains
 from reconciler.plans.model import Finding, Note, Sampled
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
@@ -67,11 +68,12 @@ def choose_samples(
     if current is None:
         return ()
     max_scan = _find_max_scan(spec, current)
-    if only_max_scan and max_scan is None:
-        return ()
     picture = TablePicture(spec, state)
     context = ForecastContext(picture, forecast_input, current)
-    groups = build_groups(context, decide_clustering(picture, max_scan))
+    trial = decide_clustering(picture, max_scan, SimulatedGains())
+    if only_max_scan and max_scan is None and not has_candidates(trial):
+        return ()
+    groups = build_groups(context, trial)
     return tuple(
         group.request_rows(needed_sample_rows(group.outputs))
         for group in groups
@@ -107,12 +109,16 @@ def _forecast_clustering(
     """Return the forecast with a clustering; ``first``: the decision without regard to queries."""
     simulations = SimulationCache(context.build_question(first.layout))
     max_scan = _find_max_scan(context.picture.spec, context.current)
+    trial = decide_clustering(context.picture, max_scan, SimulatedGains())
+    gains = simulate_gains(context, trial, simulations)
     decision, predicted_if_all = first, None
+    if gains is not None:
+        decision = decide_clustering(context.picture, None, gains)
     if max_scan is not None:
-        trial = decide_clustering(context.picture, max_scan)
+        trial = decide_clustering(context.picture, max_scan, gains)
         predicted_if_all = PredictedReads.predict(context, trial, simulations)
         benefit = GroupBenefit.build(context, simulations, trial.candidates, predicted_if_all)
-        decision = decide_clustering(context.picture, replace(max_scan, gains=benefit))
+        decision = decide_clustering(context.picture, replace(max_scan, gains=benefit), gains)
     predicted = PredictedReads.predict(context, decision, simulations)
     report = QueryReport(
         current=context.current,

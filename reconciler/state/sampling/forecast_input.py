@@ -60,8 +60,7 @@ def add_forecast_input(
     ``only_max_scan``: read only what decides about steps. If something cannot be read, nothing is
     predicted; the plan then has a warning and no step changes.
     """
-    needed = [query for query in spec.queries if query.max_scan is not None or not only_max_scan]
-    if not needed:
+    if (only_max_scan and not _decide_steps(spec)) or not spec.queries:
         return state
     try:
         return _read_input(
@@ -73,6 +72,18 @@ def add_forecast_input(
         none = np.zeros(0, np.int64)
         empty = ForecastInput(index=None, rows=none, schema=_NOTHING, warnings=(warning,))
         return state.with_facts(forecast_input=empty)
+
+
+def _decide_steps(spec: TableSpec) -> bool:
+    """Return whether the queries of a spec decide about steps, by ``maxScan`` or by the gain."""
+    clustering = spec.clustering
+    has_gain = (
+        clustering is not None
+        and bool(clustering.columns)
+        and not clustering.when.always
+        and clustering.when.gain_above is not None
+    )
+    return has_gain or any(query.max_scan is not None for query in spec.queries)
 
 
 def _read_input(

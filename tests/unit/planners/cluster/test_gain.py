@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from reconciler.planners.cluster.clustering_input import SimulatedGains
 from reconciler.planners.cluster.planner import plan_clustering
+from reconciler.planners.cluster.read_model import BlockReads
 from reconciler.planners.cluster.slice_verdicts import RULES
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.known_statistics import KnownStatistics
@@ -38,7 +41,7 @@ def bounds_of(*columns):
     )
 
 
-def decide(state, *columns, queries=(), past=(), clustering=None, small=80):
+def decide(state, *columns, queries=(), past=(), clustering=None, small=80, simulated=None):
     """Decide about files with these ranges on the columns x, y, …"""
     bounds = bounds_of(*columns)
     rows = np.full(len(columns[0]), 100, np.int64)
@@ -52,7 +55,8 @@ def decide(state, *columns, queries=(), past=(), clustering=None, small=80):
         queries=tuple(Query(name=where, where=where) for where in queries),
     )
     ranges = ColumnRanges.build(bounds, rows)
-    return plan_clustering(spec, state, KnownStatistics(past=past, ranges=ranges, facts=facts))
+    known = KnownStatistics(past=past, ranges=ranges, facts=facts)
+    return plan_clustering(spec, state, known, simulated=simulated)
 
 
 def files(count):
@@ -189,6 +193,47 @@ class TestQueries:
         decision = decide(files(4), pairs, queries=["x like 'm%'"])
 
         assert decision.gains.reads.files_then[0] < 1.5
+
+
+class TestSimulations:
+    """What sampled rows show counts more than the ranges of files."""
+
+    WIDE: ClassVar = {"queries": ["x between 0 and 95"]}
+
+    def simulated(self, now, then):
+        one = [np.array([figure]) for figure in (now, then, now * SIZE, then * SIZE)]
+        return SimulatedGains(
+            BlockReads(files_now=one[0], files_then=one[1], bytes_now=one[2], bytes_then=one[3])
+        )
+
+    def test_a_gain_that_ranges_do_not_show_is_found(self):
+        state, ranges = files(4), [(0, 100)] * 4
+        trial = decide(state, ranges, simulated=SimulatedGains(), **self.WIDE)
+        found = decide(state, ranges, simulated=self.simulated(4.0, 1.5), **self.WIDE)
+
+        assert 0 == len(decide(state, ranges, **self.WIDE).groups)
+        assert groups_of(trial) == groups_of(found) != []
+        assert "reads 4.0 files now and 1.5 after, 62 % fewer" in found.groups.because[0].as_py()
+
+    def test_a_gain_that_only_ranges_show_is_none(self):
+        lost = self.simulated(1.0, 2.0)
+        decision = decide(files(4), [(0, 100)] * 4, queries=["x = 5"], simulated=lost)
+
+        assert 0 == len(decision.groups)
+        assert "reads 1.0 files now and 2.0 after, 0 % fewer" in decision.because[0].as_py()
+
+    def test_what_was_not_sampled_is_left_to_the_ranges(self):
+        unknown = self.simulated(np.nan, np.nan)
+
+        assert 1 == len(
+            decide(files(4), [(0, 100)] * 4, queries=["x = 5"], simulated=unknown).groups
+        )
+        assert 0 == len(decide(files(4), [(0, 100)] * 4, simulated=unknown, **self.WIDE).groups)
+
+    def test_boxes_are_not_simulated(self):
+        decision = decide(files(4), [(0, 100)] * 4, simulated=self.simulated(1.0, 2.0))
+
+        assert 1 == len(decision.groups)
 
 
 class TestMemory:
