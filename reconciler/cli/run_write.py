@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-
 from reconciler import api, runtime
 from reconciler.cli import interruption
 from reconciler.cli.options import ShortFormat, SparkSettings
@@ -13,14 +11,10 @@ from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
-from reconciler.file_slices.merge.avro_schema import to_arrow_schema
-from reconciler.hudi.load import PROPERTIES, load_properties
 from reconciler.reconciliation import ReconciledWrite, reconcile_written
 from reconciler.render.write_result import reconciliation_text, write_json, write_text
 from reconciler.spark.failures import LINE
 from reconciler.spec.model import TableSpec
-from reconciler.state.observe import observe
-from reconciler.state.schema import read_declared_schema
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.request import check_request, parse_mode
@@ -34,7 +28,7 @@ def write_files(
 ) -> int:
     """Write the files, print the result and return the exit code.
 
-    Options are checked before Spark starts.
+    What options, the spec and the table tell is checked before Spark starts.
     """
     check_request(
         parse_mode(options.operation),
@@ -65,11 +59,14 @@ def _write_with_spark(
     reader_options: Mapping[str, str],
     settings: SparkSettings,
 ) -> ReconciledWrite:
-    from reconciler.writer.sources.spark import SourceFiles, read_source_files  # noqa: PLC0415
+    from reconciler.writer.sources.spark import find_source_files, read_source_files  # noqa: PLC0415
+    from reconciler.writer.target_check import check_target  # noqa: PLC0415
 
     paths = options.sources or ()
-    source = SourceFiles(paths=paths, format=options.source_format, options=reader_options)
-    schema = _read_table_schema(spec)
+    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
+    mode, now_ms = parse_mode(options.operation), runtime.SystemClock().now_ms()
+    schema = check_target(spec, storage, mode, now_ms=now_ms)
+    source = find_source_files(paths, options.source_format, reader_options)
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )
@@ -113,13 +110,3 @@ def _run_service(
 def _name_sources(paths: Sequence[str]) -> str:
     """Return the names of the sources, for a message about one of them."""
     return " or ".join(redact_urls(path) for path in paths)
-
-
-def _read_table_schema(spec: TableSpec) -> pa.Schema | None:
-    """Return the columns of the table, None if it does not exist or does not declare them."""
-    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    if storage.stat(PROPERTIES) is None:
-        return None
-    state = observe(storage, None, observed_ms=runtime.SystemClock().now_ms(), with_history=False)
-    declared = read_declared_schema(storage, load_properties(storage), state)
-    return None if declared is None else to_arrow_schema(declared.text, declared.path)

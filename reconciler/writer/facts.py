@@ -114,8 +114,7 @@ def read_write_facts(
     Raises UnsupportedError for a table that cannot be written here, RowsError for rows that do not
     fit it, FormatError for damage, StorageError.
     """
-    _check_supported(storage, properties, state)
-    groups = _measure_groups(state)
+    groups = check_writable(storage, properties, state)
     if request.mode in _REWRITING_MODES:
         _check_no_lost_files(storage, properties, state, groups)
     declared = read_declared_schema(storage, properties, state)
@@ -160,6 +159,14 @@ def read_write_facts(
         ),
         index=index,
     )
+
+
+def check_writable(
+    storage: Storage, properties: TableProperties, state: TableState
+) -> FileGroupSizes:
+    """Return the file groups; raise UnsupportedError for a table that cannot be written here."""
+    _check_supported(storage, properties, state)
+    return _measure_groups(state)
 
 
 def _check_supported(storage: Storage, properties: TableProperties, state: TableState) -> None:

@@ -19,7 +19,7 @@ from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.table.new_table import NewHudiTable
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import Lock, TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.session import RunContext, TableSession, open_session
 from reconciler.writer.request import WriteMode, WriteRequest
@@ -40,22 +40,18 @@ def open_for_writing(
     column; PlanError if the folder has other content, and for deletions from a missing table; as
     ``load_properties``.
     """
-    if spec.concurrency is None or spec.concurrency.lock is None:
-        raise BlockedError(
-            f"{spec.name}: concurrency.lock is missing; declare the lock that the table's writers "
-            "share (provider: filesystem, or none for a single writer)"
-        )
+    lock = _get_lock(spec)
     owner = context.process.make_owner(token)
-    is_there = any(storage.stat(path) is not None for path in (PROPERTIES, _BACKUP))
-    if not is_there:
+    if not _is_there(storage):
         table = make_declared_table(spec)
+        _check_new_table(spec, table, request.mode)
         _check_first_rows(spec, table, request)
         properties = TableProperties.parse(table.properties_bytes, PROPERTIES)
         empty = Timeline.from_files([])
         zone = _find_zone(spec, properties)
         hold = open_session(spec, storage, properties, empty, zone, owner=owner, context=context)
         hold.lock.release_stale()
-        announced = create_table(hold, table, spec.concurrency.lock.path)
+        announced = create_table(hold, table, lock.path)
         if announced is not None:
             return hold, announced
     properties = load_properties(storage)
@@ -67,10 +63,44 @@ def open_for_writing(
     return hold, None
 
 
+def check_declaration(spec: TableSpec, storage: Storage, mode: WriteMode) -> TableProperties | None:
+    """Raise an error if the spec and the table's properties alone forbid a write.
+
+    Returns the properties, None for a table that the write creates. The errors are those of
+    ``open_for_writing``; nothing is changed.
+    """
+    _get_lock(spec)
+    if not _is_there(storage):
+        _check_new_table(spec, make_declared_table(spec), mode)
+        return None
+    properties = load_properties(storage)
+    _check_declared(spec, properties, load_timeline(storage, properties))
+    _find_zone(spec, properties)
+    return properties
+
+
+def _get_lock(spec: TableSpec) -> Lock:
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        raise BlockedError(
+            f"{spec.name}: concurrency.lock is missing; declare the lock that the table's writers "
+            "share (provider: filesystem, or none for a single writer)"
+        )
+    return spec.concurrency.lock
+
+
+def _is_there(storage: Storage) -> bool:
+    return any(storage.stat(path) is not None for path in (PROPERTIES, _BACKUP))
+
+
+def _check_new_table(spec: TableSpec, table: NewHudiTable, mode: WriteMode) -> None:
+    """Raise an error if a table cannot be created as declared."""
+    if mode in (WriteMode.DELETE, WriteMode.DELETE_PARTITION):
+        raise PlanError(f"{spec.name}: no table at {spec.path} to delete from")
+    _check_declared_schema(spec, table)
+
+
 def _check_first_rows(spec: TableSpec, table: NewHudiTable, request: WriteRequest) -> None:
     """Raise an error if a table cannot start with these rows; its keys cannot change later."""
-    if request.mode in (WriteMode.DELETE, WriteMode.DELETE_PARTITION):
-        raise PlanError(f"{spec.name}: no table at {spec.path} to delete from")
     names = request.schema.names
     for field, paths in (
         ("recordKey", table.record_keys),
@@ -83,7 +113,6 @@ def _check_first_rows(spec: TableSpec, table: NewHudiTable, request: WriteReques
                 f"{spec.name}: the rows lack column {absent[0]}, which spec.table.{field} names; "
                 f"their columns are {', '.join(names)}"
             )
-    _check_declared_schema(spec, table)
     counts = Counter(name.lower() for name in names)
     ambiguous = sorted(name for name in names if counts[name.lower()] > 1)
     if ambiguous:

@@ -29,15 +29,30 @@ _CORRUPT: Final = "_corrupt_record"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFiles:
-    """Files to read. ``format``: None to detect it from their names.
+    """Files to read. ``paths``: the files and folders in which they were found.
 
     ``options``: options of Spark's reader. ``store_options``: options of the store's client.
     """
 
     paths: Sequence[str]
-    format: SourceFormat | None = None
+    files: Sequence[str]
+    format: SourceFormat
     options: Mapping[str, str] = field(default_factory=dict)
     store_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def find_source_files(
+    paths: Sequence[str],
+    format: SourceFormat | None,  # noqa: A002 (the option's name)
+    options: Mapping[str, str],
+) -> SourceFiles:
+    """Return the files below paths; needs no Spark.
+
+    ``format``: None to detect it from their names. Raises StorageError and UsageError.
+    """
+    files = list_source_files(paths, {})
+    kind = format or detect_format(files)
+    return SourceFiles(paths=paths, files=files, format=kind, options=options)
 
 
 def read_source_files(
@@ -46,10 +61,9 @@ def read_source_files(
     """Return the rows of the files. ``known``: the table's columns, whose types text is read as.
 
     Text that does not fit its column's type is an error when rows are requested. Raises
-    StorageError, UsageError and FormatError.
+    FormatError.
     """
-    files = list_source_files(source.paths, source.store_options)
-    kind = source.format or detect_format(files)
+    files, kind = source.files, source.format
     reader = _FileReader(session, source, files, kind)
     match kind:
         case SourceFormat.PARQUET:
