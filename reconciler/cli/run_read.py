@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from reconciler import runtime
 from reconciler.cli import interruption
 from reconciler.cli.options import SparkSettings
 from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat, TableRead
-from reconciler.cli.spark import open_spark_session
+from reconciler.cli.spark import has_active_session, open_spark_session
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.reader.open_scan import open_requested_scan
-from reconciler.reader.pruning import keep_all
+from reconciler.reader.plain_condition import parse_plain_condition, prune_plainly
+from reconciler.reader.pruning import PrunedScan, keep_all
 from reconciler.reader.read_report import make_read_report
 from reconciler.reader.row_group_counts import count_row_groups
 from reconciler.reader.short_logs import find_short_logs
@@ -30,16 +32,12 @@ _ROWS_PER_FETCH: Final = 1000
 
 
 def print_explanation(work: TableRead, options: ReadOptions) -> None:
-    """Print what a read would touch. Spark starts only to translate a condition."""
+    """Print what a read would touch. Spark starts only for what only Spark can interpret."""
     storage, where = work.storage, options.where
     scan = open_requested_scan(storage, work.request, zone=work.zone)
     pruned, reaches, groups = keep_all(scan), True, None
     if where is not None:
-        from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
-
-        with _open_session(work.spark) as session, spark.translate_spark_errors(storage.ref):
-            pruned = spark.prune_by_condition(session, scan, where, work.index)
-            reaches = spark.has_file_system(session, scan.location)
+        pruned, reaches = _prune(work, scan, where)
         groups = count_row_groups(storage, pruned.kept)
     report = make_read_report(
         pruned,
@@ -53,6 +51,35 @@ def print_explanation(work: TableRead, options: ReadOptions) -> None:
         print_result(read_report.explanation_json(report))
     else:
         print_result(read_report.explanation_text(report, find_terminal()))
+
+
+def _prune(work: TableRead, scan: Scan, where: str) -> tuple[PrunedScan, bool]:
+    """Return what a condition leaves of a scan, and whether Spark has a file system for it."""
+    predicate, why = parse_plain_condition(where, scan), _find_need_of_spark(work.spark, scan)
+    if predicate is not None and why is None:
+        return prune_plainly(scan, predicate, work.index), True
+    from reconciler.reader import spark  # noqa: PLC0415 (slow to import)
+
+    why = why or "it is more than comparisons of columns with values of their type"
+    log_message(f"Spark interprets the condition: {why}")
+    with _open_session(work.spark) as session, spark.translate_spark_errors(work.storage.ref):
+        pruned = spark.prune_by_condition(session, scan, where, work.index)
+        return pruned, spark.has_file_system(session, scan.location)
+
+
+def _find_need_of_spark(settings: SparkSettings, scan: Scan) -> str | None:
+    """Return why only a session can explain a read, whatever the condition; None if that is not so.
+
+    Settings of Spark may change what a condition means.
+    """
+    if "://" in scan.location:
+        return f"only Spark tells whether it can read {scan.location.partition('://')[0]}://"
+    if key := next((key for key in settings.conf if key.startswith("spark.sql.")), None):
+        return f"the setting {key} may change what it means"
+    variables = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
+    if name := next((name for name in variables if name in runtime.environment()), None):
+        return f"{name} may configure Spark"
+    return "a session is running" if has_active_session() else None
 
 
 def print_rows(work: TableRead, options: ReadOptions) -> None:

@@ -91,6 +91,15 @@ def open_spark_session(
             _stop_session(session)
 
 
+def has_active_session() -> bool:
+    """Return whether this process has a Spark session, which commands then use."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
+
+    return SparkSession.getActiveSession() is not None
+
+
 def _stop_session(session: SparkSession) -> None:
     with suppress(Exception):  # the signal may have ended Java too
         session.stop()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import app
+from reconciler.cli import app, run_read
+from reconciler.errors import ReconcilerError
 from tests.trees import unpack
 
 TABLES = Path(__file__).parents[2] / "tables"
@@ -110,3 +111,39 @@ def test_a_path_without_a_table_and_a_name_without_a_spec_are_errors(folder, cap
         "no spec is named sales.order (1 spec found); did you mean sales.orders?"
         in capsys.readouterr().err
     )
+
+
+def test_a_condition_on_values_is_explained_without_spark(folder, capsys, monkeypatch):
+    monkeypatch.setattr(run_read, "open_spark_session", lambda *_, **__: pytest.fail("Spark"))
+    monkeypatch.setattr(run_read, "has_active_session", lambda: False)
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    where = "p = 'nowhere' AND id > 3"
+
+    assert 0 == run("read", folder / "v8_mor_part", "--explain", "--where", where, "--format=json")
+    said = json.loads(capsys.readouterr().out)
+    assert (where, 0) == (said["where"], said["keptPartitions"])
+    assert said["partitions"] > 0
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "why"),
+    [
+        ("hash(p) = 1", (), "it is more than comparisons of columns with values of their type"),
+        (
+            "p = 'a'", ("--spark-conf", "spark.sql.ansi.enabled=true"),
+            "the setting spark.sql.ansi.enabled may change what it means",
+        ),
+    ],
+)  # fmt: skip
+def test_where_spark_must_interpret_a_condition_the_reason_is_given(
+    where, options, why, folder, capsys, monkeypatch
+):
+    def stop(*_, **__):
+        raise ReconcilerError("here Spark would start")
+
+    monkeypatch.setattr(run_read, "open_spark_session", stop)
+    monkeypatch.setattr(run_read, "has_active_session", lambda: False)
+
+    assert 1 == run("read", folder / "v8_mor_part", "--explain", "--where", where, *options)
+    assert f"Spark interprets the condition: {why}" in capsys.readouterr().err
