@@ -46,7 +46,7 @@ metadata: {{name: sales.orders}}
 spec:
   path: {path}
   timezone: UTC
-  files: {{target: {target}, small: {small}, assign: {assign}, recordSize: {record}}}
+  files: {{target: {target}B, small: {small}B, assign: {assign}, recordSize: {record}}}
   concurrency: {{lock: {{provider: filesystem}}}}
   table:
     type: COPY_ON_WRITE

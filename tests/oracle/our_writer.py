@@ -32,7 +32,7 @@ metadata: {{name: "{name}"}}
 spec:
   path: "{path}"
   timezone: UTC
-  files: {{target: {target}, small: {small}}}
+  files: {{target: {target}B, small: {small}B}}
   concurrency: {{lock: {{provider: filesystem}}}}
   table:
     type: {type}
