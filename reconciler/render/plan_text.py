@@ -76,7 +76,7 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     if totals.rollbacks:
         work.append(f"rolls back {strong(words.format_count(totals.rollbacks, 'dead write'))}")
     if totals.bytes_rewritten:
-        work.append(f"rewrites {strong(words.format_size(totals.bytes_rewritten))}")
+        work.append(f"rewrites {strong(_describe_rewrite(totals))}")
     if totals.tables_indexed:
         work.append(f"updates the index of {words.format_count(totals.tables_indexed, 'table')}")
     if totals.files_removed:
@@ -89,6 +89,14 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     until = " until a clean removes the replaced files" if totals.bytes_added else ""
     net = f"Net change: {strong(change)}{until}. " if change else ""
     return f"{net}Applying {_join_words(work)}."
+
+
+def _describe_rewrite(totals: plan_summary.PlanTotals) -> str:
+    """Return the bytes that are read, and about how many are written instead."""
+    read = words.format_size(totals.bytes_rewritten)
+    if not totals.bytes_added:
+        return read
+    return f"{read} into about {words.format_size(totals.bytes_added)}"
 
 
 def _join_words(parts: list[str]) -> str:

@@ -23,7 +23,7 @@ from tests.oracle.bundles import bundle
 DELTA = "io.delta:delta-spark_2.12:3.3.2"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0"
 #: more than any file or group here
-WHOLE = f"{10**12}B"
+WHOLE = 10**12
 COMMON = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -215,7 +215,7 @@ class Ours:
         spec = {
             "path": str(table),
             "timezone": "UTC",
-            "files": {"target": f"{target}B", "small": WHOLE},
+            "files": {"target": f"{target}B", "small": f"{WHOLE}B"},
             "clustering": clustering,
             "queries": [
                 {"name": f"query {nth}", "where": where} for nth, where in enumerate(queries)

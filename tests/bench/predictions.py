@@ -37,7 +37,7 @@ from tests.bench.peers import ROOT, Peer
 from tests.bench.trip_files import COLUMNS, KEY, query_mix, trip_files
 
 CURVES = ("kd-tree", "hilbert", "z-order", "linear")
-WHOLE = f"{10**12}B"
+WHOLE = 10**12
 #: what a prediction may be off: of itself, in files, of the table's bytes
 SHARE, FILES, BYTES = 0.2, 2, 0.02
 
@@ -76,7 +76,7 @@ def spec_of(table: Path, curve: str, files: int, queries: list[str]) -> Path:
     spec = {
         "path": str(table),
         "timezone": "UTC",
-        "files": {"target": f"{size // files + 1}B", "small": WHOLE},
+        "files": {"target": f"{size // files + 1}B", "small": f"{WHOLE}B"},
         "clustering": {"columns": COLUMNS, "curve": curve, "when": "always"},
         "queries": [
             {"name": f"query {nth}", "where": arguments} for nth, arguments in enumerate(queries)

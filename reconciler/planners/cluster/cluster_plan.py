@@ -18,6 +18,7 @@ from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_rewrite_s
 from reconciler.planners.cluster.buckets import find_buckets
 from reconciler.planners.cluster.gain import list_partition_gains
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
+from reconciler.planners.cluster.notes import refuse_tiny_files
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
 from reconciler.planners.drift import UnclusteredSlices
@@ -72,7 +73,9 @@ def plan_cluster_step(
         doubts = tuple(replace(note, step=None) for note in wrong)
         return ClusterPlan(refusals=never, warnings=(*doubts, *notes))
     refusals, drops = _check_metadata_indexes(picture, decision)
-    if refusals := (*wrong, *refusals):
+    target = picture.file_sizes.target
+    tiny = refuse_tiny_files(decision.groups, _count_rows(picture, decision), target)
+    if refusals := (*wrong, *refusals, *tiny):
         return ClusterPlan(refusals=refusals, warnings=notes)
     layout = decision.layout
     return ClusterPlan(
@@ -141,6 +144,14 @@ def _warn_of_pending(state: TableState) -> Iterator[Note]:
             f"clustering {instant} is pending and will rewrite {pluralize(count, 'file group')}; "
             "they are not changed until it is run or rolled back",
         )
+
+
+def _count_rows(picture: TablePicture, decision: ClusteringDecision) -> int | None:
+    """Return the rows of the slices to rewrite; None if a base file's are unknown, or with logs."""
+    candidates, member = decision.candidates, decision.group_of >= 0
+    counts = picture.statistics.facts.rows[candidates.base_row[member & candidates.has_base]]
+    is_known = counts.all() and not candidates.logs[member].any()
+    return int(counts.sum()) if is_known else None
 
 
 def _check_metadata_indexes(

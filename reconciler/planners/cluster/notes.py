@@ -8,15 +8,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler import units
 from reconciler.arrays import Mask
 from reconciler.planners.cluster.buckets import has_agreed_buckets
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
-from reconciler.planners.reasons import pluralize
-from reconciler.plans.model import Note
+from reconciler.planners.reasons import format_bytes, pluralize
+from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering
 
+#: smaller files cost a reader more to open than to read
+LEAST_OUTPUT_BYTES: Final = 64 * 1024
 #: damaged files that a warning names
 _MAX_NAMES: Final = 5
 
@@ -31,6 +34,27 @@ def refuse_agreed_buckets(candidates: CandidateSlices) -> Iterable[Note]:
             "replaced, and its rows would never be read; let Hudi compact the table instead",
             step="cluster",
         )
+
+
+def refuse_tiny_files(groups: Rewrites, rows: int | None, target: int) -> Iterable[Note]:
+    """Refuse to make more files that are tiny: of less than a row, or of less than 64 KiB.
+
+    Fewer files are never refused, however small. ``rows``: in the groups; None if unknown.
+    ``target``: the declared size of new files, bytes.
+    """
+    outputs, slices, size = int(groups.outputs.sum()), len(groups.file_id), int(groups.bytes.sum())
+    if outputs <= slices:
+        return
+    work = (
+        f"files.target: {units.format_size(target)} would make {outputs:,} files from "
+        f"{pluralize(slices, 'file slice')} of {format_bytes(size)}"
+    )
+    raise_it = "raise files.target, for example to 120MiB"
+    if rows is not None and outputs > rows:
+        yield Note("files", f"{work}, which have about {rows:,} rows; {raise_it}", step="cluster")
+    elif size < outputs * LEAST_OUTPUT_BYTES:
+        each = f"{format_bytes(size // outputs)} each, less than {format_bytes(LEAST_OUTPUT_BYTES)}"
+        yield Note("files", f"{work}: {each}; {raise_it}", step="cluster")
 
 
 def warn_of_damaged_files(
