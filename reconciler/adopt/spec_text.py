@@ -32,6 +32,7 @@ spec:
     commits: 10                 # keep what reads as of the last 10 commits need
     # hours: 168
     # fileVersions: 3
+  # files: {target: 120MiB, small: 100MiB} # packs small files, splits large ones
   # readers: {longestQuery: 6h} # keep slices superseded more recently
   concurrency:                  # how apply and other writers are kept apart
     lock: {provider: filesystem, path: .hoodie, expire: 0} # as the writers' hoodie.write.lock.*
@@ -211,7 +212,11 @@ def _size_lines(observed: ObservedSizes | None) -> list[str]:
     )
     return [
         *_comment_lines(sentence),
-        "  # files: {target: ..., small: ...}  # hoodie.parquet.max.file.size, .small.file.limit",
+        "  # files:                    # brings existing files to these sizes",
+        "  #   target: ...             # as the writers' hoodie.parquet.max.file.size",
+        "  #   small: ...              # as the writers' hoodie.parquet.small.file.limit",
+        "  #   # large: ...            # files above it are split; twice the target if left out",
+        "  #   # quiet: 2h             # leave partitions alone that were written more recently",
     ]
 
 

@@ -127,13 +127,14 @@ def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[_Request]:
         yield from _file_requests(spec.files, engine)
     if spec.retention is not None:
         yield from _retention_requests(spec.retention, engine)
-    if spec.clustering is not None:
+    if spec.rewriting is not None:
         because = (
             "the reconciler clusters; while a writer's plan is pending, updates of its file groups "
             "fail"
         )
+        field = "clustering" if spec.clustering is not None else "files"
         for setting in (Setting.CLUSTER, Setting.CLUSTER_ASYNC, Setting.CLUSTER_SCHEDULE):
-            yield setting, "false", "clustering", because
+            yield setting, "false", field, because
     if spec.index is not None and spec.index.hudi == "build":
         because = "a writer for which the metadata table or the index is off drops it"
         yield Setting.METADATA, "true", "index.hudi", because

@@ -92,7 +92,7 @@ def plan_table(
     """
     if now.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
-    picture = TablePicture(spec, state)
+    picture = TablePicture(spec, state, now)
     blocked = refuse_by_state(spec, state, now)
     parts = _plan_parts(picture, now, is_blocked=bool(blocked))
     plan = _build_plan(picture, parts)
@@ -160,7 +160,7 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     window = find_reader_window(spec, state, now)
     clean = _plan_clean_part(picture, now, window)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
-    cluster = None if spec.clustering is None else _plan_cluster(picture, forecast)
+    cluster = _plan_cluster(picture, forecast) if _needs_cluster_plan(picture) else None
     parts = _TableParts(
         window=window, clean=clean, forecast=forecast, cluster=cluster, resumes=resumes
     )
@@ -240,6 +240,13 @@ def _report_file_sizes(
     return report_file_sizes(picture, next_insert), warn_of_writes(picture.state)
 
 
+def _needs_cluster_plan(picture: TablePicture) -> bool:
+    """Return whether the spec declares a rewrite; for file sizes past writes must be readable."""
+    spec, state = picture.spec, picture.state
+    is_known = spec.clustering is not None or state.clustering_facts is not None
+    return spec.rewriting is not None and is_known
+
+
 def _plan_cluster(picture: TablePicture, forecast: Forecast | None) -> ClusterPlan:
     from reconciler.planners.cluster.cluster_plan import (  # noqa: PLC0415 (few tables need it)
         plan_cluster_step,
@@ -259,11 +266,11 @@ def _plan_index(
 
 
 def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> ClusteringResumes:
-    """Return the steps for pending clusterings; warn of foreign ones only if the spec clusters."""
+    """Return the steps for pending clusterings; warn of foreign ones only if the spec rewrites."""
     if not picture.state.pending_clusterings:
         return ClusteringResumes()
     resumes = plan_clustering_resumes(picture.state, now)
-    return resumes if picture.spec.clustering else replace(resumes, warnings=())
+    return resumes if picture.spec.rewriting else replace(resumes, warnings=())
 
 
 def _plan_clean_part(

@@ -43,9 +43,9 @@ class UnclusteredSlices:
 
     ``layout``: the declared layout; ``past``: the newest completed clustering. ``mean_bytes``: mean
     size of a base file of the slices. ``small`` of ``files`` base files are small in the
-    ``partitions`` with too many of them. ``overlap``: greatest of a partition; None if unknown.
-    ``gain``: greatest predicted share of files by which reads of a partition fall; None if no
-    partition is rewritten for it.
+    ``partitions`` with too many of them. ``large`` base files are above ``files.large``.
+    ``overlap``: greatest of a partition; None if unknown. ``gain``: greatest predicted share of
+    files by which reads of a partition fall; None if no partition is rewritten for it.
     """
 
     layout: ClusteringLayout
@@ -57,6 +57,7 @@ class UnclusteredSlices:
     files: int
     overlap: float | None
     gain: float | None = None
+    large: int = 0
 
 
 def find_drift(
@@ -75,8 +76,8 @@ def find_drift(
             findings.append(_describe_excess(spec.retention, state, excess))
         by_writers = _find_foreign_policy(spec.retention, state)
         findings += [by_writers] if by_writers else []
-    if unclustered is not None and spec.clustering is not None:
-        findings += _find_layout_drift(spec.clustering, spec.files or FileSizes(), unclustered)
+    if unclustered is not None and spec.rewriting is not None:
+        findings += _find_layout_drift(spec.rewriting, spec.files or FileSizes(), unclustered)
     return tuple(findings)
 
 
@@ -85,15 +86,12 @@ def _find_layout_drift(
 ) -> Iterator[Finding]:
     if clustering.columns:
         yield from _find_order_drift(misfit)
-    if misfit.small:
-        partitions = f"{misfit.partitions} partition" + ("" if misfit.partitions == 1 else "s")
-        is_or_are = "is" if misfit.small == 1 else "are"
+    if misfit.small or misfit.large:
         yield Finding(
             field="files.target",
             desired=files.target,
             actual=misfit.mean_bytes,
-            because=f"{misfit.small} of {misfit.files} base files in {partitions} {is_or_are} "
-            f"below files.small, {units.format_size(files.small)}",
+            because=_describe_sizes(files, misfit),
         )
     above = clustering.when.overlap_above
     if misfit.overlap is not None and above is not None and misfit.overlap > above:
@@ -110,6 +108,19 @@ def _find_layout_drift(
             actual=misfit.gain,
             because=f"a rewrite lets queries read up to {100 * misfit.gain:.0f} % fewer files",
         )
+
+
+def _describe_sizes(files: FileSizes, misfit: UnclusteredSlices) -> str:
+    """Return how many files are below and above the declared sizes."""
+    partitions = f"{misfit.partitions} partition" + ("" if misfit.partitions == 1 else "s")
+    clauses: list[str] = []
+    for count, side in (
+        (misfit.small, f"below files.small, {units.format_size(files.small)}"),
+        (misfit.large, f"above files.large, {units.format_size(files.large or 0)}"),
+    ):
+        of_files = "" if clauses else f" of {misfit.files} base files in {partitions}"
+        clauses += [f"{count}{of_files} {'is' if count == 1 else 'are'} {side}"] if count else []
+    return ", and ".join(clauses)
 
 
 def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Finding]:

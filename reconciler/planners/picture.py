@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 class TablePicture:
     """The input of a table's planners: its spec, its state, the file view and the statistics.
 
-    View and statistics are made once, when the first planner needs them.
+    ``now``: the time of the plan, with a zone; None if nothing depends on it. View and statistics
+    are made once, when the first planner needs them.
     """
 
     spec: TableSpec
     state: TableState
+    now: datetime | None = None
 
     @property
     def view(self) -> FileView:

@@ -152,13 +152,15 @@ class RollbackStep:
 class ClusterStep:
     """Rewrite groups of file slices with rows ordered by ``columns`` along ``curve``.
 
-    Without columns small files are only packed, and ``curve`` and ``mapping`` are None.
+    Without columns rows keep their order, and ``curve`` and ``mapping`` are None. ``purpose``
+    ``sizes``: only file sizes are declared; None: a clustering is.
     """
 
     kind: Literal["cluster"] = "cluster"
     columns: tuple[str, ...]
     curve: str | None
     mapping: str | None
+    purpose: str | None = field(default=None, metadata={"optional": True})
     groups: Rewrites = field(metadata=_WRITTEN_APART)
 
 

@@ -55,7 +55,7 @@ def refuse_by_state(spec: TableSpec, state: TableState, now: datetime) -> tuple[
     if zone is None:
         if counting := _time_dependent_block(spec):
             notes.append(
-                Note("zone", f"{counting} needs the timeline's time zone. {_explain_zone(state)}")
+                Note("zone", f"{counting} needs the timeline's time zone. {explain_zone(state)}")
             )
         return tuple(notes)
     if state.timezone != "UTC" and spec.timezone is not None:
@@ -111,7 +111,7 @@ def refuse_incomplete_spec(spec: TableSpec, state: TableState) -> tuple[Note, ..
             )
         )
     if find_timeline_zone(spec, state) is None:
-        notes.append(Note("zone", f"apply needs the timeline's time zone. {_explain_zone(state)}"))
+        notes.append(Note("zone", f"apply needs the timeline's time zone. {explain_zone(state)}"))
     return tuple(notes)
 
 
@@ -133,11 +133,6 @@ def warn_of_unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, .
 def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     """Return warnings about fields of the spec or the table that have no effect on the steps."""
     notes = []
-    clustering = spec.clustering
-    if spec.files is not None and clustering is None:
-        notes.append(
-            Note("unbuilt", "files: used by writes; it makes no step without a clustering block")
-        )
     if state.timezone == "UTC" and spec.timezone not in (None, "UTC"):
         notes.append(
             Note("zone", f"timezone: {spec.timezone} is ignored, the table's timeline is in UTC")
@@ -149,7 +144,7 @@ def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _explain_zone(state: TableState) -> str:
+def explain_zone(state: TableState) -> str:
     """Return how to declare the zone, with those that fit the times of the timeline's files."""
     sentence = "The timeline's instants are in the writers' local time"
     offsets = observe_offsets(state.timeline)

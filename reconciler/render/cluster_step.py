@@ -93,7 +93,7 @@ def format_amount(groups: Rewrites) -> str:
 
 def _describe_order(step: ClusterStep) -> str:
     if not step.columns:
-        return "row order unchanged"
+        return "row order unchanged" + (" (file sizes)" if step.purpose == "sizes" else "")
     mapping = ", Hudi's byte mapping" if step.mapping == "direct" else ""
     return f"ordered by {', '.join(step.columns)} ({step.curve}{mapping})"
 

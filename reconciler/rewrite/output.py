@@ -13,7 +13,6 @@ import pyarrow as pa
 from reconciler.arrays import Integers
 from reconciler.errors import UnsupportedError
 from reconciler.file_slices.base_file.local_file import (
-    MAX_FACTOR,
     open_local_file,
     publish_local_file,
 )
@@ -121,7 +120,7 @@ class OutputWriter:
                 tallies.append(tally)
                 if self.group.bucket:
                     continue
-                if not is_whole or file.size > MAX_FACTOR * self.job.target:
+                if not is_whole or file.size > self.job.max_bytes:
                     needed = self._count_needed_files(file, sorted_rows.rows, count)
                 if needed > count or not is_whole:
                     break
@@ -190,4 +189,4 @@ class OutputWriter:
             return replace(writer.close(), footer=None), tally, position == last
 
     def _is_too_big(self, writer: BaseFileWriter) -> bool:
-        return writer.estimated_bytes > MAX_FACTOR * self.job.target
+        return writer.estimated_bytes > self.job.max_bytes

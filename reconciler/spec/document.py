@@ -15,11 +15,20 @@ from typing import Any, Final
 
 from reconciler import canonical_json, units
 from reconciler.errors import Problems, SourcePosition, quote_value
-from reconciler.spec.model import ClusteringTrigger, FromEnv, Retention, TableSpec
+from reconciler.spec.model import (
+    ClusteringTrigger,
+    FileSizes,
+    FromEnv,
+    Retention,
+    SizeTrigger,
+    TableSpec,
+)
 from reconciler.spec.rules import (
     COUNT_BY_POLICY,
     DEFAULT_CURVE,
+    LARGE_FACTOR,
     POLICY_BY_COUNT,
+    SIZES_OF_EXISTING_FILES,
     Block,
     check_rules,
 )
@@ -35,6 +44,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "longest_query": units.format_duration,
     "max_lag": units.format_duration,
     "stale_after": units.format_duration,
+    "quiet": units.format_duration,
 }
 #: attributes that a document omits if they are empty
 _OPTIONAL: Final = (
@@ -122,7 +132,13 @@ def _encode_value(value: Any) -> Any:
         case ClusteringTrigger():
             return "always" if value.always else _encode_fields(value, "always")
         case _:
-            return _encode_fields(value) if is_dataclass(value) else value
+            hidden = ("target", "small") if _leaves_existing_files(value) else ()
+            return _encode_fields(value, *hidden) if is_dataclass(value) else value
+
+
+def _leaves_existing_files(value: Any) -> bool:
+    """Return whether these are file sizes for new rows alone: a size would declare more."""
+    return isinstance(value, FileSizes) and value.when is None
 
 
 def _field_name(attribute: str) -> str:
@@ -137,7 +153,23 @@ def build_spec(data: Data, *, name: str, path: str) -> TableSpec:
         blocks["retention"] = _name_policy(data["retention"])
     if "clustering" in data:
         blocks["clustering"] = _fill_clustering(data["clustering"])
+    if "when" in data.get("files", {}):
+        when = {"smallFileShareAbove": None, "largeFiles": False, **data["files"]["when"]}
+        blocks["files"] = {**data["files"], "when": when}
     return canonical_json.from_document(TableSpec, blocks)
+
+
+def fill_sizes(data: Data) -> Data:
+    """Return a declared spec with the defaults of file sizes for existing files, if it has any.
+
+    ``assign`` and ``recordSize`` alone concern only new rows.
+    """
+    files = data.get("files")
+    if files is None or not any(name in files for name in SIZES_OF_EXISTING_FILES):
+        return data
+    target = files.get("target", FileSizes().target)
+    defaults = {"large": LARGE_FACTOR * target, "budget": {}, "when": _encode_fields(SizeTrigger())}
+    return {**data, "files": {**defaults, **files}}
 
 
 def _name_policy(retention: Data) -> Data:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from reconciler.errors import Problem, Problems, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration
-from reconciler.spec.document import build_spec, spec_to_document
+from reconciler.spec.document import build_spec, fill_sizes, spec_to_document
 from reconciler.spec.environment import Environment, Placement, make_path_entry
 from reconciler.spec.model import TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
@@ -95,7 +95,7 @@ def build_effective_spec(
         entries = environment.storage_option_entries()
     options = MappingNode(node.position, entries)
     spec = replace(
-        build_spec({**data, **given}, name=by.name, path=path),
+        build_spec({**fill_sizes(data), **given}, name=by.name, path=path),
         source=by.file,
         provenance=dict((*list_provenance(node), *list_provenance(options))),
     )

@@ -29,6 +29,8 @@ ALIASES: Final = {
     "files": "fileSize fileSizes sizing",
     "files.target": "maxFileSize targetSize hoodie.parquet.max.file.size",
     "files.small": "smallFileLimit hoodie.parquet.small.file.limit",
+    "files.large": "maxSize splitAbove",
+    "files.quiet": "quietPeriod quietFor",
     "files.recordSize": "hoodie.copyonwrite.record.size.estimate",
     "clustering": "cluster layout hoodie.clustering.inline",
     "clustering.columns": "sortColumns hoodie.clustering.plan.strategy.sort.columns",

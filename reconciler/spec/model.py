@@ -33,16 +33,6 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSizes:
-    """Sizes of base files that writers aim at, in bytes."""
-
-    target: int = 120 * 1024 * 1024
-    small: int = 100 * 1024 * 1024
-    assign: Literal["steady", "hudi"] = "steady"
-    record_size: int = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFilter:
     """Partitions that a clustering works on: globs or ``/regex/``; bounds compare as strings."""
 
@@ -74,6 +64,34 @@ class ClusteringTrigger:
     small_file_share_above: float | None = 0.3
     overlap_above: float | None = None
     gain_above: float | None = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeTrigger:
+    """Conditions to rewrite a partition for its file sizes, any of them."""
+
+    small_file_share_above: float | None = 0.3
+    large_files: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSizes:
+    """Sizes of base files that writers aim at, and that existing files are brought to, in bytes.
+
+    ``when`` None: existing files are left as they are; ``large``, ``budget``, ``partitions`` and
+    ``quiet`` then have no effect. ``quiet``: seconds without a write after which a partition is
+    rewritten.
+    """
+
+    target: int = 120 * 1024 * 1024
+    small: int = 100 * 1024 * 1024
+    large: int | None = None
+    assign: Literal["steady", "hudi"] = "steady"
+    record_size: int = 1024
+    when: SizeTrigger | None = None
+    partitions: PartitionFilter = PartitionFilter()
+    budget: ClusteringBudget | None = None
+    quiet: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,3 +265,23 @@ class TableSpec:
     provenance: Mapping[str, str] = field(default_factory=dict)
     document: Mapping[str, Any] = field(default_factory=dict)
     guarded_by: tuple[GuardPolicy, ...] = ()
+
+    @property
+    def rewriting(self) -> Clustering | None:
+        """The clustering that a cluster step is planned by; None if nothing declares a rewrite.
+
+        Without a clustering block, file sizes for existing files are a clustering without columns.
+        """
+        if self.clustering is not None or self.files is None or self.files.when is None:
+            return self.clustering
+        return Clustering(
+            columns=(),
+            when=ClusteringTrigger(
+                small_file_share_above=self.files.when.small_file_share_above,
+                overlap_above=None,
+                gain_above=None,
+            ),
+            after_commits=0,
+            partitions=self.files.partitions,
+            budget=self.files.budget or ClusteringBudget(),
+        )

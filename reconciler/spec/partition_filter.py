@@ -12,19 +12,22 @@ from reconciler.spec.model import PartitionFilter
 _WILDCARDS: Final = {"*": "[^/]*", "?": "[^/]"}
 
 
-def find_excluded_partitions(partitions: Sequence[str], wanted: PartitionFilter) -> dict[str, str]:
+def find_excluded_partitions(
+    partitions: Sequence[str], wanted: PartitionFilter, field: str = "clustering.partitions"
+) -> dict[str, str]:
     """Return the partitions that the filter excludes, each with the reason.
 
-    Globs (``*`` and ``?`` stop at a slash) and ``/regular expressions/`` match whole paths. Bounds
-    compare as strings. Of the rest, sorted descending, ``skipLatest`` are skipped and ``latest``
-    taken. Source of the bounds and of the latest: Hudi's ClusteringPlanPartitionFilter (1.2.0).
+    ``field``: where the spec declares the filter. Globs (``*`` and ``?`` stop at a slash) and
+    ``/regular expressions/`` match whole paths. Bounds compare as strings. Of the rest, sorted
+    descending, ``skipLatest`` are skipped and ``latest`` taken. Source of the bounds and of the
+    latest: Hudi's ClusteringPlanPartitionFilter (1.2.0).
     """
-    reasons = {path: why for path in partitions if (why := _explain_exclusion(path, wanted))}
+    reasons = {path: why for path in partitions if (why := _explain_exclusion(path, wanted, field))}
     rest = sorted((path for path in partitions if path not in reasons), reverse=True)
     skipped = wanted.skip_latest or 0
     latest = len(rest) if wanted.latest is None else wanted.latest
-    skip = f"its partition is among the {skipped} latest (clustering.partitions.skipLatest)"
-    leave = f"its partition is not among the {latest} latest (clustering.partitions.latest)"
+    skip = f"its partition is among the {skipped} latest ({field}.skipLatest)"
+    leave = f"its partition is not among the {latest} latest ({field}.latest)"
     return (
         reasons
         | dict.fromkeys(rest[:skipped], skip)
@@ -32,16 +35,16 @@ def find_excluded_partitions(partitions: Sequence[str], wanted: PartitionFilter)
     )
 
 
-def _explain_exclusion(path: str, wanted: PartitionFilter) -> str | None:
+def _explain_exclusion(path: str, wanted: PartitionFilter, field: str) -> str | None:
     if wanted.include and not any(_matches(text, path) for text in wanted.include):
-        return "its partition is not in clustering.partitions.include"
+        return f"its partition is not in {field}.include"
     for text in wanted.exclude:
         if _matches(text, path):
-            return f"clustering.partitions.exclude has its partition, by {text}"
+            return f"{field}.exclude has its partition, by {text}"
     if wanted.from_ is not None and path < wanted.from_:
-        return f"its partition comes before clustering.partitions.from, {wanted.from_}"
+        return f"its partition comes before {field}.from, {wanted.from_}"
     if wanted.to is not None and path > wanted.to:
-        return f"its partition comes after clustering.partitions.to, {wanted.to}"
+        return f"its partition comes after {field}.to, {wanted.to}"
     return None
 
 

@@ -29,6 +29,10 @@ COUNTS: Final = tuple(POLICY_BY_COUNT)
 COUNT_BY_POLICY: Final = {policy: count for count, policy in POLICY_BY_COUNT.items()}
 #: the curve if none is given; ``mapping: direct`` has no default curve
 DEFAULT_CURVE: Final = "kd-tree"
+#: fields of ``files`` that declare sizes for existing files, not only for new rows
+SIZES_OF_EXISTING_FILES: Final = ("target", "small", "large", "when")
+#: ``files.large`` by default, as a multiple of ``files.target``
+LARGE_FACTOR: Final = 2
 _BIT_CURVES: Final = ("z-order", "hilbert")
 _FILE_NAME: Final = "_hoodie_file_name"
 #: for messages that are dropped: ``write`` reports errors of the schema
@@ -79,7 +83,6 @@ def check_rules(spec: Block) -> None:
     """Check every rule of a table's spec."""
     for name, check in (
         ("retention", _check_retention),
-        ("files", _check_files),
         ("index", _check_index),
         ("concurrency", _check_concurrency),
     ):
@@ -89,6 +92,8 @@ def check_rules(spec: Block) -> None:
     readers = spec.node.get("readers")
     if isinstance(readers, MappingNode):
         _check_names(spec.problems, readers, "incrementalConsumers", f"{spec.path}.readers")
+    if files := spec.find_block("files"):
+        _check_files(spec, files)
     if clustering := spec.find_block("clustering"):
         _check_clustering(spec, clustering)
     _check_readers(spec)
@@ -127,7 +132,48 @@ def _check_retention(block: Block) -> None:
         block.error("policy", f"{policy} contradicts {given[0]}", hint)
 
 
-def _check_files(block: Block) -> None:
+def _check_files(spec: Block, block: Block) -> None:
+    _check_small(block)
+    _check_large(block)
+    is_used = block.is_partial or any(name in block.data for name in SIZES_OF_EXISTING_FILES)
+    for name in ("partitions", "budget", "quiet"):
+        if name in block.data and not is_used:
+            message = "has no effect: no size is declared for existing files"
+            block.warn(name, message, "declare files.target or files.small too")
+    if "clustering" in spec.data:
+        for name in ("partitions", "budget"):
+            if name in block.data and is_used:
+                message = f"has no effect beside clustering: clustering.{name} wins"
+                block.warn(name, message, "remove it")
+        when = block.find_block("when")
+        if when and "smallFileShareAbove" in when.data:
+            message = "has no effect beside clustering: clustering.when wins"
+            when.warn("smallFileShareAbove", message, "remove it")
+    if "budget" in block.data:
+        _check_budget(spec, block)
+    if partitions := block.find_block("partitions"):
+        _check_bounds(partitions)
+
+
+def _check_large(block: Block) -> None:
+    """Report a ``large`` that leaves no room for files between small and large ones."""
+    large = block.data.get("large")
+    if large is None or block.is_partial:
+        return
+    target = block.data.get("target", FileSizes().target)
+    small = min(block.data.get("small", FileSizes().small), target)
+    if large <= target:
+        message = f"{units.format_size(large)} is not above files.target, "
+        message += f"{units.format_size(target)}: full files would be split again and again"
+        block.error("large", message, "set it to twice files.target, or leave it out")
+    elif large < LARGE_FACTOR * small:
+        message = f"{units.format_size(large)} is less than twice files.small, "
+        message += f"{units.format_size(small)}: the parts of a file just above it would be small"
+        least = units.format_size(LARGE_FACTOR * small)
+        block.error("large", message, f"set it to {least} or more, or lower files.small")
+
+
+def _check_small(block: Block) -> None:
     target = block.data.get("target", FileSizes().target)
     small = block.data.get("small", FileSizes().small)
     if small <= target:

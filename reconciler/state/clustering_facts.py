@@ -1,6 +1,6 @@
 """The facts a clustering is planned from: past writes, past clusterings and statistics.
 
-They are read only for tables whose spec has a clustering block.
+They are read only for tables whose spec declares a rewrite: a clustering, or file sizes.
 """
 
 from __future__ import annotations

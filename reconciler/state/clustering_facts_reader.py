@@ -7,6 +7,7 @@ without entries they come from footers, as long as there are few of these.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from reconciler.arrays import Integers, Mask, to_arrow
 from reconciler.errors import FormatError, UnsupportedError
 from reconciler.hudi.files.table_files import FileKind
+from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.timeline.declared_schema import list_top_columns
 from reconciler.layout.sizing.record_size import FooterSizes, can_fit_size, estimate_record_size
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from reconciler.state.model import TableState
     from reconciler.storage.api import Storage
 
+#: number of completed writes to read
+_NEWEST_WRITES: Final = 20
 #: greatest number of base files whose footers are read for the bounds of columns
 MAX_FOOTERS: Final = 5000
 #: number of base files whose footers are read for record sizes if past writes lack them
@@ -44,15 +48,30 @@ _HASHING: Final = ".hoodie/.bucket_index/consistent_hashing_metadata"
 def read_clustering_facts(
     storage: Storage, properties: TableProperties, spec: TableSpec, state: TableState
 ) -> ClusteringFacts:
-    """Read the facts for a spec with a clustering block.
+    """Read the facts for a spec that declares a rewrite, by clustering or file sizes.
 
     ``state``: the listed table. A footer that cannot be read makes a warning. Raises FormatError
     for damaged files of the timeline, StorageError, and NotFoundError if the timeline has changed
     since it was listed.
     """
-    assert spec.clustering is not None, "the spec has a clustering block"
-    history = read_write_history(storage, properties, state.timeline)
-    return _FactsReader(storage, properties, spec, spec.clustering, state, history).read()
+    assert spec.rewriting is not None, "the spec declares a rewrite"
+    newest = max(_NEWEST_WRITES, _count_quiet_writes(spec, state))
+    history = read_write_history(storage, properties, state.timeline, newest=newest)
+    return _FactsReader(storage, properties, spec, spec.rewriting, state, history).read()
+
+
+def _count_quiet_writes(spec: TableSpec, state: TableState) -> int:
+    """Return how many writes to read because only they tell which partitions they wrote to.
+
+    In version 6 log files are named for their base file, not for the write that appended them.
+    """
+    quiet = spec.files.quiet if spec.files else None
+    is_told = state.table_version >= LOGS_BY_COMPLETION or not state.is_merge_on_read
+    if quiet is None or is_told:
+        return 0
+    # instants may be in any zone of the world
+    since = datetime.fromtimestamp(state.observed_ms / 1000, UTC) - timedelta(seconds=quiet, days=1)
+    return sum(i.requested >= f"{since:%Y%m%d%H%M%S}" for i in state.timeline.commits)
 
 
 @dataclass(slots=True)

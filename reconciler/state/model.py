@@ -154,7 +154,7 @@ class TableState:
     does not need them. ``v6_completions``: in version 6, requested time -> completion time from the
     modification time of the completed file, as Hudi 1.x reads it.
     ``observed_ms``: epoch milliseconds at which the listing began.
-    ``clustering_facts``: None if the spec has no clustering block.
+    ``clustering_facts``: None if the spec declares no rewrite, or past writes are damaged.
     ``index_state``: None if the spec has no index block.
     ``forecast_input``: None if the spec has no queries or it was not read.
     ``recent_writes``: None if file sizes are not reported.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from time import sleep
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -44,6 +44,9 @@ from reconciler.state.timeline_reader import (
 )
 from reconciler.storage.api import Storage
 
+if TYPE_CHECKING:
+    from reconciler.state.clustering_facts import ClusteringFacts
+
 _ATTEMPTS: Final = 4
 #: pause for a writer to finish a file; it grows with every attempt
 _PAUSE_S: Final = 0.1
@@ -74,7 +77,13 @@ def observe(
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return _Observation(
-                storage, spec, observed_ms, listing, with_history, check_process
+                storage,
+                spec,
+                observed_ms,
+                listing,
+                with_history,
+                check_process,
+                is_last=attempt == _ATTEMPTS,
             ).read_state()
         except NotFoundError as moved:
             if attempt == _ATTEMPTS:
@@ -92,7 +101,7 @@ def observe(
 
 @dataclass(frozen=True, slots=True)
 class _Observation:
-    """One attempt to read a table."""
+    """One attempt to read a table; ``is_last``: no other one follows."""
 
     storage: Storage
     spec: TableSpec | None
@@ -100,6 +109,7 @@ class _Observation:
     listing: ListingSource
     with_history: bool
     check_process: ProcessCheck | None
+    is_last: bool
 
     def _load_properties(self) -> TableProperties:
         try:
@@ -165,10 +175,8 @@ class _Observation:
         self, spec: TableSpec, properties: TableProperties, state: TableState
     ) -> TableState:
         """Add what blocks of the spec need; few tables have these blocks."""
-        if spec.clustering is not None:
-            from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
-
-            facts = read_clustering_facts(self.storage, properties, spec, state)
+        if spec.rewriting is not None:
+            facts = self._read_clustering_facts(spec, properties, state)
             state = state.with_facts(clustering_facts=facts)
         if spec.index is not None:
             from reconciler.state.index_state_reader import read_index_state  # noqa: PLC0415
@@ -176,6 +184,23 @@ class _Observation:
             index_state = read_index_state(self.storage, properties, spec, state)
             state = state.with_facts(index_state=index_state)
         return state
+
+    def _read_clustering_facts(
+        self, spec: TableSpec, properties: TableProperties, state: TableState
+    ) -> ClusteringFacts | None:
+        """Return the facts for a rewrite; None for file sizes alone if a past write is damaged.
+
+        File sizes then make no step, but the table can be cleaned.
+        """
+        from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
+
+        try:
+            return read_clustering_facts(self.storage, properties, spec, state)
+        except FormatError as damaged:
+            may_change = is_being_written(self.storage, damaged.path, self.observed_ms)
+            if spec.clustering is not None or (may_change and not self.is_last):
+                raise
+            return None
 
     def _read_touched(
         self, reader: TimelineReader, cleans: tuple[CompletedClean, ...]

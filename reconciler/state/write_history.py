@@ -32,6 +32,8 @@ from reconciler.storage.api import Storage
 #: number of writes to report on, as in a write's own estimate of record sizes
 _NEWEST_WRITES: Final = 20
 _CLUSTER: Final = "CLUSTER"
+#: how options of Hudi's and Flink's writers begin
+_OPTIONS: Final = ("hoodie.", "write.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,4 +173,6 @@ def _build_written(entry: TimelineFile, stats: WriteStats) -> PastWrite:
         operation=stats.operation,
         is_ours=PLAN_DIGEST in stats.extra,
         inserts=stats.count_new_rows(),
+        partitions=stats.partitions,
+        options={key: text for key, text in stats.extra.items() if key.startswith(_OPTIONS)},
     )

@@ -48,7 +48,7 @@ class TableCondition:
 
 def is_unmanaged(spec: TableSpec) -> bool:
     """Return whether the spec declares nothing that makes a step."""
-    return spec.retention is None and spec.clustering is None and spec.index is None
+    return spec.retention is None and spec.rewriting is None and spec.index is None
 
 
 def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:

@@ -1,6 +1,6 @@
 """The layout of a table's files, compared with its spec; pure.
 
-Only tables with a clustering block in their spec have one.
+Only tables whose spec declares a clustering or file sizes have one.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def layout_status(
     age: Callable[[str], int | None],
     pending: Sequence[PendingStatus],
 ) -> LayoutStatus | None:
-    """Return the layout status of a table; None if its spec has no clustering block.
+    """Return the layout status of a table; None if its spec declares no rewrite.
 
     ``age``: returns the seconds since an instant, None if its zone is unknown.
     """
-    block = spec.clustering
+    block = spec.rewriting
     if block is None:
         return None
     figures = _layout_figures(spec, state)

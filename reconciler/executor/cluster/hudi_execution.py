@@ -27,6 +27,7 @@ from reconciler.hudi.timeline.commit import CommitMetadata, WriteFootprint
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.hudi_engine.layouts import check_columns, find_strategy
 from reconciler.hudi_engine.table_options import add_conflict_check, make_clustering_options
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.plans.model import Note
 from reconciler.rewrite.facts import TableFacts
 from reconciler.rewrite.model import RewriteGroup, Tally
@@ -231,13 +232,14 @@ def _sum_by_partition(groups: Sequence[RewriteGroup], tallies: Sequence[Tally]) 
 def _describe_too_large(session: ApplySession, groups: Sequence[RewriteGroup]) -> list[Note]:
     """Return a note on large files: Hudi cuts by a sample, and never between rows of one key."""
     target = _get_target(session)
+    most = SizeLimits.from_spec(session.spec.files or FileSizes()).large or target * _TOO_LARGE
     files = [file for group in groups for file in group.slices]
-    large = [file for file in files if file.base_size > target * _TOO_LARGE]
+    large = [file for file in files if file.base_size > most]
     if not large:
         return []
-    most = max(file.base_size for file in large)
+    greatest = max(file.base_size for file in large)
     text = (
         f"{len(large)} of the {len(files)} files that Hudi has written are larger than the target "
-        f"of {target} bytes by more than 15 %, the largest has {most}"
-    )
+        f"of {target} bytes by more than {most / target - 1:.0%}, the largest has {greatest}"
+    ).replace("%,", " %,")
     return [Note("fileSize", text)]

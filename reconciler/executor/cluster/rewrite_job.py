@@ -12,6 +12,7 @@ from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.executor.cluster.work import get_base_sizes
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.hudi.files.bucket_ids import find_bucket_ids
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.model import Rewrites
 from reconciler.reader.model import PATH
@@ -29,7 +30,7 @@ def make_rewrite(
 
     ``attempt``: a text that no other attempt at the instant has.
     """
-    schema = facts.schema.columns
+    schema, sizes = facts.schema.columns, SizeLimits.from_spec(spec.files or FileSizes())
     stored = tuple(name for name in schema.names if name in facts.scan.table_schema.names)
     return RewriteJob(
         instant=instant,
@@ -43,7 +44,8 @@ def make_rewrite(
         schema=facts.schema,
         form=facts.form,
         ordering=_make_ordering(facts, spec, layout),
-        target=(spec.files or FileSizes()).target,
+        target=sizes.target,
+        large=sizes.large,
         range_columns=facts.indexed_columns,
         key_fields=facts.key_fields,
     )

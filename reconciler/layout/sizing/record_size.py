@@ -44,6 +44,7 @@ class PastWrite:
     ``bytes``: int64, totalWriteBytes: for a base file, the size of the file. ``is_base``: bool, a
     base file, not a log file. ``operation``: Hudi's name of the write operation. ``is_ours``:
     whether this tool wrote them. ``inserts``: new rows by partition, without partitions of zero.
+    ``partitions``: all that it wrote to. ``options``: Hudi's options in its extra metadata.
     """
 
     instant: str
@@ -54,6 +55,8 @@ class PastWrite:
     operation: str | None = None
     is_ours: bool = False
     inserts: Mapping[str, int] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

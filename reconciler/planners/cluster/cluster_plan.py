@@ -1,6 +1,6 @@
 """Plan the cluster step of a table: the step, its effect, refusals and warnings; pure.
 
-It is used only for tables whose spec has a clustering block.
+It is used only for tables whose spec declares a rewrite: a clustering, or file sizes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from reconciler.planners.cluster.gain import list_partition_gains
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
 from reconciler.planners.cluster.notes import refuse_tiny_files
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
+from reconciler.planners.cluster.quiet_partitions import refuse_unknown_zone
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.cluster.slice_verdicts import RULES
+from reconciler.planners.cluster.writer_sizes import warn_of_writers
 from reconciler.planners.drift import UnclusteredSlices
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import pluralize
@@ -59,7 +62,7 @@ def plan_cluster_step(
     decision: ClusteringDecision | None = None,
     sampled: Sampled | None = None,
 ) -> ClusterPlan:
-    """Return the cluster step of a table whose spec has a clustering block.
+    """Return the cluster step of a table whose spec declares a clustering or file sizes.
 
     ``decision``, ``sampled``: those of the forecast, if the spec has queries.
     """
@@ -68,7 +71,11 @@ def plan_cluster_step(
     state, facts = picture.state, picture.statistics.facts
     notes = (*_collect_warnings(decision, facts), *_warn_of_pending(state))
     wrong = tuple(_find_wrong_columns(decision.layout, facts))
-    never = (*decision.refusals, *_refuse_consistent_hashing(facts))
+    never = (
+        *decision.refusals,
+        *_refuse_consistent_hashing(facts),
+        *refuse_unknown_zone(picture),
+    )
     if never or not len(decision.groups):
         doubts = tuple(replace(note, step=None) for note in wrong)
         return ClusterPlan(refusals=never, warnings=(*doubts, *notes))
@@ -78,16 +85,18 @@ def plan_cluster_step(
     if refusals := (*wrong, *refusals, *tiny):
         return ClusterPlan(refusals=refusals, warnings=notes)
     layout = decision.layout
+    writers = warn_of_writers(picture, decision.candidates, decision.members)
     return ClusterPlan(
         step=ClusterStep(
             columns=layout.columns,
             curve=layout.curve,
             mapping=layout.mapping,
+            purpose=None if picture.spec.clustering else "sizes",
             groups=decision.groups,
         ),
         layout=_describe_change(picture, decision, sampled),
         unclustered=_measure_unclustered(picture, decision),
-        warnings=(*notes, *drops, *warn_of_unlocked_writes(picture.spec, state)),
+        warnings=(*notes, *drops, *warn_of_unlocked_writes(picture.spec, state), *writers),
     )
 
 
@@ -242,14 +251,15 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
     member = decision.group_of >= 0
     touched = np.unique(candidates.partition[member])
     bases = candidates.base[member & candidates.has_base]
-    small = candidates.has_base & (candidates.base < picture.file_sizes.small)
+    small = SizeLimits.from_spec(picture.file_sizes).find_small(candidates)
     small &= ~find_buckets(candidates)  # they stay as small as they are
+    large = np.zeros_like(small) if triggers is None else triggers.is_large
     touched_small, worst = touched, np.zeros(0)
     if triggers is not None:
         share = triggers.when.small_file_share_above
         # without a limit no share is above it
         is_above = triggers.small > (1.0 if share is None else share) * triggers.files
-        touched_small = touched[is_above[touched]]
+        touched_small = touched[(is_above | (triggers.large > 0))[touched]]
         overlap = triggers.overlap[touched]
         worst = overlap[~np.isnan(overlap) & (triggers.when.overlap_above is not None)]
     is_touched = np.isin(candidates.partition, touched_small)
@@ -263,7 +273,8 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         partitions=len(touched_small),
         mean_bytes=int(bases.mean()) if len(bases) else 0,
         small=int((small & is_touched).sum()),
-        files=int((candidates.has_base & is_touched).sum()),
+        files=int(((candidates.has_base | small) & is_touched).sum()),
+        large=int((large & is_touched).sum()),
         overlap=round(float(worst.max()), 2) if len(worst) else None,
         gain=gain,
     )

@@ -15,6 +15,7 @@ from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.cluster.overlap import z_order_keys
 from reconciler.planners.cluster.passes import PassCounts, max_group_bytes
 from reconciler.planners.cluster.read_model import BlockReads
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.cluster.triggers import Triggers
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.spec.model import Clustering
@@ -52,16 +53,16 @@ class SimulatedGains:
 class ClusteringInput:
     """The input of clustering planning: the declaration, the slices and facts about them.
 
-    ``target``: bytes of a file. ``is_clustered``: per slice, an earlier clustering wrote its base
-    file as declared; ``is_settled``: and its log files are small. ``row_bytes``: int64 per slice,
-    bytes of its rows in new files. ``passes``: how often slices were clustered as declared.
-    ``max_scan``: slices that queries over their ``maxScan`` read; None if there are none.
+    ``limits``: the declared sizes of files. ``is_clustered``: per slice, an earlier clustering
+    wrote its base file as declared; ``is_settled``: and its log files are small. ``row_bytes``:
+    int64 per slice, bytes of its rows in new files. ``passes``: how often slices were clustered as
+    declared. ``max_scan``: slices that queries over their ``maxScan`` read; None if there are none.
     ``asked``: what readers ask for; None if no gain is predicted. ``simulated``: simulated gains of
     declared queries, which count more than predictions from ranges.
     """
 
     clustering: Clustering
-    target: int
+    limits: SizeLimits
     candidates: CandidateSlices
     triggers: Triggers
     is_clustered: Mask
@@ -80,7 +81,7 @@ class ClusteringInput:
         return max_group_bytes(self.clustering)
 
     def count_outputs(self, groups: SliceGroups) -> Integers:
-        return self.sizes.count_files(groups.sum_values(self.row_bytes), self.target)
+        return self.limits.count_files(self.sizes, groups.sum_values(self.row_bytes))
 
     def pack(self, order: Integers) -> SliceGroups:
         """Split slices into groups of one partition and at most ``max_group_bytes``."""

@@ -22,6 +22,12 @@ from reconciler.planners.cluster.repeated_clustering import (
     find_slices_to_combine,
     group_overlapping_clusterings,
 )
+from reconciler.planners.cluster.size_choice import (
+    explain_unsplit,
+    find_wrong_sizes,
+    is_settled_throughout,
+    is_worth_for_sizes,
+)
 from reconciler.planners.cluster.slice_verdicts import SINGLE_FILE, SliceVerdicts
 
 
@@ -43,16 +49,14 @@ def choose_groups(need: ClusteringInput, verdicts: SliceVerdicts) -> ChosenGroup
     ``verdicts`` gets the reason of every slice that is in no group; the others stay undecided.
     """
     candidates = need.candidates
-    verdicts.decide(
-        "logs", ~candidates.has_base, "it has only log files; a compaction gives it a base file"
-    )
+    _explain_only_logs(need, verdicts)
     is_open = verdicts.is_open
     gains = find_gains(need, is_open)
     gaining = gains.groups if gains is not None else concatenate_groups([])
     is_open[gaining.members] = False
     selected = is_open & need.triggers.is_selected(candidates.partition)
     read = is_open & need.max_scan.is_read if need.max_scan is not None else np.zeros_like(selected)
-    settled = is_open & need.is_settled
+    settled = is_open & need.is_settled & ~find_wrong_sizes(need, selected)
     groups, is_asked, left = _form_groups(need, gaining, selected, read, settled)
     is_open[groups.members] = settled[groups.members] = False
     _explain_untriggered(need, verdicts, is_open, gains)
@@ -106,6 +110,12 @@ def explain_partition(
     if gains is not None and is_shown and (gains.fires[partition] or not query):
         clauses.append(gains.explain(partition, rewritten))
     return " and ".join(clauses) or "no threshold of clustering.when can be measured here"
+
+
+def _explain_only_logs(need: ClusteringInput, verdicts: SliceVerdicts) -> None:
+    """Record the reason of slices without a base file that are not rewritten for their size."""
+    only_logs = ~need.candidates.has_base & ~need.triggers.is_small
+    verdicts.decide("logs", only_logs, "it has only log files; a compaction gives it a base file")
 
 
 def _sort_by_gain(need: ClusteringInput, groups: SliceGroups) -> Integers:
@@ -191,6 +201,7 @@ def _explain_untriggered(
     """Record the reason of the slices that no trigger selects."""
     candidates, triggers = need.candidates, need.triggers
     fires = triggers.fires[candidates.partition]
+    explain_unsplit(need, verdicts, stays)
     if gains is not None:
         is_near = gains.fires[candidates.partition] & stays & ~fires
         _explain_clustered(need, verdicts, is_near & need.is_settled)
@@ -201,7 +212,7 @@ def _explain_untriggered(
         lambda partition: explain_partition(need, gains, partition),
         candidates.partition,
     )
-    limit = units.format_size(triggers.limit)
+    limit = units.format_size(triggers.limits.small)
     measured = ~np.isnan(triggers.overlap[candidates.partition])
     share = " and few files overlap with it" if measured.any() else ""
     large = f"its base file is not below files.small ({limit})"
@@ -212,15 +223,19 @@ def _explain_untriggered(
 def _is_worth(need: ClusteringInput, groups: SliceGroups) -> Mask:
     """Return per group whether rewriting it is worthwhile.
 
-    Packing must make fewer files. Clustering by columns needs several slices or output files, or a
-    single small file if ``singleFile`` allows it, and a slice that may be clustered again.
+    Packing must make fewer files, or bring files to declared sizes. Clustering by columns needs
+    several slices or output files, or a single small file if ``singleFile`` allows it, and a slice
+    that may be clustered again. Files clustered as declared are rewritten for their sizes alone.
     """
     outputs = need.count_outputs(groups)
+    for_sizes = is_worth_for_sizes(need, groups, outputs)
     if not need.clustering.columns:
-        return outputs < groups.sizes
+        return for_sizes
     worth: Mask = (groups.sizes > 1) | (outputs > 1)
     if need.clustering.single_file:
         worth |= need.triggers.is_small[groups.first_members]
+    if need.limits.large is not None:
+        worth &= for_sizes | ~is_settled_throughout(need, groups)
     return worth & need.passes.needs_pass(groups)
 
 
@@ -302,7 +317,7 @@ def _has_room(need: ClusteringInput, candidate: int, total: np.int64, data: np.i
     size = need.candidates.bytes[candidate]
     if size > total or total + size > need.max_group_bytes:
         return False
-    before, after = need.sizes.count_files(
-        np.array([data, data + need.row_bytes[candidate]]), need.target
+    before, after = need.limits.count_files(
+        need.sizes, np.array([data, data + need.row_bytes[candidate]])
     ).tolist()
     return bool(after == before)

@@ -118,7 +118,8 @@ def size_classes(files: FileSizes) -> Integers:
     >>> size_classes(FileSizes(target=120, small=96)).tolist()
     [6, 24, 96, 120, 240]
     """
-    ends = [files.small // 16, files.small // 4, files.small, files.target, 2 * files.target]
+    large = files.large or 2 * files.target
+    ends = [files.small // 16, files.small // 4, files.small, files.target, large]
     return sort_unique(np.array([end for end in ends if end > 0], np.int64))
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -83,15 +83,19 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
 
     ``state``: the table for which the groups were planned.
     """
-    clustering = spec.clustering
-    if clustering is None or not clustering.columns or clustering.when.always:
+    clustering = spec.rewriting
+    if clustering is None or clustering.when.always:
+        return {}
+    if not clustering.columns and not _brings_sizes(spec):
         return {}
     past = state.clustering_facts.clusterings if state.clustering_facts is not None else ()
     layout = declared_layout(clustering)
-    if not any(earlier.layout == layout for earlier in past):
+    if layout.columns and not any(earlier.layout == layout for earlier in past):
         return {}  # each group makes the first pass
     candidates = find_candidates(state)
     is_settled = is_clustered(candidates, past, layout) & has_few_logs(candidates)
+    if not is_settled.any():
+        return {}
     digest = digest_declaration(spec, clustering)
     made = np.append(_count_made(candidates, is_settled, past, digest), 0)
     of_group = np.full(len(candidates.view.files.group_partition) + 1, len(candidates), np.int64)
@@ -113,15 +117,22 @@ def build_pass_metadata(spec: TableSpec, state: TableState, groups: Rewrites) ->
 def digest_declaration(spec: TableSpec, clustering: Clustering) -> str:
     """Return the digest of the declared goals for which passes are counted, besides the layout."""
     limited = sorted(query.where for query in spec.queries if query.max_scan is not None)
-    gain = clustering.when.gain_above
-    document = {
+    gain, files = clustering.when.gain_above, spec.files or FileSizes()
+    document: dict[str, Any] = {
         **({} if gain is None else {"gainAbove": gain}),
         "overlapAbove": clustering.when.overlap_above,
         "queries": limited,
         "perGroup": max_group_bytes(clustering),
-        "target": (spec.files or FileSizes()).target,
+        "target": files.target,
     }
+    if _brings_sizes(spec):
+        document |= {"small": files.small, "large": files.large}
     return canonical_json.digest_document(document)
+
+
+def _brings_sizes(spec: TableSpec) -> bool:
+    """Return whether existing files are brought to declared sizes."""
+    return spec.files is not None and spec.files.when is not None
 
 
 def max_group_bytes(clustering: Clustering) -> int:

@@ -6,8 +6,9 @@ Otherwise a partition must exceed a threshold, and slices clustered as declared 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +39,8 @@ from reconciler.planners.cluster.passes import (
     has_few_logs,
     is_clustered,
 )
+from reconciler.planners.cluster.quiet_partitions import find_busy_partitions
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.cluster.slice_verdicts import (
     RULES,
     SINGLE_FILE,
@@ -52,6 +55,7 @@ from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
+from reconciler.spec.rules import LARGE_FACTOR
 from reconciler.state.clustering_layout import ClusteringLayout, declared_layout
 from reconciler.state.model import TableState
 
@@ -96,6 +100,7 @@ class _ClusteringRun:
     spec: TableSpec
     clustering: Clustering
     files: FileSizes
+    limits: SizeLimits
     state: TableState
     candidates: CandidateSlices
     verdicts: SliceVerdicts
@@ -107,6 +112,11 @@ class _ClusteringRun:
     def layout(self) -> ClusteringLayout:
         """Return the declared row order."""
         return declared_layout(self.clustering)
+
+    @property
+    def block(self) -> str:
+        """Return the block of the spec that declares partitions, budget and triggers."""
+        return "files" if self.spec.clustering is None else "clustering"
 
     @property
     def is_clustered(self) -> Mask:
@@ -123,7 +133,10 @@ def decide_clustering(
 
     ``max_scan``: slices to rewrite for a query. ``simulated``: simulated gains of queries.
     """
-    return plan_clustering(picture.spec, picture.state, picture.statistics, max_scan, simulated)
+    busy = find_busy_partitions(picture)
+    return plan_clustering(
+        picture.spec, picture.state, picture.statistics, max_scan, simulated, busy=busy
+    )
 
 
 def plan_clustering(
@@ -132,22 +145,26 @@ def plan_clustering(
     statistics: KnownStatistics,
     max_scan: MaxScanDemand | None = None,
     simulated: SimulatedGains | None = None,
+    *,
+    busy: Mapping[str, str] = MappingProxyType({}),
 ) -> ClusteringDecision:
-    """Decide about the newest slice of every file group. The spec has a clustering block.
+    """Decide about the newest slice of every file group. The spec declares a rewrite.
 
     ``max_scan``: slices to rewrite for a query's ``maxScan``; ignored under ``when: always``.
     ``simulated``: simulated gains of declared queries; None: gains are predicted from ranges.
+    ``busy``: partitions to leave alone because they were written recently, each with the reason.
     Damaged files of the ``statistics`` are not rewritten.
     """
-    if spec.clustering is None:
-        raise ValueError("the spec has no clustering block")
+    if (clustering := spec.rewriting) is None:
+        raise ValueError("the spec declares neither a clustering nor file sizes")
     candidates = find_candidates(state)
-    if not spec.clustering.columns:
+    if not clustering.columns:
         statistics, max_scan = replace(statistics, ranges=None), None
     table = _ClusteringRun(
         spec=spec,
-        clustering=spec.clustering,
+        clustering=clustering,
         files=spec.files or FileSizes(),
+        limits=SizeLimits.from_spec(spec.files or FileSizes()),
         state=state,
         candidates=candidates,
         verdicts=SliceVerdicts(len(candidates)),
@@ -155,13 +172,13 @@ def plan_clustering(
         max_scan=max_scan,
     )
     _exclude_pending(table)
-    _exclude_partitions(table)
+    _exclude_partitions(table, busy)
     _exclude_damaged(table)
     blocking_note = check_after_commits(
-        table.clustering, state, statistics.past, table.layout, table.verdicts
+        clustering, state, statistics.past, table.layout, table.verdicts
     )
     table = _plan_buckets(table)
-    if spec.clustering.when.always:
+    if clustering.when.always:
         groups, weight = _group_like_hudi(table), _hudi_weight(table)
         outputs = np.maximum(-(-groups.sum_values(weight) // table.files.target), 1)
         chosen = _take_within_budget(table, groups)
@@ -223,17 +240,21 @@ def _exclude_pending(table: _ClusteringRun) -> None:
         )
 
 
-def _exclude_partitions(table: _ClusteringRun) -> None:
-    files = table.candidates.view.files
-    reasons = find_excluded_partitions(table.state.partitions, table.clustering.partitions)
-    texts = [reasons.get(path, "") for path in files.partitions]
+def _exclude_partitions(table: _ClusteringRun, busy: Mapping[str, str]) -> None:
+    known, field = table.state.partitions, f"{table.block}.partitions"
+    reasons = find_excluded_partitions(known, table.clustering.partitions, field)
+    unknown = set(table.candidates.view.files.partitions) - set(known)
+    reasons |= dict.fromkeys(unknown, "its folder is not a partition of the table")
+    for rule, texts in (("partition", reasons), ("quiet", busy)):
+        _exclude_by_partition(table, rule, texts)
+
+
+def _exclude_by_partition(table: _ClusteringRun, rule: str, reasons: Mapping[str, str]) -> None:
+    """Exclude the slices of partitions that have a reason."""
+    texts = [reasons.get(path, "") for path in table.candidates.view.files.partitions]
     is_out = np.array([bool(text) for text in texts], np.bool_)
-    known = set(table.state.partitions)
-    for code, path in enumerate(files.partitions):
-        if path not in known:
-            is_out[code], texts[code] = True, "its folder is not a partition of the table"
     partition = table.candidates.partition
-    table.verdicts.decide("partition", is_out[partition], texts.__getitem__, partition)
+    table.verdicts.decide(rule, is_out[partition], texts.__getitem__, partition)
 
 
 def _exclude_damaged(table: _ClusteringRun) -> None:
@@ -245,7 +266,7 @@ def _exclude_damaged(table: _ClusteringRun) -> None:
 
 def _plan_buckets(table: _ClusteringRun) -> _ClusteringRun:
     """Return the run with the buckets that it rewrites; no other group may take these."""
-    large = 2 * table.files.target
+    large = table.limits.large or LARGE_FACTOR * table.files.target
     due = choose_buckets(
         table.candidates, table.verdicts, table.clustering, table.is_clustered, large
     )
@@ -283,14 +304,16 @@ def _group_like_hudi(table: _ClusteringRun) -> SliceGroups:
 def _build_input(table: _ClusteringRun) -> ClusteringInput:
     candidates, clustering, ranges = table.candidates, table.clustering, table.statistics.ranges
     settled = table.is_clustered & has_few_logs(candidates)
+    passes = count_passes(candidates, table.spec, clustering, settled, table.statistics.past)
+    can_split = table.limits.can_split(candidates, table.statistics.sizes) & ~passes.is_done
     return ClusteringInput(
         clustering=clustering,
-        target=table.files.target,
+        limits=table.limits,
         candidates=candidates,
-        triggers=evaluate_triggers(candidates, table.files.small, clustering.when, ranges),
+        triggers=evaluate_triggers(candidates, table.limits, can_split, clustering.when, ranges),
         is_clustered=table.is_clustered,
         is_settled=settled,
-        passes=count_passes(candidates, table.spec, clustering, settled, table.statistics.past),
+        passes=passes,
         row_bytes=table.statistics.sizes.data_bytes(candidates.base, candidates.logs),
         sizes=table.statistics.sizes,
         ranges=ranges,
@@ -328,7 +351,7 @@ def _exclude_over_budget(table: _ClusteringRun, groups: SliceGroups) -> None:
     budget = table.clustering.budget
     rewrite = "" if budget.rewrite is None else f" and {units.format_size(budget.rewrite)}"
     limit = f"{pluralize(budget.groups, 'group')}{rewrite}"
-    reason = f"a run rewrites at most {limit} (clustering.budget)"
+    reason = f"a run rewrites at most {limit} ({table.block}.budget)"
     table.verdicts.decide("budget", groups.members, reason)
 
 
@@ -387,8 +410,8 @@ def _collect_warnings(
         yield from warn_of_unmeasured(table.candidates, clustering, is_in, table.is_clustered)
     over = int((rule == RULES.index("budget")).sum())
     if over:
-        waits = "{} wait for another run: clustering.budget limits this one"
+        waits = f"{{}} wait for another run: {table.block}.budget limits this one"
         yield Note("budget", format_slices(waits, over))
     yield from warn_of_pending_writes(table.candidates, groups)
     if not len(groups):
-        yield Note(NOTHING_TO_DO, f"no clustering: {explain_no_groups(rule)}")
+        yield Note(NOTHING_TO_DO, explain_no_groups(rule, table.block))

@@ -18,6 +18,7 @@ RULES: Final = (
     "pendingClustering",
     "pendingWrite",
     "partition",
+    "quiet",
     "damaged",
     "afterCommits",
     "bucket",
@@ -34,7 +35,8 @@ _RULE_SENTENCES: Final = {
     "pendingLogCompaction": "{} wait for a pending log compaction",
     "pendingClustering": "{} wait for a pending clustering",
     "pendingWrite": "{} wait for a pending write",
-    "partition": "clustering.partitions leaves out {}",
+    "partition": "{block}.partitions leaves out {}",
+    "quiet": "files.quiet leaves out {} in partitions that were written recently",
     "damaged": "{} cannot be read",
     "bucket": "{} are buckets that are as declared, and are not merged or split",
     "logs": "{} have no base file yet",
@@ -43,7 +45,7 @@ _RULE_SENTENCES: Final = {
     "clustered": "{} are clustered as declared",
     "noGain": "{} would not make fewer files",
     "singleFile": "{} have no other file to be rewritten with",
-    "budget": "clustering.budget is too small for {}",
+    "budget": "{block}.budget is too small for {}",
 }
 #: plural and singular forms in these sentences
 _SINGULAR_FORMS: Final = (
@@ -100,12 +102,19 @@ class SliceVerdicts:
         return self._reasons.build_column(np.arange(len(self.rule)))
 
 
-def explain_no_groups(rule: NDArray[np.int8]) -> str:
-    """Explain why no slice is rewritten, the most frequent rule first."""
+def explain_no_groups(rule: NDArray[np.int8], block: str = "clustering") -> str:
+    """Explain why no slice is rewritten, the most frequent rule first.
+
+    ``block``: the block of the spec that declares the rewrite.
+    """
     counts = np.bincount(rule, minlength=len(RULES))
     codes = sorted(np.flatnonzero(counts).tolist(), key=lambda code: -counts[code])
-    sentences = [format_slices(_RULE_SENTENCES[RULES[code]], int(counts[code])) for code in codes]
-    return "; ".join(sentences) or "the table has no file slice"
+    sentences = [
+        format_slices(_RULE_SENTENCES[RULES[code]].replace("{block}", block), int(counts[code]))
+        for code in codes
+    ]
+    step = "clustering" if block == "clustering" else "rewrite for file sizes"
+    return f"no {step}: {'; '.join(sentences) or 'the table has no file slice'}"
 
 
 def format_slices(sentence: str, count: int) -> str:

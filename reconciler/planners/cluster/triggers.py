@@ -14,6 +14,7 @@ from reconciler.planners.cluster.overlap import (
     find_wide_files,
     iterate_boxes,
 )
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.column_ranges import ColumnRanges
 from reconciler.planners.reasons import pluralize
 from reconciler.spec.model import ClusteringTrigger
@@ -26,6 +27,9 @@ class Triggers:
     ``fires``: per partition. ``is_small``, ``is_wide``: per slice; wide ones cause too much
     overlap. ``files``, ``small``: int64 per partition, base files of the newest slices.
     ``overlap``: float64 per partition, mean number of files that cover a row; NaN: not measured.
+    ``is_large``: per slice, its base file is to be split. ``limits``: the declared sizes; where
+    those are for existing files, ``files`` and ``small`` count slices without a base file too.
+    ``only_logs``: int64 per partition, small slices without a base file.
     """
 
     fires: Mask
@@ -35,11 +39,14 @@ class Triggers:
     small: Integers
     overlap: Floats
     when: ClusteringTrigger
-    limit: int
+    limits: SizeLimits
+    is_large: Mask
+    only_logs: Integers
+    large: Integers
 
     def is_selected(self, partition: Codes) -> Mask:
         """Return per slice, given its partition, whether it makes that exceed a threshold."""
-        return self.fires[partition] & (self.is_small | self.is_wide)
+        return self.fires[partition] & (self.is_small | self.is_wide | self.is_large)
 
     def list_clauses(self, partition: int, *, only_exceeded: bool) -> list[str]:
         """Return what was measured in a partition, a clause for each threshold.
@@ -48,9 +55,11 @@ class Triggers:
         """
         clauses = []
         above = self.when.small_file_share_above
-        if above is not None:
+        if above is not None and (self.small[partition] or not self.large[partition]):
             is_above = int(self.small[partition]) > above * int(self.files[partition])
             clauses += [self._explain_small(partition, above)] * (is_above or not only_exceeded)
+        if self.large[partition]:
+            clauses.append(self._explain_large(partition))
         above = self.when.overlap_above
         if above is not None and not np.isnan(self.overlap[partition]):
             is_above = bool(self.overlap[partition] > above)
@@ -60,9 +69,22 @@ class Triggers:
     def _explain_small(self, partition: int, limit: float) -> str:
         small, files = int(self.small[partition]), int(self.files[partition])
         side = "above" if small > limit * files else "within"
+        only_logs = int(self.only_logs[partition])
+        noun, but = "base file", ""
+        if only_logs:
+            noun, but = "file slice", f"{only_logs} without a base file; "
         return (
-            f"{small} of {pluralize(files, 'base file')} {'is' if small == 1 else 'are'} below "
-            f"files.small {units.format_size(self.limit)} ({side} smallFileShareAbove {limit:g})"
+            f"{small} of {pluralize(files, noun)} {'is' if small == 1 else 'are'} below "
+            f"files.small {units.format_size(self.limits.small)} "
+            f"({but}{side} smallFileShareAbove {limit:g})"
+        )
+
+    def _explain_large(self, partition: int) -> str:
+        large = int(self.large[partition])
+        limit = units.format_size(self.limits.large or 0)
+        return (
+            f"{pluralize(large, 'base file')} {'is' if large == 1 else 'are'} above "
+            f"files.large {limit}"
         )
 
     def _explain_overlap(self, partition: int, limit: float) -> str:
@@ -73,21 +95,26 @@ class Triggers:
 
 def evaluate_triggers(
     candidates: CandidateSlices,
-    small_below: int,
+    limits: SizeLimits,
+    can_split: Mask,
     when: ClusteringTrigger,
     ranges: ColumnRanges | None,
 ) -> Triggers:
-    """Evaluate the triggers. ``small_below``: bytes below which a base file is small.
+    """Evaluate the triggers. ``can_split``: per slice, more files than one would be smaller.
 
     Without ``ranges`` overlap is unknown and does not fire.
     """
     count = len(candidates.view.files.partitions)
-    is_small = candidates.has_base & (candidates.base < small_below)
-    files = np.bincount(candidates.partition[candidates.has_base], minlength=count)
-    smalls = np.bincount(candidates.partition[is_small], minlength=count)
+    is_small, is_large = limits.find_small(candidates), limits.find_large(candidates) & can_split
+    is_file = candidates.has_base | is_small
+    files, smalls, larges, only_logs = (
+        np.bincount(candidates.partition[mask], minlength=count)
+        for mask in (is_file, is_small, is_large, is_small & ~candidates.has_base)
+    )
     fires = np.zeros(count, np.bool_)
     if when.small_file_share_above is not None:
         fires |= smalls > when.small_file_share_above * files
+    fires |= larges > 0
     overlap = np.full(count, np.nan)
     is_wide = np.zeros(len(candidates), np.bool_)
     if when.overlap_above is not None and ranges is not None:
@@ -101,7 +128,10 @@ def evaluate_triggers(
         small=smalls,
         overlap=overlap,
         when=when,
-        limit=small_below,
+        limits=limits,
+        is_large=is_large,
+        only_logs=only_logs,
+        large=larges,
     )
 
 

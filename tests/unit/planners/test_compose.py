@@ -320,13 +320,11 @@ def test_a_policy_is_asked_where_the_table_itself_is_refused():
     assert ["zone", "minRetention"] == [note.rule for note in plan.refusals]
 
 
-def test_blocks_without_a_step_are_named():
+def test_file_sizes_for_new_rows_alone_make_no_step():
     asked = (Query(name="q", where="a = 1"),)
     plan = plan_table(spec(commits(2), files=FileSizes(), queries=asked), upserts(5), NOW)
 
-    assert [("unbuilt", "files")] == [
-        (note.rule, note.because.split(":")[0]) for note in plan.warnings
-    ]
+    assert (["clean"], ()) == ([step.kind for step in plan.steps], plan.warnings)
 
 
 def test_what_only_apply_needs_is_a_warning_in_a_plan_and_a_refusal_in_an_apply():

@@ -10,7 +10,16 @@ from reconciler import canonical_json
 from reconciler.errors import SpecError
 from reconciler.spec.document import spec_from_document, spec_to_document
 from reconciler.spec.load import load_specs
-from reconciler.spec.model import FromEnv, Option, TableSpec
+from reconciler.spec.model import (
+    Clustering,
+    ClusteringBudget,
+    ClusteringTrigger,
+    FromEnv,
+    Option,
+    PartitionFilter,
+    SizeTrigger,
+    TableSpec,
+)
 
 HEAD = "apiVersion: reconciler/v1\nkind: HudiTable\nmetadata: {name: t, labels: {a: b}, owner: o}\n"
 
@@ -40,7 +49,15 @@ def test_a_document_is_the_spec_with_defaults_filled_in_and_units_gone(load):
         "owner": "o",
         "suspend": False,
         "retention": {"policy": "KEEP_LATEST_COMMITS", "commits": 10, "scan": "full"},
-        "files": {"target": 1024**2, "small": 1000, "assign": "steady", "recordSize": 1024},
+        "files": {
+            "target": 1024**2,
+            "small": 1000,
+            "large": 2 * 1024**2,
+            "assign": "steady",
+            "recordSize": 1024,
+            "when": {"smallFileShareAbove": 0.3, "largeFiles": True},
+            "budget": {"perGroup": 2 * 1024**3, "groups": 30},
+        },
         "clustering": {
             "columns": ["a"],
             "curve": "linear",
@@ -73,9 +90,41 @@ def test_a_document_is_the_spec_with_defaults_filled_in_and_units_gone(load):
     ],
 )
 def test_two_ways_to_say_the_same_are_one_document(same, load):
-    spec = load("  retention: {commits: 10}\n  files: {}\n")
+    spec = load("  retention: {commits: 10}\n  files: {small: 100MiB}\n")
 
     assert canonical_json.to_bytes(spec.document) == canonical_json.to_bytes(load(same).document)
+
+
+def test_only_sizes_are_for_existing_files(load):
+    """How new rows are assigned says nothing about the files that are there."""
+    spec = load("  retention: {commits: 10}\n  files: {assign: hudi, recordSize: 100B}\n")
+
+    assert (None, None) == (spec.rewriting, spec.files.when)
+    assert "when" not in spec.document["files"]
+    assert spec == replace(
+        spec_from_document(spec.document, spec.name, spec.path),
+        source=spec.source,
+        provenance=spec.provenance,
+    )
+
+
+@pytest.mark.parametrize("field", ["target: 1MiB", "small: 1MiB", "large: 1GiB"])
+def test_a_size_declares_a_rewrite_of_existing_files(load, field):
+    spec = load(f"  files: {{{field}, partitions: {{exclude: [a]}}, budget: {{groups: 2}}}}\n")
+
+    assert Clustering(
+        columns=(),
+        when=ClusteringTrigger(small_file_share_above=0.3, overlap_above=None, gain_above=None),
+        after_commits=0,
+        partitions=PartitionFilter(exclude=("a",)),
+        budget=ClusteringBudget(groups=2),
+    ) == (spec.rewriting)
+
+
+def test_a_condition_that_is_not_declared_is_off(load):
+    when = load("  files: {target: 1MiB, when: {largeFiles: true}}\n").files.when
+
+    assert SizeTrigger(small_file_share_above=None, large_files=True) == when
 
 
 def test_a_document_names_the_variable_of_a_secret(load):

@@ -22,6 +22,7 @@ from reconciler.spec.model import (
     Query,
     Readers,
     Retention,
+    SizeTrigger,
     TableSpec,
 )
 
@@ -129,7 +130,13 @@ def test_every_field_arrives_in_the_model(load, tmp_path):
         failed_writes="LAZY",
     )
     assert spec.files == FileSizes(
-        target=128 * MiB, small=64_000_000, assign="hudi", record_size=512
+        target=128 * MiB,
+        small=64_000_000,
+        large=256 * MiB,
+        assign="hudi",
+        record_size=512,
+        when=SizeTrigger(),
+        budget=ClusteringBudget(),
     )
     assert spec.clustering == Clustering(
         columns=("customer_id", "order_ts"),

@@ -309,7 +309,7 @@ def said_of(folder: Path, tmp_path: Path, block: str, capsys) -> tuple[str, list
 @pytest.mark.parametrize(
     ("more", "files"),
     [
-        ("", "10 of the newest base files below files.small (90kB) in 1 partition"),
+        ("", "20 of the newest base files below files.small (90kB) in 2 partitions"),
         (
             "\n  clustering: {columns: [customer], when: always}",
             "20 of the newest base files below files.small (90kB) in 2 partitions",
@@ -317,7 +317,6 @@ def said_of(folder: Path, tmp_path: Path, block: str, capsys) -> tuple[str, list
     ],
 )
 def test_status_shows_the_fact_and_still_exits_with_0(folder, tmp_path, capsys, more, files):
-    """With a clustering to judge, more of the past writes have been read."""
     block = "  files: {target: 100kB, small: 90kB}" + more
     text, rules = said_of(folder, tmp_path, block, capsys)
 
@@ -353,7 +352,7 @@ def test_lint_warns_at_the_field_and_exits_with_0(folder, tmp_path, monkeypatch,
     assert 0 == run("lint", "orders.yaml", "--tables")
     said = capsys.readouterr()
     assert said.out == "1 table, 1 warning about recent writes\n"
-    warning = "orders.yaml:7:1: warning: spec.files: 10 of the newest base files below files.small"
+    warning = "orders.yaml:7:1: warning: spec.files: 20 of the newest base files below files.small"
     assert any(line.startswith(warning) for line in said.err.splitlines()), said.err
 
     assert 0 == run("lint", "orders.yaml")

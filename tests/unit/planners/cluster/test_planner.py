@@ -603,5 +603,5 @@ def test_a_table_without_files_has_nothing_to_do():
 
 
 def test_a_spec_without_the_block_is_no_business_of_this_planner():
-    with pytest.raises(ValueError, match="no clustering block"):
+    with pytest.raises(ValueError, match="neither a clustering nor file sizes"):
         plan_clustering(TableSpec(name="t", path="/t"), sized({}), KnownStatistics())

@@ -1,0 +1,67 @@
+"""Find the partitions that were written too recently to be rewritten (``files.quiet``); pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from reconciler import units
+from reconciler.arrays import sort_unique
+from reconciler.planners.picture import TablePicture
+from reconciler.plans.model import Note
+from reconciler.plans.refusals import explain_zone, find_timeline_zone, format_instant
+from reconciler.state.model import TableState
+
+_TOO_EARLY = "its partition was written by {}, less than {} ago (files.quiet)"
+
+
+def find_busy_partitions(picture: TablePicture) -> dict[str, str]:
+    """Return the partitions that were written within ``files.quiet``, each with the reason.
+
+    Pending writes count, and clusterings don't: they write no rows. Empty if the time or the zone
+    of the timeline is unknown; without a zone ``refuse_unknown_zone`` refuses the step.
+    """
+    spec, state = picture.spec, picture.state
+    quiet = spec.files.quiet if spec.files is not None and spec.files.when is not None else None
+    zone = find_timeline_zone(spec, state)
+    if quiet is None or picture.now is None or zone is None:
+        return {}
+    boundary = format_instant(picture.now - timedelta(seconds=quiet), zone)
+    clusterings = {past.instant for past in picture.statistics.past}
+    newest: dict[str, str] = {}
+    for partition, instant in (*_list_file_writes(state), *_list_past_writes(picture)):
+        if instant >= boundary[: len(instant)] and instant not in clusterings:
+            newest[partition] = max(instant, newest.get(partition, ""))
+    age = units.format_duration(quiet)
+    return {path: _TOO_EARLY.format(instant, age) for path, instant in newest.items()}
+
+
+def refuse_unknown_zone(picture: TablePicture) -> tuple[Note, ...]:
+    """Return the refusal of a rewrite for which the age of writes must be known and is not."""
+    spec = picture.spec
+    if spec.files is None or spec.files.when is None or spec.files.quiet is None:
+        return ()
+    if find_timeline_zone(spec, picture.state) is not None:
+        return ()
+    return (
+        Note(
+            "zone",
+            f"files.quiet needs the timeline's time zone. {explain_zone(picture.state)}",
+            step="cluster",
+        ),
+    )
+
+
+def _list_file_writes(state: TableState) -> Iterable[tuple[str, str]]:
+    """Return each partition with the instants in the names of its files."""
+    files = state.files
+    pairs = sort_unique(files.partition.astype("int64") * len(files.instants) + files.instant)
+    for pair in pairs.tolist():
+        partition, instant = divmod(pair, len(files.instants))
+        yield files.partitions[partition], files.instants[instant]
+
+
+def _list_past_writes(picture: TablePicture) -> Iterable[tuple[str, str]]:
+    """Return the partitions of recent writes: in version 6 log files are named for their base."""
+    for write in picture.statistics.facts.written:
+        yield from ((partition, write.instant) for partition in write.partitions)
