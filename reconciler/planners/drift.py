@@ -43,7 +43,8 @@ class UnclusteredSlices:
 
     ``layout``: the declared layout; ``past``: the newest completed clustering. ``mean_bytes``: mean
     size of a base file of the slices. ``small`` of ``files`` base files are small in the
-    ``partitions`` with too many of them. ``large`` base files are above ``files.large``.
+    ``partitions`` with too many of them, ``only_logs`` of them slices without a base file.
+    ``large`` base files are above ``files.large``.
     ``overlap``: greatest of a partition; None if unknown. ``gain``: greatest predicted share of
     files by which reads of a partition fall; None if no partition is rewritten for it.
     """
@@ -58,6 +59,7 @@ class UnclusteredSlices:
     overlap: float | None
     gain: float | None = None
     large: int = 0
+    only_logs: int = 0
 
 
 def find_drift(
@@ -113,12 +115,12 @@ def _find_layout_drift(
 def _describe_sizes(files: FileSizes, misfit: UnclusteredSlices) -> str:
     """Return how many files are below and above the declared sizes."""
     partitions = f"{misfit.partitions} partition" + ("" if misfit.partitions == 1 else "s")
-    clauses: list[str] = []
+    noun, clauses = "file slices" if misfit.only_logs else "base files", list[str]()
     for count, side in (
         (misfit.small, f"below files.small, {units.format_size(files.small)}"),
         (misfit.large, f"above files.large, {units.format_size(files.large or 0)}"),
     ):
-        of_files = "" if clauses else f" of {misfit.files} base files in {partitions}"
+        of_files = "" if clauses else f" of {misfit.files} {noun} in {partitions}"
         clauses += [f"{count}{of_files} {'is' if count == 1 else 'are'} {side}"] if count else []
     return ", and ".join(clauses)
 

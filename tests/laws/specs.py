@@ -115,7 +115,7 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("mapping") == "direct" and block.get("curve", "kd-tree") == "kd-tree":
         del block["mapping"]
     if "large" in block:  # it must exceed the target and twice the small size, also by default
-        block.update(small=1, target=1, large=2)
+        block.update(small="1B", target="1B", large="2B")
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
     return block

@@ -275,6 +275,7 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         small=int((small & is_touched).sum()),
         files=int(((candidates.has_base | small) & is_touched).sum()),
         large=int((large & is_touched).sum()),
+        only_logs=int((small & ~candidates.has_base & is_touched).sum()),
         overlap=round(float(worst.max()), 2) if len(worst) else None,
         gain=gain,
     )
