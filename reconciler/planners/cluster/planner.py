@@ -243,18 +243,13 @@ def _exclude_pending(table: _ClusteringRun) -> None:
 def _exclude_partitions(table: _ClusteringRun, busy: Mapping[str, str]) -> None:
     known, field = table.state.partitions, f"{table.block}.partitions"
     reasons = find_excluded_partitions(known, table.clustering.partitions, field)
-    unknown = set(table.candidates.view.files.partitions) - set(known)
+    paths, partition = table.candidates.view.files.partitions, table.candidates.partition
+    unknown = set(paths) - set(known)
     reasons |= dict.fromkeys(unknown, "its folder is not a partition of the table")
-    for rule, texts in (("partition", reasons), ("quiet", busy)):
-        _exclude_by_partition(table, rule, texts)
-
-
-def _exclude_by_partition(table: _ClusteringRun, rule: str, reasons: Mapping[str, str]) -> None:
-    """Exclude the slices of partitions that have a reason."""
-    texts = [reasons.get(path, "") for path in table.candidates.view.files.partitions]
-    is_out = np.array([bool(text) for text in texts], np.bool_)
-    partition = table.candidates.partition
-    table.verdicts.decide(rule, is_out[partition], texts.__getitem__, partition)
+    for rule, excluded in (("partition", reasons), ("quiet", busy)):
+        texts = [excluded.get(path, "") for path in paths]
+        is_out = np.array([bool(text) for text in texts], np.bool_)
+        table.verdicts.decide(rule, is_out[partition], texts.__getitem__, partition)
 
 
 def _exclude_damaged(table: _ClusteringRun) -> None:
