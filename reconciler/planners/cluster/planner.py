@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from reconciler.planners.cluster.passes import (
     has_few_logs,
     is_clustered,
 )
+from reconciler.planners.cluster.pending_slices import exclude_pending
 from reconciler.planners.cluster.quiet_partitions import find_busy_partitions
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.cluster.slice_verdicts import (
@@ -58,13 +59,6 @@ from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.spec.rules import LARGE_FACTOR
 from reconciler.state.clustering_layout import ClusteringLayout, declared_layout
 from reconciler.state.model import TableState
-
-_HOLDER_SENTENCES: Final = {
-    "pendingCompaction": "compaction {} is going to rewrite its file group",
-    "pendingLogCompaction": "log compaction {} is going to rewrite its log files",
-    "pendingClustering": "clustering {} is going to rewrite its file group",
-    "pendingWrite": "{} has written to its file group and is still pending",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,7 +165,7 @@ def plan_clustering(
         statistics=statistics,
         max_scan=max_scan,
     )
-    _exclude_pending(table)
+    exclude_pending(candidates, table.verdicts, but_writes=clustering.when.always)
     _exclude_partitions(table, busy)
     _exclude_damaged(table)
     blocking_note = check_after_commits(
@@ -222,22 +216,6 @@ def _add_gains(decision: ClusteringDecision, gains: PartitionGains | None) -> Cl
         for note in decision.warnings
     )
     return replace(decision, gains=gains, warnings=warnings)
-
-
-def _exclude_pending(table: _ClusteringRun) -> None:
-    """Exclude groups of pending services, and of pending writes unless ``when: always``."""
-    candidates = table.candidates
-    is_held = candidates.holder >= 0
-    for rule, word in _HOLDER_SENTENCES.items():
-        if rule == "pendingWrite" and table.clustering.when.always:
-            continue
-        codes = [code for code, (by, _) in enumerate(candidates.holders) if by == rule]
-        table.verdicts.decide(
-            rule,
-            is_held & np.isin(candidates.holder, codes),
-            lambda code, word=word: word.format(candidates.holders[code][1]),  # type: ignore[misc]
-            candidates.holder,
-        )
 
 
 def _exclude_partitions(table: _ClusteringRun, busy: Mapping[str, str]) -> None:
