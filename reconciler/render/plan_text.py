@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from reconciler.plans.model import Finding, Note, TablePlan
+from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render import (
     cluster_step,
@@ -15,6 +15,7 @@ from reconciler.render import (
     query_predictions,
     words,
 )
+from reconciler.render.drift import describe_difference
 from reconciler.render.terminal import Terminal
 
 #: how a notice that one kind of work is not due begins -> its label; other work may be due
@@ -182,9 +183,8 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
     for note in table.refusals:
         yield from terminal.note(terminal.bad(f"! {words.describe_refused(note.step)}"), note)
     for finding in table.drift:
-        actual, desired = (_format_value(finding, v) for v in (finding.actual, finding.desired))
         label = terminal.warn(f"~ {finding.field}")
-        yield from terminal.item(label, f"{actual} → {desired}: {finding.because}")
+        yield from terminal.item(label, f"{describe_difference(finding)}: {finding.because}")
     for step in table.steps:
         yield from plan_steps.step_lines(step, table, terminal, full=full)
     if table.steps:
@@ -193,14 +193,6 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
     yield from query_predictions.prediction_lines(table, terminal, full=full)
     yield from _kept_lines(table, terminal)
     yield from _warning_lines(table.warnings, terminal)
-
-
-def _format_value(finding: Finding, value: object) -> str:
-    """A value of a finding; those of ``files`` are bytes."""
-    if finding.field.endswith(".maxScan") and isinstance(value, float):
-        return f"{value * 100:.3g} %"
-    is_size = finding.field.startswith("files.") and type(value) is int
-    return words.format_size(value) if is_size else words.format_value(value)  # type: ignore[arg-type]
 
 
 def _effect_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
