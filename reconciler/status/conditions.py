@@ -59,21 +59,26 @@ def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:
     if plan.error is not None:
         return _synced("Unknown", "Unreadable", plan.error)
     differences = _describe_differences(plan)
-    others = [note for note in plan.refusals if note.rule != _SUSPEND]
-    if others:
-        reason = "Blocked" if plan.is_blocked else "BlockedInPart"
-        sentences = (*(note.because for note in others), *differences)
-        return _synced("False", reason, _join_sentences(sentences))
     if plan.refusals:
-        is_same: ConditionStatus = "False" if differences else "True"
-        return _synced(
-            is_same, "Suspended", _join_sentences((plan.refusals[0].because, *differences))
-        )
+        return _refused_condition(plan, differences)
     if is_unmanaged(spec) and not leftover_reasons(plan):
         return _synced("Unknown", "Unmanaged", "the spec has no retention block")
     if differences:
         return _synced("False", "Drifted", _join_sentences(differences))
     return _synced("True", "InSync", "the plan is empty")
+
+
+def _refused_condition(plan: TablePlan, differences: Sequence[str]) -> TableCondition:
+    """Return what refusals make of a table: blocked, suspended, or blocked in part."""
+    others = [note for note in plan.refusals if note.rule != _SUSPEND]
+    suspended = [note.because for note in plan.refusals if note.rule == _SUSPEND]
+    sentences = (*(note.because for note in others), *differences)
+    if any(note.step is None for note in others):
+        return _synced("False", "Blocked", _join_sentences(sentences))
+    if not suspended:
+        return _synced("False", "BlockedInPart", _join_sentences(sentences))
+    is_same: ConditionStatus = "False" if sentences else "True"
+    return _synced(is_same, "Suspended", _join_sentences((*suspended, *sentences)))
 
 
 def healthy_condition(

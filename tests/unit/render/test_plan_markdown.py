@@ -269,6 +269,17 @@ def test_verdicts_of_policies_come_first():
     ] == lines
 
 
+def test_a_table_with_a_refused_step_shows_what_is_applied():
+    refusal = Note("maxRewrite", "policy floor lets a plan rewrite 1GiB", step="cluster")
+    found = plan_markdown(plan(table("t", refusals=(refusal,))))
+
+    assert "1 table: 1 blocked in part\n" in found
+    assert "- **cluster refused** <code>t</code> (maxRewrite): policy floor lets" in found
+    assert "| **blocked in part** |" in found
+    assert "Applying removes **1 file**" in found
+    assert "reconciler apply plan.json" in found
+
+
 def test_owners_have_a_column_if_a_table_has_one():
     found = plan_markdown(plan(table("a", spec={"owner": "@core"}), table("b")))
 

@@ -81,6 +81,17 @@ def test_a_table_with_steps_shows_which_work_is_not_due(because, expected):
     assert "warning" not in found
 
 
+def test_a_table_with_a_refused_step_is_not_blocked_as_a_whole():
+    refusal = Note("columns", "the table has no column 'x'", step="cluster")
+    found = text(table("t", refusals=(refusal,)), table("u", steps=(), refusals=(refusal,)))
+    lines = found.splitlines()
+
+    assert lines[0] == "2 tables: 2 blocked in part"
+    assert lines[1].endswith("Applying removes 1 file.")
+    assert 2 == found.count("! cluster refused  the table has no column 'x' [columns]")
+    assert "- clean" in found
+
+
 def test_colour_changes_nothing_but_colour():
     tables = (table("t"), table("u", refusals=(Note("r", "why " * 30),)), table("v", steps=()))
     painted = plan_text(plan(*tables), Terminal(has_color=True))

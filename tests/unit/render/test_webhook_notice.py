@@ -114,6 +114,7 @@ def test_a_plan_reports_errors_refusals_and_changes():
         tables=(
             planned("gone", error="is not there"),
             planned("held", refusals=(Note("suspend", "suspend: true"),), steps=STEPS),
+            planned("part", refusals=(Note("columns", "no x", step="cluster"),), steps=STEPS),
             planned("moved", steps=STEPS, drift=(Finding("retention.commits", 1, 2, "2 exceed"),)),
             planned("left", steps=STEPS),
             planned("fine"),
@@ -123,6 +124,7 @@ def test_a_plan_reports_errors_refusals_and_changes():
     assert [
         ("gone", "failed", ("is not there",)),
         ("held", "blocked", ("suspend: true",)),
+        ("part", "blockedInPart", ("no x",)),
         ("moved", "drift", ("retention.commits: 2 exceed",)),
         ("left", "drift", ("left",)),
     ] == [(t.name, t.event, t.because) for t in plan_notices(plan)]
@@ -132,6 +134,7 @@ def test_a_status_reports_tables_out_of_sync_or_unhealthy():
     tables = [
         TableStatus(name="gone", path="/", sync="error", error="is not there"),
         TableStatus(name="held", path="/", sync="blocked", because=("suspend: true",)),
+        TableStatus(name="part", path="/", sync="blocked in part", because=("no x",)),
         TableStatus(name="moved", path="/", sync="drifted", because=("2 exceed",)),
         TableStatus(
             name="both", path="/", sync="drifted", because=("2 exceed",), conditions=(ILL,)
@@ -146,6 +149,7 @@ def test_a_status_reports_tables_out_of_sync_or_unhealthy():
     assert [
         ("gone", "failed", ("is not there",)),
         ("held", "blocked", ("suspend: true",)),
+        ("part", "blockedInPart", ("no x",)),
         ("moved", "drift", ("2 exceed",)),
         ("both", "unhealthy", ("2 exceed", "StuckInstant: clean 1 hangs")),
         ("ill", "unhealthy", ("StuckInstant: clean 1 hangs",)),
@@ -160,6 +164,9 @@ def test_an_apply_reports_what_was_not_done_as_reviewed():
         tables=(
             TableResult(name="gone", path="/", error="is not there", code=1),
             TableResult(name="held", path="/", code=3, refusals=(Note("lock", "no lock"),)),
+            TableResult(
+                name="some", path="/", code=3, refusals=(Note("columns", "no x", step="cluster"),)
+            ),
             TableResult(name="late", path="/", error="the spec changed", code=4),
             TableResult(name="busy", path="/", error="ann has the lock", code=6),
             TableResult(name="half", path="/", outcomes=(wrong,)),
@@ -172,6 +179,7 @@ def test_an_apply_reports_what_was_not_done_as_reviewed():
     assert [
         ("gone", "failed", ("is not there",)),
         ("held", "blocked", ("no lock",)),
+        ("some", "blockedInPart", ("no x",)),
         ("late", "stale", ("the spec changed",)),
         ("busy", "busy", ("ann has the lock",)),
         ("half", "partial", ("a is missing",)),

@@ -41,6 +41,18 @@ SUSPENDED = Note("suspend", "suspend: true in the spec")
             "Blocked",
             "too many",
         ),
+        (
+            {"refusals": (Note("columns", "no x", step="cluster"),), "drift": DRIFT},
+            "False",
+            "BlockedInPart",
+            "no x; retention.commits: 2 file slices exceed it",
+        ),
+        (
+            {"refusals": (Note("columns", "no x", step="cluster"), SUSPENDED)},
+            "False",
+            "Suspended",
+            "suspend: true in the spec; no x",
+        ),
         ({"error": "/t: is not there"}, "Unknown", "Unreadable", "/t: is not there"),
     ],
 )

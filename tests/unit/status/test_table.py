@@ -12,6 +12,7 @@ from reconciler.errors import PlanError
 from reconciler.planners.compose import plan_table
 from reconciler.plans.document import load_plan
 from reconciler.plans.model import Note, Selection
+from reconciler.render.prometheus import status_prometheus
 from reconciler.render.status import status_json, status_text
 from reconciler.render.terminal import Terminal
 from reconciler.spec.model import Concurrency, Policy, Retention, TableSpec
@@ -115,6 +116,14 @@ def test_refused_unmanaged_and_unreadable_tables_say_so(table):
 
     assert "blocked" == table_status(spec, state, refused).sync
     assert "suspend: true" == table_status(spec, state, refused).because[0]
+    step = replace(plan, refusals=(Note("columns", "no x", step="cluster"),))
+    found = table_status(spec, state, step)
+    assert ("blocked in part", "no x") == (found.sync, found.because[0])
+    assert step.refusals == found.refusals
+    assert ("False", "BlockedInPart") == (found.conditions[0].status, found.conditions[0].reason)
+    assert 'reconciler_synced{table="t",reason="BlockedInPart"} 0\n' in status_prometheus(
+        [replace(found, name="t")], observed_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
     assert "unmanaged" == table_status(replace(spec, retention=None), state, plan).sync
     assert ("error", "nothing is there") == (
         (found := table_status(spec, None, gone)).sync,
