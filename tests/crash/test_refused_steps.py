@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 import reconciler
+from reconciler.executor.fresh_plan import FreshPlan
+from reconciler.executor.gate import RefusedError
+from reconciler.executor.session import ApplyChange
+from reconciler.plans.model import Note, TablePlan
 from reconciler.render.result import result_json, result_text
 from reconciler.render.terminal import Terminal
 from reconciler.spec.model import GuardPolicy
 from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
-from tests.crash.drill import Drill
+from tests.crash.drill import Drill, Killed
+from tests.storage_wrappers import FaultyStorage, StorageFault
 
 #: Hudi 1.2.0 wrote it in 8 commits, each with new small files
 TABLE = Path(__file__).parents[1] / "tables" / "clustering" / "orders.zip"
@@ -134,3 +139,47 @@ def test_nothing_oscillates_while_a_step_is_refused(make):
     assert () == again.tables[0].steps
     assert (3, "blockedInPart") == (result.exit_code, result.tables[0].status)
     assert () == result.tables[0].outcomes
+
+
+def test_a_refused_clustering_is_not_resumed_and_the_clean_goes_on(make):
+    """Its owner died; by now a policy forbids what it would rewrite."""
+    it = make()
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=lambda s: FaultyStorage(s, StorageFault(at=6), Killed()))
+    [pending] = it.state().pending_clusterings
+    rows = it.rows()
+    it.guard(NO_REWRITE)
+    plan = it.plan()
+    [table] = it.apply(plan).tables
+
+    assert (
+        [("maxRewrite", "cluster")] == refused(plan.tables[0].refusals) == refused(table.refusals)
+    )
+    assert "resume" not in [*kinds(plan.tables[0].steps), *kinds(table.outcomes)]
+    assert "clean" in kinds(table.outcomes)
+    assert table.error is None
+    assert [pending.instant] == [one.instant for one in it.state().pending_clusterings]
+    assert rows == it.rows()
+
+    it.guard()
+    result = it.apply(it.plan())
+
+    assert 0 == result.exit_code
+    assert () == it.state().pending_clusterings
+    assert rows == it.rows()
+
+
+@pytest.mark.parametrize("step", ["cluster", "clean", None])
+def test_a_step_looks_once_more_whether_it_is_refused(step):
+    refusal = Note("bucketIndex", "b", step="cluster")
+    plan = TablePlan(name="t", path="/t", spec={}, spec_digest="", refusals=(refusal,))
+    change = ApplyChange()
+    change.refusable = step
+    change.fresh = FreshPlan(state=None, plan=plan)
+
+    if step == "cluster":
+        with pytest.raises(RefusedError) as raised:
+            change.take_fresh_plan()
+        assert (refusal,) == raised.value.notes
+    else:
+        assert plan is change.take_fresh_plan().plan
