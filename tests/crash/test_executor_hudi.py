@@ -220,3 +220,16 @@ def test_what_hudi_cannot_make_is_refused_before_it_is_announced(
     assert 1 == result.exit_code
     assert str(result.tables[0].error).startswith(because)
     assert before == timeline(it)
+
+
+def test_buckets_are_refused_because_hudi_would_name_them_without_their_number(tmp_path, delegated):
+    table = TABLES.parent / "cases/clean/mor_bucket_logonly__1.0.2/table.zip"
+    it = make_clustering_drill(table, tmp_path / "t")
+    rows, plan = it.rows(), it.plan()
+    result = delegated(it, StandIn(bundle="1.0.2"), plan)
+    [done] = result.tables
+
+    assert [("bucketIndex", "cluster")] == [(note.rule, note.step) for note in done.refusals]
+    assert (3, "blockedInPart", ()) == (result.exit_code, done.status, done.outcomes)
+    assert [] == list_leftovers(it.table)
+    assert rows == it.rows()
