@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler import units
+from reconciler.planners.cluster.buckets import find_buckets
 from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.cluster.cluster_plan import plan_cluster_step
 from reconciler.planners.cluster.planner import decide_clustering
@@ -129,7 +130,7 @@ def draft_advice(picture: TablePicture) -> AdviceDraft:
         bytes=current.table_bytes,
     )
     table = _build_table(picture, candidates, current)
-    if not wanted.columns or not (table.outputs > 1).any():
+    if not wanted.columns or not (table.outputs > 1).any() or _has_only_buckets(candidates):
         because = _explain_no_trial(wanted, table)
         return AdviceDraft(advice=replace(advice, because=because), forecast_input=forecast_input)
     return AdviceDraft(
@@ -271,11 +272,21 @@ def _list_index_columns(spec: TableSpec, wanted: QueryColumns) -> tuple[str, ...
     return (*indexed, *more) if more else ()
 
 
+def _has_only_buckets(candidates: CandidateSlices) -> bool:
+    """Return whether every file slice is a bucket, which clustering neither merges nor splits."""
+    return len(candidates) > 0 and bool(find_buckets(candidates).all())
+
+
 def _explain_no_trial(wanted: QueryColumns, table: WholeTable) -> str:
     if not wanted.columns:
         return "no layout helps: no query filters on a column that can order rows"
     if not len(table.candidates):
         return "no layout was tried: the table has no files"
+    if _has_only_buckets(table.candidates):
+        return (
+            "no layout helps: the table has a bucket index, so rows stay in the file group of "
+            "their bucket, and queries cannot skip parts of a file"
+        )
     files, target = pluralize(int(table.outputs.sum()), "file"), units.format_size(table.target)
     return (
         f"no layout helps: with files of {target} (files.target) the table has {files}, one per "

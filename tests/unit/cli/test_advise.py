@@ -131,6 +131,21 @@ def test_a_table_without_files_has_nothing_to_try(tmp_path, capsys):
     assert "no layout was tried: the table has no files" in capsys.readouterr().out
 
 
+def test_no_layout_is_proposed_for_buckets(tmp_path, capsys):
+    """Their rows stay where they are, so every query would open the same files as now."""
+    write_table(tmp_path / "orders", {"": make_orders(4000, 8)})
+    (commit,) = (tmp_path / "orders/.hoodie").glob("*.commit")
+    commit.write_text(commit.read_text().replace("abcdef", "000000"))
+    for file in (tmp_path / "orders").glob("*.parquet"):
+        file.rename(file.with_name(file.name.replace("abcdef", "000000")))
+    (tmp_path / "orders.yaml").write_text(SPEC + QUERIES)
+    assert 0 == run("advise", tmp_path / "orders.yaml", "--format", "json")
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+
+    assert table["because"].startswith("no layout helps: the table has a bucket index")
+    assert "clustering" not in table["proposal"]
+
+
 def test_a_table_without_a_spec_is_asked_by_options(folder, capsys):
     where = "customer = 471"
     code = run("advise", folder / "orders", "--query", where, "--query", where, "--format", "json")
