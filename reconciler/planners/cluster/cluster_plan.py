@@ -251,9 +251,9 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
     member = decision.group_of >= 0
     touched = np.unique(candidates.partition[member])
     bases = candidates.base[member & candidates.has_base]
-    small = SizeLimits.from_spec(picture.file_sizes).find_small(candidates)
-    small &= ~find_buckets(candidates)  # they stay as small as they are
-    large = np.zeros_like(small) if triggers is None else triggers.is_large
+    is_sized = ~find_buckets(candidates)  # buckets keep the sizes that they have
+    small = SizeLimits.from_spec(picture.file_sizes).find_small(candidates) & is_sized
+    large = np.zeros_like(small) if triggers is None else triggers.is_large & is_sized
     touched_small, worst = touched, np.zeros(0)
     if triggers is not None:
         share = triggers.when.small_file_share_above

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from reconciler.hudi.files.table_files import build_files
 from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
+from reconciler.planners.compose import plan_table
 from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
     ClusteringTrigger,
     FileSizes,
+    SizeTrigger,
     TableSpec,
 )
+from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from tests.unit.planners.cow import base, commit, stamp, table
 
+NOW = datetime(2024, 1, 2, tzinfo=UTC)
 SHARE = ClusteringTrigger(small_file_share_above=0.3, overlap_above=None, gain_above=None)
 ALWAYS = ClusteringTrigger(always=True)
 BY_X = {"columns": ("x",), "curve": "linear"}
@@ -177,3 +183,30 @@ def test_ids_that_non_blocking_writers_agree_on_are_refused():
 
     assert [("bucketIndex", "cluster")] == [(note.rule, note.step) for note in decision.refusals]
     assert () == decide(sized({"a": {bucket(0): 10}})).refusals
+
+
+def test_declared_sizes_alone_neither_merge_nor_split_buckets():
+    state = sized({"a": {bucket(0): 10, bucket(1): 10, bucket(2): 1000}})
+    files = FileSizes(target=100, small=80, large=200, when=SizeTrigger())
+    facts = ClusteringFacts(
+        written=(), clusterings=(), footers=None, bounds=None, rows=np.zeros(3, np.int64)
+    )
+    spec = TableSpec(name="t", path="/t", files=files)
+    plan = plan_table(spec, state.with_facts(clustering_facts=facts), NOW)
+
+    assert ((), (), ()) == (plan.steps, plan.drift, plan.refusals)
+    decision = plan_clustering(spec, state, KnownStatistics())
+    assert ["bucket"] * 3 == rules_of(decision)
+    assert "its file is above 200B" in reasons_of(decision)[2]
+
+    folded = plan_table(
+        spec,
+        sized({"a": {bucket(0): 10, log(1): 90}}).with_facts(
+            clustering_facts=replace(facts, rows=np.zeros(2, np.int64))
+        ),
+        NOW,
+    )
+
+    [step] = folded.steps
+    assert ("cluster", "sizes", [1]) == (step.kind, step.purpose, step.groups.outputs.tolist())
+    assert ["00000001"] == [i[:8] for i in step.groups.file_id.to_pylist()]
