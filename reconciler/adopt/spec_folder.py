@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Final, Literal
 
 from reconciler.adopt.environment_file import EnvironmentFile
 from reconciler.adopt.naming import UnnamedTable, choose_names, preferred_name
+from reconciler.adopt.spec_text import find_origin
 from reconciler.adopt.table import AdoptedTable, AdoptionOptions, adopt_table, format_location
 from reconciler.adopt.table_search import OpenStorage
 from reconciler.errors import ReconcilerError
@@ -33,13 +34,15 @@ OnCrash = Callable[[str, Exception], None]
 class AdoptionResult:
     """The result for one table. ``file`` is its spec, new or existing.
 
-    ``status``: ``written``; already ``declared`` in ``file``; ``undecided``: a table with its name
-    is declared in ``file`` without a location; or ``failed``. ``problem`` is the reason.
+    ``status``: ``written``; already ``declared`` in ``file``; ``placed``: an earlier run wrote
+    ``file``, and the environment gets its location now, under ``name``; ``undecided``: a table with
+    its name is declared in ``file`` without a location; or ``failed``. ``problem`` is the reason.
     """
 
     location: str
-    status: Literal["written", "declared", "undecided", "failed"]
+    status: Literal["written", "declared", "placed", "undecided", "failed"]
     file: str = ""
+    name: str = ""
     problem: str = ""
     adopted: AdoptedTable | None = None
 
@@ -48,12 +51,14 @@ class AdoptionResult:
 class DeclaredTables:
     """The declarations of a folder: files by location, and the names of tables and files.
 
-    ``unplaced``: files by name of tables without a known location.
+    ``unplaced``: files by name of tables without a known location. ``origins``: their names by the
+    location of the table that they were written for.
     """
 
     files: LocationMap[str]
     names: frozenset[str]
     unplaced: Mapping[str, str]
+    origins: LocationMap[str] = field(default_factory=LocationMap)
 
 
 def load_declared_tables(
@@ -71,10 +76,16 @@ def load_declared_tables(
     for spec in specs:
         if spec.path:
             files.add(spec.path, spec.source)
+    unplaced = {spec.name: spec.source for spec in specs if not spec.path}
+    origins: LocationMap[str] = LocationMap()
+    for name, source in unplaced.items():
+        if origin := find_origin(Path(source).read_text("utf-8")):
+            origins.add(origin, name)
     return DeclaredTables(
         files=files,
         names=frozenset({spec.name for spec in specs} | stems),
-        unplaced={spec.name: spec.source for spec in specs if not spec.path},
+        unplaced=unplaced,
+        origins=origins,
     )
 
 
@@ -112,13 +123,15 @@ class Adoption:
     ) -> tuple[AdoptionResult, ...]:
         """Adopt the tables and return the results; ``on_result`` gets each one when it is done."""
         known = {at: file for at in tables if (file := declared.files.find(at))}
-        fresh = [at for at in tables if at not in known]
+        placed = self._place_written_specs([at for at in tables if at not in known], declared)
+        fresh = [at for at in tables if at not in known and at not in placed]
         results = self.workers.map(self._identify_table, fresh, repeat(declared.unplaced))
         looked = dict(zip(fresh, results, strict=True))
         unnamed = [table for table in looked.values() if isinstance(table, UnnamedTable)]
         done = [
             AdoptionResult(location=at, status="declared", file=file) for at, file in known.items()
         ]
+        done += placed.values()
         done += (result for result in looked.values() if isinstance(result, AdoptionResult))
         for outcome in done:
             on_result(outcome)
@@ -129,8 +142,22 @@ class Adoption:
                 done.append(future.result())
                 on_result(done[-1])
         finally:  # the environment gets the location of every table with a spec, however this ends
-            self._list_in_environment(work)
+            self._list_in_environment(work, placed)
         return tuple(sorted(done, key=lambda outcome: outcome.location))
+
+    def _place_written_specs(
+        self, tables: Iterable[str], declared: DeclaredTables
+    ) -> Mapping[str, AdoptionResult]:
+        """Return the tables whose specs an earlier run wrote, and which no environment lists."""
+        if self.environment is None:
+            return {}
+        names = {at: name for at in tables if (name := declared.origins.find(at))}
+        return {
+            at: AdoptionResult(
+                location=at, status="placed", file=declared.unplaced[name], name=name
+            )
+            for at, name in names.items()
+        }
 
     def _identify_table(
         self, location: str, unplaced: Mapping[str, str]
@@ -167,7 +194,9 @@ class Adoption:
     def _find_listed_name(self, location: str) -> str | None:
         return None if self.environment is None else self.environment.find_name(location)
 
-    def _list_in_environment(self, work: Iterable[Future[AdoptionResult]]) -> None:
+    def _list_in_environment(
+        self, work: Iterable[Future[AdoptionResult]], placed: Mapping[str, AdoptionResult]
+    ) -> None:
         if self.environment is None:
             return
         for future in work:
@@ -175,10 +204,12 @@ class Adoption:
         ended = [future for future in work if not future.cancelled() and not future.exception()]
         adopted = [made for future in ended if (made := future.result().adopted)]
         base = self.environment.file.parent if self.options.is_relative else None
+        places = {made.name: made.location for made in adopted}
+        places |= {result.name: result.location for result in placed.values()}
         new = {
-            result.name: format_location(result.location, base)
-            for result in adopted
-            if not self.environment.is_listed(result.name, result.location)
+            name: format_location(location, base)
+            for name, location in places.items()
+            if not self.environment.is_listed(name, location)
         }
         if lines := self.environment.add_tables(new):
             self.on_unlisted(lines)
@@ -243,6 +274,9 @@ def summarize(results: Sequence[AdoptionResult], folder: Path) -> str:
         "whose plan is refused": [table.refused is not None for table in written],
     }
     rest = {
+        "listed now, with a spec of an earlier run": [
+            result.status == "placed" for result in results
+        ],
         "already declared": [result.status == "declared" for result in results],
         "for you to decide on": [result.status == "undecided" for result in results],
         "failed": [result.status == "failed" for result in results],

@@ -45,6 +45,7 @@ _CONCURRENCY: Final = (
     "  #   # else writes to the table while apply runs",
 )
 _WIDTH: Final = 100
+_ORIGIN: Final = "# Written by `reconciler init` from the table at "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +101,23 @@ def write_spec_text(state: TableState, findings: Findings) -> str:
     return "\n".join(lines) + "\n"
 
 
+def find_origin(text: str) -> str | None:
+    """Return the location of the table that `reconciler init` wrote a spec for, if it did.
+
+    >>> find_origin("# Written by `reconciler init` from the table at /lake/t")
+    '/lake/t'
+    """
+    first, _, _ = text.partition("\n")
+    return first.removeprefix(_ORIGIN).strip() if first.startswith(_ORIGIN) else None
+
+
 def _header_lines(state: TableState, findings: Findings) -> list[str]:
     kind = f"({state.table_type}, table version {state.table_version})."
     plan = "As it stands, its plan is empty."
     if findings.refused is not None:
         plan = f"As it stands, its plan is refused: {words.escape_text(findings.refused)}"
     lines = [
-        f"# Written by `reconciler init` from the table at {words.escape_text(state.location)}",
+        f"{_ORIGIN}{words.escape_text(state.location)}",
         *_wrap_comment(f"{kind} {plan}", "# "),
     ]
     if state.table_name != findings.name:

@@ -191,4 +191,6 @@ def _format_result(result: AdoptionResult) -> str:
     location = words.escape_text(result.location)
     if result.status == "declared":
         return f"{location}: already declared in {result.file}"
+    if result.status == "placed":
+        return f"{location}: listed for {result.file}, which an earlier run wrote"
     return f"{location}: {result.status}"

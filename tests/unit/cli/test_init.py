@@ -207,6 +207,27 @@ def test_an_environment_that_is_written_on_one_line_is_left_to_people(lake, tmp_
     assert file.read_text() == text
 
 
+def test_a_second_run_lists_what_an_earlier_one_could_not(lake, tmp_path, capsys):
+    file, specs = tmp_path / "environments" / "prod.yaml", tmp_path / "specs"
+    head = "apiVersion: reconciler/v1\nkind: Environment\nmetadata: {name: prod}\n"
+    file.parent.mkdir()
+    file.write_text(f"{head}spec: {{tables: {{b: /lake/b}}}}\n")
+    lake("a", "c")
+    assert run("init", "--from", lake(), "-o", specs, "--env", "prod") == 1
+    written = {path.name: path.read_text() for path in specs.iterdir()}
+    file.write_text(f"{head}spec:\n  tables:\n    b: /lake/b\n")
+    capsys.readouterr()
+
+    assert run("init", "--from", lake(), "-o", specs, "--env", "prod") == 0
+    said = capsys.readouterr().err
+    assert "wrote 0 of 2 tables" in said
+    assert "2 listed now, with a spec of an earlier run" in said
+    assert {path.name: path.read_text() for path in specs.iterdir()} == written
+    assert {spec.path for spec in load_specs([specs], "prod")} == {f"{lake()}/a", f"{lake()}/c"}
+    assert run("init", "--from", lake(), "-o", specs, "--env", "prod") == 0
+    assert "2 already declared" in capsys.readouterr().err
+
+
 def test_a_folder_of_broken_specs_is_put_right_first(lake, tmp_path, capsys):
     specs = tmp_path / "specs"
     specs.mkdir()
