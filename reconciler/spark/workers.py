@@ -6,6 +6,7 @@ Workers that only delete files import this, so it needs nothing but Python's sta
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import socket
 import sys
@@ -29,6 +30,8 @@ _ARCHIVE: Final = "reconciler-of-the-driver.zip"
 #: what PySpark runs if PYSPARK_PYTHON is not set: the first of that name on PATH
 _DEFAULT_PYTHON: Final = "python3"
 _MAX_CHECK_TASKS: Final = 8
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_PYTHON_ERROR: Final = re.compile(r"^[\w.]*(?:Error|Exception): .*$", re.MULTILINE)
 _REMEDY: Final = "install hudi-reconciler there, or set PYSPARK_PYTHON to a Python that has it"
 _SETTING_UP: Final = threading.Lock()
 #: per SparkContext, the packages that its workers are known to have
@@ -83,7 +86,7 @@ def _check_workers(context: Any, packages: frozenset[str]) -> None:
     tasks = min(context.defaultParallelism, _MAX_CHECK_TASKS)
     find = partial(_find_missing, sorted(packages))
     try:
-        with run_job_group(context, "reconciler: check workers", str, explain=explain_failure):
+        with run_job_group(context, "reconciler: check workers", str, explain=_explain_check):
             found = context.parallelize(range(tasks), tasks).mapPartitions(find).collect()
     except ReconcilerError as error:
         problem = f"Spark's workers ({python}) cannot do the work: {error}"
@@ -93,6 +96,17 @@ def _check_workers(context: Any, packages: frozenset[str]) -> None:
         names = ", ".join(missing)
         raise ReconcilerError(f"Spark's workers ({python} on {host}) lack {names}; {_REMEDY}")
     _CHECKED[context] = packages | (known or frozenset())
+
+
+def _explain_check(message: str) -> str:
+    r"""Return the line of Spark's message that says why the check failed.
+
+    >>> _explain_check("Lost task: E: Traceback (most recent call last):\n  f\nImportError: no x\n")
+    'ImportError: no x'
+    """
+    trace = message.partition(_TRACEBACK)[2]
+    found = _PYTHON_ERROR.search(trace)
+    return found[0] if found else explain_failure(message)
 
 
 def _find_missing(

@@ -9,7 +9,7 @@ Source: the rule booleanExpression of SqlBaseParser.g4 of Spark 3.5, without lef
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -126,7 +126,7 @@ def _measure_depth(words: Sequence[frozenset[str]]) -> int:
     return deepest + nesting
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Node:
     """A part of a rule. ``kind``: rule, token, all, one, or a sign of repetition."""
 
@@ -163,9 +163,18 @@ class _Matcher:
                     ends = self._extend(part, ends)
                 return ends
             case "one":
-                return frozenset().union(*(self.find_ends(part, at) for part in node.parts))
+                parts = [part for part in node.parts if self._may_begin(part, at)]
+                return frozenset().union(*(self.find_ends(part, at) for part in parts))
             case sign:
                 return self._repeat(node.parts[0], at, sign)
+
+    def _may_begin(self, node: _Node, at: int) -> bool:
+        """False if no token here can begin a part; this alone makes long conditions fast."""
+        firsts = _find_firsts(node)
+        if firsts is None or not firsts.isdisjoint(self.words[at]):
+            return True
+        self.farthest = max(self.farthest, at)
+        return False
 
     def _extend(self, part: _Node, starts: frozenset[int]) -> frozenset[int]:
         return frozenset().union(*(self.find_ends(part, start) for start in starts))
@@ -188,6 +197,38 @@ class _Matcher:
             return frozenset({self.pairs[at] + 1})
         self.farthest = max(self.farthest, at)
         return frozenset()
+
+
+@cache
+def _find_firsts(node: _Node) -> frozenset[str] | None:
+    """Return the words that can begin a part of the grammar; None if it may be empty."""
+    match node.kind:
+        case "token":
+            return frozenset({"'('"} if node.word in ("GROUP", "QUERY") else {node.word})
+        case "?" | "*":
+            return None
+        case "all":
+            return _find_sequence_firsts(node.parts)
+        case "rule":
+            parts: tuple[_Node, ...] = (_load_rule(node.word),)
+        case _:
+            parts = node.parts
+    firsts = [_find_firsts(part) for part in parts]
+    known = [words for words in firsts if words is not None]
+    return frozenset().union(*known) if len(known) == len(firsts) else None
+
+
+def _find_sequence_firsts(parts: Iterable[_Node]) -> frozenset[str] | None:
+    found: frozenset[str] = frozenset()
+    for part in parts:
+        is_optional = part.kind in ("?", "*")
+        words = _find_firsts(part.parts[0] if is_optional else part)
+        if words is None:
+            return None
+        found |= words
+        if not is_optional:
+            return found
+    return None
 
 
 @cache
