@@ -32,7 +32,7 @@ spec:
   timezone: UTC
   retention: {{fileVersions: 1}}
   files: {{target: 1MiB, small: 1MiB}}
-  clustering: {{columns: [ts], when: {when}}}
+  {block}
   concurrency: {{lock: {{provider: filesystem}}}}
 """
 KEYS = [f"{partition}{number:03d}" for partition in "ab" for number in range(60)]
@@ -51,9 +51,9 @@ def make(hudi, folder, options, *, merge_on_read):
     return table
 
 
-def plan(table, when="always"):
+def plan(table, when="always", block="clustering: {{columns: [ts], when: {}}}"):
     file = table.path.parent / "spec.yaml"
-    file.write_text(SPEC.format(path=table.path, when=when))
+    file.write_text(SPEC.format(path=table.path, block=block.format(when)))
     return reconciler.plan(reconciler.load_specs(file))
 
 
@@ -141,10 +141,12 @@ def test_consistent_hashing_is_cleaned_and_only_its_clustering_refused(
     hudi.compact(table, hudi.schedule(table, "COMPACT"))
     before, reviewed = hudi.rows(table), plan(table)
     [described] = reviewed.tables
+    [sized] = plan(table, block="").tables
     result = apply_here(reviewed)
     [done] = result.tables
 
     assert [("bucketIndex", "cluster")] == [(n.rule, n.step) for n in described.refusals]
+    assert described.refusals == sized.refusals  # of declared file sizes alone
     assert ["clean"] == [step.kind for step in described.steps]
     assert (3, "blockedInPart", None) == (result.exit_code, done.status, done.error)
     assert done.removed == described.impact.files_removed > 0
