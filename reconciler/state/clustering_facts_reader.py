@@ -184,8 +184,8 @@ class _FactsReader:
     def _find_crowded(self, candidates: Integers) -> Integers:
         """Return the candidates in partitions whose statistics can decide about a rewrite.
 
-        They have more files than ``overlapAbove``, or several files that are not all of one
-        clustering with the declared layout.
+        They have more files than ``overlapAbove``, or several files that are neither all of one
+        clustering with the declared layout nor all new and small.
         """
         files, when = self.state.files, self.clustering.when
         partition = files.partition[candidates]
@@ -194,23 +194,34 @@ class _FactsReader:
         if when.overlap_above is not None:
             is_crowded |= counts > when.overlap_above
         if when.gain_above is not None:
-            is_crowded |= (counts > 1) & ~self._find_clustered_at_once(candidates)
+            is_crowded |= (counts > 1) & ~self._find_decided(candidates)
         return candidates[is_crowded[partition]]
 
-    def _find_clustered_at_once(self, candidates: Integers) -> Mask:
-        """Return the partitions with files of a single clustering with the declared layout."""
-        files = self.state.files
+    def _find_decided(self, candidates: Integers) -> Mask:
+        """Return the partitions whose rewrite does not depend on a gain.
+
+        Files of a single clustering with the declared layout stay, and new files are rewritten
+        anyway if all are small. In several groups they are ordered by their statistics.
+        """
+        files, count = self.state.files, len(self.state.files.partitions)
         declared = declared_layout(self.clustering)
         done = {past.instant for past in self.history.clusterings if past.layout == declared}
         is_done = np.array([instant in done for instant in files.instants], np.bool_)
         partition, instant = files.partition[candidates], files.instant[candidates]
-        least = np.full(len(files.partitions), len(files.instants), np.int64)
-        most = np.full(len(files.partitions), -1, np.int64)
+        least, most = np.full(count, len(files.instants), np.int64), np.full(count, -1, np.int64)
         np.minimum.at(least, partition, instant)
         np.maximum.at(most, partition, instant)
-        at_once: Mask = least == most
-        at_once[at_once] = is_done[most[at_once]]
-        return at_once
+        is_decided: Mask = least == most
+        is_decided[is_decided] = is_done[most[is_decided]]
+        share = self.clustering.when.small_file_share_above
+        if share is not None and share < 1:
+            small = (self.spec.files or FileSizes()).small
+            is_other = (files.size[candidates] >= small) | is_done[instant]
+            size = np.bincount(partition, files.size[candidates], minlength=count)
+            is_one_group = size <= self.clustering.budget.per_group
+            others = np.bincount(partition[is_other], minlength=count)
+            is_decided |= (others == 0) & is_one_group
+        return is_decided
 
     def _read_missing_footers(self, missing: Integers, builders: list[BoundsBuilder]) -> None:
         self._read_footers(missing, self.clustering.columns)

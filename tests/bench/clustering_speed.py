@@ -43,7 +43,7 @@ def table_of(partitions: int, files: int) -> TableState:
     each = files // partitions
     folders = []
     for number in range(partitions):
-        names = [f"{n:08x}-{number:06x}-0_0-0-0_{stamp(1)}.parquet" for n in range(each)]
+        names = [f"a{n:07x}-{number:06x}-0_0-0-0_{stamp(1)}.parquet" for n in range(each)]
         folders.append((f"p{number:06d}", names, chance.integers(1, 200 * MiB, each).tolist()))
     found = build_files(folders, ".parquet")
     state = table({"a": []}, [commit(1), commit(2)])

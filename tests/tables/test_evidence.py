@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.spec.model import Clustering, ClusteringTrigger, PartitionFilter, TableSpec
 from reconciler.state import clustering_facts_reader
+from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.footers import read_footers
 from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
+from tests.plain_tables import INSTANT, make_orders, write_table
 from tests.trees import unpack
 
 INDEXED = Path(__file__).parent / "indexed"
@@ -205,10 +208,32 @@ class TestBounds:
     def test_where_no_overlap_is_asked_for_none_is_read(self, folder, asked):
         assert gathered(folder, **asked).clustering_facts.bounds is None
 
-    def test_for_a_gain_partitions_of_a_few_files_are_read_too(self, folder):
-        when = ClusteringTrigger(gain_above=0.2)
+    @pytest.mark.parametrize(("share", "is_read"), [(None, True), (0.3, False)])
+    def test_for_a_gain_footers_of_a_few_files_are_read_unless_all_are_small(
+        self, copy, share, is_read
+    ):
+        when = ClusteringTrigger(small_file_share_above=share, gain_above=0.2)
+        facts = gathered(copy, live=False, when=when).clustering_facts
 
-        assert gathered(folder, when=when).clustering_facts.bounds is not None
+        assert is_read == (facts.bounds is not None)
+
+    @pytest.mark.parametrize(("instant", "is_read"), [(INSTANT, False), ("2025", True)])
+    def test_for_a_gain_no_footers_of_one_clustering_are_read(
+        self, tmp_path, monkeypatch, instant, is_read
+    ):
+        when = ClusteringTrigger(small_file_share_above=None, gain_above=0.2)
+        layout = ClusteringLayout(columns=("customer",), curve="kd-tree", mapping="rank")
+        past = PastClustering(instant=instant, layout=layout)
+        read = clustering_facts_reader.read_write_history
+        monkeypatch.setattr(
+            clustering_facts_reader,
+            "read_write_history",
+            lambda *given, **more: replace(read(*given, **more), clusterings=(past,)),
+        )
+        write_table(tmp_path / "t", {"": make_orders(30, 3)})
+        facts = gathered(tmp_path / "t", ("customer",), when=when).clustering_facts
+
+        assert is_read == (facts.bounds is not None)
 
 
 LYING = Path(__file__).parent / "lying"

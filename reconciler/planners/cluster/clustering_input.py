@@ -91,14 +91,17 @@ class ClusteringInput:
     def sort_slices(self, slices: Integers, is_near: Mask) -> Integers:
         """Sort slices by partition; within it by nearness if it overlaps, else the biggest first.
 
-        ``is_near``: partitions to sort by nearness in any case. Ties keep the order of file groups.
+        ``is_near``: partitions to sort by nearness in any case; all are if ``gainAbove`` is
+        declared. Ties keep the order of file groups.
         """
         candidates = self.candidates
         near = np.zeros(len(slices), np.uint64)
         if self.ranges is not None and len(slices):
             codes = candidates.partition[slices]
             overlap = self.triggers.overlap[codes]
-            wanted = (overlap > (self.clustering.when.overlap_above or np.inf)) | is_near[codes]
+            when = self.clustering.when
+            wanted = (overlap > (when.overlap_above or np.inf)) | is_near[codes]
+            wanted |= when.gain_above is not None
             rows = np.flatnonzero(wanted)
             near[rows] = z_order_keys(self.ranges, candidates.base_row[slices[rows]], codes[rows])
         partitions, biggest_first = candidates.partition[slices], -candidates.bytes[slices]

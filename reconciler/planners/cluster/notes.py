@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reconciler import units
 from reconciler.arrays import Mask
-from reconciler.planners.cluster.buckets import has_agreed_buckets
+from reconciler.planners.cluster.buckets import find_buckets, has_agreed_buckets
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
@@ -88,20 +88,24 @@ def warn_of_pending_writes(candidates: CandidateSlices, groups: SliceGroups) -> 
 
 
 def warn_of_unmeasured(
-    candidates: CandidateSlices, clustering: Clustering, is_in: Mask, is_clustered: Mask
+    candidates: CandidateSlices,
+    clustering: Clustering,
+    rule: NDArray[np.int8],
+    is_clustered: Mask,
 ) -> Iterable[Note]:
     """Warn of conditions that partitions may exceed, if no statistics are known.
 
-    Per slice ``is_in``: its partition is selected; ``is_clustered``: an earlier clustering wrote
-    its base file as declared.
+    Per slice ``rule``: the index of its rule; ``is_clustered``: an earlier clustering wrote its
+    base file as declared. For slices that this run or a later one rewrites no gain is needed.
     """
     when = clustering.when
     if not clustering.columns or when.always:
         return
-    is_in = is_in & candidates.has_base
+    is_in = candidates.has_base & (rule != RULES.index("partition")) & ~find_buckets(candidates)
+    is_left = is_in & ~is_clustered & ~np.isin(rule, [RULES.index("group"), RULES.index("budget")])
     files = np.bincount(candidates.partition[is_in], minlength=1)
     has_new = np.zeros(len(files), np.bool_)
-    has_new[candidates.partition[is_in & ~is_clustered]] = True
+    has_new[candidates.partition[is_left]] = True
     measures = []
     if when.overlap_above is not None and files.max() > when.overlap_above:
         measures.append("overlap")

@@ -379,8 +379,7 @@ def _collect_warnings(
         yield blocking_note
         return
     if table.statistics.ranges is None:
-        is_in = rule != RULES.index("partition")
-        yield from warn_of_unmeasured(table.candidates, clustering, is_in, table.is_clustered)
+        yield from warn_of_unmeasured(table.candidates, clustering, rule, table.is_clustered)
     over = int((rule == RULES.index("budget")).sum())
     if over:
         waits = f"{{}} wait for another run: {table.block}.budget limits this one"
