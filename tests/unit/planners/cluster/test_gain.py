@@ -286,3 +286,13 @@ class TestMemory:
         assert 0 == len(
             decide(state, [*thirds, (100, 130), (131, 160), (161, 199)], past=past).groups
         )
+
+    def test_groups_of_one_clustering_each_stay(self):
+        """The files of either overlap each other, but not those of the other."""
+        names = self.clustered(4) | self.clustered(4, hour=2)
+        past = (*self.PAST, PastClustering(instant=stamp(2), layout=DECLARED))
+        state = sized({"a": names}, [commit(0), commit(1), commit(2), commit(3)])
+        budget = {"budget": ClusteringBudget(per_group=4 * SIZE)}
+        ranges = [(0, 99)] * 4 + [(1000, 1099)] * 4
+
+        assert 0 == len(decide(state, ranges, past=past, clustering=budget).groups)
