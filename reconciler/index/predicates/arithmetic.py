@@ -6,11 +6,12 @@ Source: Spark's arithmetic expressions, which are all null if one of their input
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from reconciler.index.predicates.syntax import (
     NULL,
@@ -30,6 +31,17 @@ from reconciler.index.predicates.syntax import (
 from reconciler.index.predicates.tokens import UnknownSyntaxError
 
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_COMPARES: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<=>": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+#: literals that Spark compares as Python does
+_EXACT_KINDS: Final = frozenset({LiteralKind.INTEGER, LiteralKind.BOOLEAN})
 _BEYOND: Final = 1 << 63
 
 
@@ -86,9 +98,9 @@ def make_comparison(left: Expression, sign: str, right: Expression) -> Predicate
     Raises UnknownSyntaxError if its result is uncertain.
     """
     if isinstance(left, Literal):
+        if isinstance(right, Literal):
+            return _compare_literals(left, sign, right)
         left, right, sign = right, left, _FLIPPED.get(sign, sign)
-    if isinstance(left, Literal):
-        raise UnknownSyntaxError
     if not isinstance(right, Literal) or isinstance(left, Opaque):
         if sign == "<=>":
             raise UnknownSyntaxError
@@ -96,6 +108,18 @@ def make_comparison(left: Expression, sign: str, right: Expression) -> Predicate
     if sign == "!=":
         return Not(operand=Compare(left=left, sign=Sign.EQUAL, right=right))
     return Compare(left=left, sign=Sign(sign), right=right)
+
+
+def _compare_literals(left: Literal, sign: str, right: Literal) -> Literal:
+    """Return the truth value of a comparison without columns; ``sign``: as in make_comparison.
+
+    Raises UnknownSyntaxError unless both are whole numbers, both booleans, or one is null.
+    """
+    if NULL in (left, right) and sign != "<=>":
+        return NULL
+    if left.kind is not right.kind or left.kind not in _EXACT_KINDS:
+        raise UnknownSyntaxError
+    return Literal(kind=LiteralKind.BOOLEAN, value=_COMPARES[sign](left.value, right.value))
 
 
 def make_strict(*parts: Expression) -> Predicate:

@@ -185,9 +185,9 @@ class _Parser:
             return self._parse_comparison(operand)
         if not isinstance(operand, Opaque):
             return operand
-        if operand.predicate is None:
+        if operand.predicate is None and not operand.is_null:
             raise UnknownSyntaxError
-        return operand.predicate
+        return operand.predicate or NULL
 
     def _parse_comparison(self, left: Expression) -> Predicate:
         """Parse the comparison that follows an operand."""

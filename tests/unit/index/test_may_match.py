@@ -216,8 +216,10 @@ def test_sums_of_other_types_are_unknown():
 
 @pytest.mark.parametrize(
     "where",
-    ["a = NULL", "NOT a = NULL", "a IN (NULL)", "a NOT IN (7, NULL)", "a < 9 AND NULL", "NULL"],
-)
+    ["a = NULL", "NOT a = NULL", "a IN (NULL)", "a NOT IN (7, NULL)", "a < 9 AND NULL", "NULL",
+     "cast(NULL as boolean)", "NOT cast(NULL as boolean)", "a = 9 OR cast(NULL as boolean)",
+     "NOT (1 = 1)", "a = 1 AND 2 < 1"],
+)  # fmt: skip
 def test_predicate_that_is_never_true_reads_no_file(where):
 
     assert [] == kept_files(where, a=whole((1, 5)))

@@ -137,7 +137,9 @@ def test_raw_text_that_ends_in_a_backslash_ends_there():
 @pytest.mark.parametrize(
     "text",
     [
-        "1 = 1",
+        "1 = 1.0",
+        "'a' = 'a'",
+        "NULL <=> NULL",
         "a = 'it''s'",  # Spark 3 and 4 differ
         "a = 'x' 'y'",
         r"a = '\ud83d'",
@@ -356,6 +358,34 @@ def test_functions_that_equal_operators_are_parsed_like_them(text, same):
 def test_functions_with_a_result_for_nulls_are_unknown(text):
 
     assert Unknown(text=text) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 = 1", True),
+        ("1 != 1L", False),
+        ("2 <=> 1", False),
+        ("-1 < 0", True),
+        ("0 BETWEEN 0 AND 1", And(parts=(TRUE, TRUE))),
+        ("true <= FALSE", False),
+        ("1 = NULL", None),
+        ("cast(NULL as int) > 1", None),
+    ],
+)
+def test_comparison_without_columns_is_a_literal(text, value):
+    kind = LiteralKind.NULL if value is None else LiteralKind.BOOLEAN
+    expected = value if isinstance(value, And) else Literal(kind=kind, value=value)
+
+    assert expected == parse(text)
+    assert And(parts=(A, Not(operand=expected))) == parse(f"a AND NOT ({text})")
+
+
+@pytest.mark.parametrize("text", ["cast(NULL as boolean)", "(cast(NULL as boolean))", "- NULL"])
+def test_typed_null_is_null(text):
+
+    assert NULL == parse(text)
+    assert Or(parts=(NULL, is_one())) == parse(f"{text} OR a = 1")
 
 
 def test_arithmetic_with_null_is_null():
