@@ -21,7 +21,6 @@ from reconciler.arrays import Mask
 from reconciler.index.coerce import LiteralCuts, locate_literal, locate_literals
 from reconciler.index.column_bounds import ColumnBounds
 from reconciler.index.compared_types import (
-    FLOATS,
     ComparedType,
     TypeFamily,
     UnsureError,
@@ -321,9 +320,6 @@ class _Compiler:
             return values
         if not is_all:
             return ANY_VALUE
-        if kind.stored in FLOATS and len(literals) > 1:
-            # Spark distinguishes 0.0 from -0.0 in long lists
-            return values.inverse.union(make_value_set([(cut_before(0.0), cut_after(0.0))]))
         return values.inverse
 
     def _like_values(

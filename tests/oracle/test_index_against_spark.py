@@ -80,3 +80,15 @@ def test_no_file_in_which_spark_finds_a_row_is_left_out(spark):
     holds()
 
     assert left_out > tried / 5  # or nothing was shown
+
+
+def test_a_list_with_a_zero_matches_both_zeros(spark):
+    """Also a long one, of which Spark makes a set of hashes."""
+    zeros = spark.range(2).selectExpr("0.0D * (1 - 2 * id) d").selectExpr("d", "float(d) f")
+    others = [", ".join(map(str, range(1, count))) for count in (1, 2, 11, 40)]
+    lists = [f"{zero}, {other}".rstrip(", ") for zero in ("0.0D", "-0.0D", "0") for other in others]
+    wheres = [f"{name} NOT IN ({listed})" for name in ("d", "f") for listed in lists]
+
+    assert {"0.0", "-0.0"} == {row[0] for row in zeros.selectExpr("string(f)").collect()}
+    assert 0 == zeros.where(" OR ".join(wheres)).count()
+    assert 2 == zeros.where("d NOT IN (1, 2)").count()
