@@ -4,7 +4,7 @@ Spark casts both sides to a common type. Every cast of a column that this module
 order of values, so a literal becomes two cuts among the column's own values. Values below the first
 cut are less than the literal, values beyond the second are greater, values between them are equal.
 The result is unknown if Spark's two dialects (ANSI or not) differ, if a cast may yield null, and if
-a cast goes through the text of the column.
+a cast goes through the text of the column. Of lists of days and times, both results are known.
 Sources: Spark's TypeCoercion, AnsiTypeCoercion, DecimalPrecision, UTF8String.
 """
 
@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
+from reconciler.index.coerce_times import TIMES, locate_time, match_times
 from reconciler.index.compared_types import (
-    CALENDAR_CASTS,
     EXACT_DOUBLE,
     FLOATS,
     NUMBERS,
@@ -29,23 +30,19 @@ from reconciler.index.compared_types import (
 )
 from reconciler.index.predicates.syntax import Literal, LiteralKind
 from reconciler.index.predicates.tokens import MAX_DIGITS
-from reconciler.index.temporal import (
-    MICROS_A_DAY,
-    SessionZone,
-    day_start,
-    find_days_around,
-    parse_days,
-    parse_local_micros,
-    parse_micros,
-    unambiguous_day_start,
-)
+from reconciler.index.temporal import SessionZone
 from reconciler.index.value_sets import (
     HIGHEST,
     LOWEST,
+    NO_VALUES,
     Cut,
+    Span,
+    ValueSet,
     cut_after,
     cut_before,
     find_first_number,
+    make_value_set,
+    span_value,
 )
 
 _WHOLE_TEXT: Final = re.compile(r"[+-]?[0-9]{1,19}\Z")
@@ -56,21 +53,15 @@ _LONG: Final = 1 << 63
 
 
 #: the cuts just before and just after a literal; None for NaN, which is beyond all values
-LiteralCuts = tuple[Cut, Cut] | None
+LiteralCuts = Span | None
 
 
 def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralCuts:
     """Return the position of a literal other than null in a comparison; raises UnsureError."""
     value: Any
-    if (column.stored, column.family) in CALENDAR_CASTS:
-        return _locate_cast_time(column, literal, zone)
+    if column.stored in TIMES:
+        return locate_time(column, literal, zone)
     match column.stored:
-        case TypeFamily.DATE:
-            return _locate_day(literal, zone)
-        case TypeFamily.TIMESTAMP:
-            value = _literal_micros(literal, zone)
-        case TypeFamily.LOCAL:
-            value = _literal_micros(literal, None)
         case TypeFamily.TEXT:
             value = _require_kind(literal, LiteralKind.STRING).encode()
         case TypeFamily.BYTES:
@@ -82,27 +73,34 @@ def locate_literal(column: ComparedType, literal: Literal, zone: SessionZone) ->
     return _single_value(value)
 
 
-def locate_literals(
+def match_literals(
     column: ComparedType, literals: list[Literal], zone: SessionZone
-) -> tuple[list[LiteralCuts], bool]:
-    """Return the positions of a list's literals, and whether the list matches nothing else.
+) -> tuple[ValueSet, ValueSet]:
+    """Return the values that a list matches in both of Spark's dialects, and in any of them.
 
-    No literal is null. A list has one type: one double turns all values into doubles, one text
-    turns all values into text, the column included. Two equal texts of numbers or days are also
-    equal as numbers or days, but equal numbers or days may have different texts.
+    No literal is null; raises UnsureError. A list has one type: one double turns all values into
+    doubles, one text turns all values into text, the column included. In ANSI mode, the text takes
+    the type of the others instead.
     """
+    if column.stored in TIMES:
+        return match_times(column, literals, zone)
     kinds = {literal.kind for literal in literals}
-    is_all, has_text = True, LiteralKind.STRING in kinds
-    if (column.stored, column.family) in CALENDAR_CASTS:
-        if kinds - {CALENDAR_CASTS[column.stored, column.family]}:
-            raise UnsureError
-    elif column.stored in NUMBERS:
-        return _locate_numbers(column, literals, kinds), not has_text
-    elif column.stored is TypeFamily.DATE and has_text:
-        is_all = False
-    elif len(kinds) > 1 or (has_text and column.stored is not TypeFamily.TEXT):
+    has_text = LiteralKind.STRING in kinds
+    if column.stored in NUMBERS:
+        found = _make_set(_locate_numbers(column, literals, kinds))
+        # equal texts are equal numbers, but equal numbers may have different texts
+        return NO_VALUES if has_text else found, found
+    if len(kinds) > 1 or (has_text and column.stored is not TypeFamily.TEXT):
         raise UnsureError
-    return [locate_literal(column, literal, zone) for literal in literals], is_all
+    found = _make_set(locate_literal(column, literal, zone) for literal in literals)
+    return found, found
+
+
+def _make_set(positions: Iterable[LiteralCuts]) -> ValueSet:
+    """Return the set of the values at some positions."""
+    known = list(positions)
+    values = make_value_set(cuts for cuts in known if cuts is not None)
+    return values.union(ValueSet(nan=None in known))
 
 
 def _locate_numbers(
@@ -111,7 +109,7 @@ def _locate_numbers(
     in_double = LiteralKind.DOUBLE in kinds
     has_float = LiteralKind.FLOAT in kinds
     if has_float and not (column.family in FLOATS or in_double) and len(kinds) > 1:
-        raise UnsureError
+        _check_floats(column, literals)
     has_float |= column.stored is TypeFamily.FLOAT
     if has_float and LiteralKind.STRING in kinds and len(kinds) > 1:
         raise UnsureError  # the text of a float stands for another double
@@ -119,6 +117,16 @@ def _locate_numbers(
     return [
         _locate_number(column, literal, scale=scale, in_double=in_double) for literal in literals
     ]
+
+
+def _check_floats(column: ComparedType, literals: list[Literal]) -> None:
+    """Raise UnsureError unless whole numbers equal the same literals as floats and as doubles."""
+    if column.family is not TypeFamily.INTEGER:
+        raise UnsureError
+    for literal in literals:
+        value = literal.value
+        if not isinstance(value, (int, float)) or not -_EXACT_FLOAT < value < _EXACT_FLOAT:
+            raise UnsureError
 
 
 def _truth_value(literal: Literal) -> int | None:
@@ -140,7 +148,7 @@ def _require_kind(literal: Literal, kind: LiteralKind) -> Any:
 def _single_value(value: Any) -> LiteralCuts:
     if value is None:
         raise UnsureError
-    return cut_before(value), cut_after(value)
+    return span_value(value)
 
 
 # numbers
@@ -250,63 +258,3 @@ def _integer_cut(first: int, most: int) -> Cut:
     if first <= -most:
         return LOWEST
     return HIGHEST if first > most else cut_before(first)
-
-
-# days and times
-
-
-def _locate_cast_time(column: ComparedType, literal: Literal, zone: SessionZone) -> LiteralCuts:
-    """Locate a literal among days cast to times, or among times cast to days."""
-    is_local = TypeFamily.LOCAL in (column.stored, column.family)
-    if column.family is not TypeFamily.DATE:
-        micros = _literal_micros(literal, None if is_local else zone)
-        return _days_around(micros, "UTC" if is_local else zone)
-    cuts = _locate_day(literal, zone) or ()
-    place = "UTC" if is_local else zone
-    begins = [unambiguous_day_start(day + is_after, place) for _, day, is_after in cuts]
-    if None in begins:
-        raise UnsureError
-    return cut_before(begins[0]), cut_before(begins[1])
-
-
-def _locate_day(literal: Literal, zone: SessionZone) -> LiteralCuts:
-    match literal.kind:
-        case LiteralKind.DATE | LiteralKind.STRING:
-            return _single_value(parse_days(str(literal.value)))
-        case LiteralKind.TIMESTAMP_NTZ:
-            micros = _literal_micros(literal, None)
-            if micros is None:
-                raise UnsureError
-            day, rest = divmod(micros, MICROS_A_DAY)
-            return cut_after(day) if rest else cut_before(day), cut_after(day)
-        case LiteralKind.TIMESTAMP:
-            return _days_around(_literal_micros(literal, zone), zone)
-        case _:
-            raise UnsureError
-
-
-def _days_around(micros: int | None, zone: SessionZone) -> LiteralCuts:
-    """Return the position of an instant among the beginnings of days."""
-    days = None if micros is None else find_days_around(micros, zone)
-    if days is None:
-        raise UnsureError
-    return cut_before(days[0]), cut_before(days[1])
-
-
-def _literal_micros(literal: Literal, zone: SessionZone | None) -> int | None:
-    """Return a time in microseconds; ``zone`` None: a time without zone."""
-    text = str(literal.value)
-    match literal.kind:
-        case LiteralKind.DATE:
-            days = parse_days(text)
-            return None if days is None else day_start(days, "UTC" if zone is None else zone)
-        case LiteralKind.TIMESTAMP_NTZ:
-            local = parse_local_micros(text)
-            # a time in a skipped or repeated hour of the zone is the same instant
-            return local if zone is None or local is None else parse_micros(text, zone)
-        case LiteralKind.STRING if zone is None:
-            return parse_local_micros(text)
-        case LiteralKind.STRING | LiteralKind.TIMESTAMP if zone is not None:
-            return parse_micros(text, zone)
-        case _:
-            return None

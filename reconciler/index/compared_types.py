@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from reconciler.index.predicates.syntax import INTEGER_BITS, LiteralKind
+from reconciler.index.predicates.syntax import INTEGER_BITS
 
 #: whole numbers up to this limit are exact as a double
 EXACT_DOUBLE: Final = 1 << 53
@@ -74,13 +74,15 @@ class ComparedType:
     scale: int = 0
 
 
-#: casts between days and times that keep the order, and the literal kind that their lists hold
-CALENDAR_CASTS: Final = {
-    (TypeFamily.DATE, TypeFamily.TIMESTAMP): LiteralKind.TIMESTAMP,
-    (TypeFamily.DATE, TypeFamily.LOCAL): LiteralKind.TIMESTAMP_NTZ,
-    (TypeFamily.TIMESTAMP, TypeFamily.DATE): LiteralKind.DATE,
-    (TypeFamily.LOCAL, TypeFamily.DATE): LiteralKind.DATE,
-}
+#: casts between days and times that keep the order
+_CALENDAR_CASTS: Final = frozenset(
+    {
+        (TypeFamily.DATE, TypeFamily.TIMESTAMP),
+        (TypeFamily.DATE, TypeFamily.LOCAL),
+        (TypeFamily.TIMESTAMP, TypeFamily.DATE),
+        (TypeFamily.LOCAL, TypeFamily.DATE),
+    }
+)
 
 
 def read_type(kind: Any) -> ComparedType:
@@ -119,7 +121,7 @@ def cast_type(column: ComparedType, to: str) -> ComparedType:
     family = _FAMILIES.get(to)
     if family is column.family:
         return column
-    if family is not None and (column.family, family) in CALENDAR_CASTS:
+    if family is not None and (column.family, family) in _CALENDAR_CASTS:
         return replace(column, family=family)
     raise UnsureError
 

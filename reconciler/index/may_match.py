@@ -18,7 +18,7 @@ from typing import Any, Final, assert_never
 import numpy as np
 
 from reconciler.arrays import Mask
-from reconciler.index.coerce import LiteralCuts, locate_literal, locate_literals
+from reconciler.index.coerce import LiteralCuts, locate_literal, match_literals
 from reconciler.index.column_bounds import ColumnBounds
 from reconciler.index.compared_types import (
     ComparedType,
@@ -313,14 +313,8 @@ class _Compiler:
         known = [literal for literal in literals if literal.kind is not LiteralKind.NULL]
         if not wanted and len(known) < len(literals):
             return NO_VALUES
-        positions, is_all = locate_literals(kind, known, self.zone)
-        values = make_value_set(cuts for cuts in positions if cuts is not None)
-        values = values.union(ValueSet(nan=None in positions))
-        if wanted:
-            return values
-        if not is_all:
-            return ANY_VALUE
-        return values.inverse
+        certain, possible = match_literals(kind, known, self.zone)
+        return possible if wanted else certain.inverse
 
     def _like_values(
         self, kind: ComparedType, pattern: Literal, escape: str, *, wanted: bool

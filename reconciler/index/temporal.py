@@ -79,6 +79,9 @@ def day_start(days: int, zone: SessionZone) -> int | None:
     """Return when a day begins in a zone, in microseconds since 1970 in UTC."""
     if isinstance(zone, ZoneRules):
         return zone.day_start(days)
+    place = _find_zone(zone)
+    if isinstance(place, timezone):
+        return days * MICROS_A_DAY - place.utcoffset(None) // _MICRO
     try:
         begin = datetime.combine(_FIRST + timedelta(days=days), datetime.min.time())
     except OverflowError:
@@ -123,6 +126,51 @@ def find_days_around(micros: int, zone: SessionZone) -> tuple[int, int] | None:
     return from_then, next(at for at, begin in known if begin > micros)
 
 
+def find_local_micros(micros: int, zone: SessionZone) -> int | None:
+    """Return what the clocks of a zone show at an instant, as microseconds since 1970."""
+    if isinstance(zone, ZoneRules):
+        return micros + zone.offset_at(micros // _MICROS) * _MICROS
+    local = _to_local(micros, zone)
+    return None if local is None else (local.replace(tzinfo=UTC) - _EPOCH) // _MICRO
+
+
+def find_instants(local_micros: int, zone: SessionZone) -> tuple[int, ...] | None:
+    """Return all instants of a local time: two if it is repeated, none if it is skipped.
+
+    All are microseconds since 1970. None if Java may differ.
+
+    >>> find_instants(0, "+01:00")
+    (-3600000000,)
+    """
+    if isinstance(zone, ZoneRules):
+        return zone.find_instants(local_micros)
+    local = _EPOCH.replace(tzinfo=None) + local_micros * _MICRO
+    instants = {_to_instant(local.replace(fold=fold), zone) for fold in (0, 1)}
+    known = [(at, _to_local(at, zone)) for at in instants if at is not None]
+    if len(known) < len(instants) or None in dict(known).values():
+        return None
+    return tuple(sorted(at for at, shown in known if shown == local))
+
+
+def write_day(days: int) -> str:
+    """Return the text to which Spark casts a date.
+
+    >>> write_day(0)
+    '1970-01-01'
+    """
+    return (_FIRST + timedelta(days=days)).isoformat()
+
+
+def write_local_micros(micros: int) -> str:
+    """Return the text to which Spark casts a time without zone.
+
+    >>> write_local_micros(0), write_local_micros(1_500_000)
+    ('1970-01-01 00:00:00', '1970-01-01 00:00:01.5')
+    """
+    text = (_EPOCH.replace(tzinfo=None) + micros * _MICRO).isoformat(" ")
+    return text.rstrip("0") if "." in text else text
+
+
 def _parse_time(text: str) -> tuple[datetime, str] | None:
     """Return the local time and the zone that a text names."""
     match = _TIME.match(text.strip(" "))
@@ -153,6 +201,18 @@ def _to_instant(local: datetime, zone: SessionZone) -> int | None:
         return (local.replace(tzinfo=place) - _EPOCH) // _MICRO
     except OverflowError:
         return None
+
+
+def _to_local(micros: int, zone: str) -> datetime | None:
+    """Return the local time of an instant; None if Java may differ."""
+    place = _find_zone(zone)
+    try:
+        local = None if place is None else (_EPOCH + micros * _MICRO).astimezone(place)
+    except OverflowError:
+        return None
+    if local is None or (isinstance(place, ZoneInfo) and local.year <= _FIRST.year):
+        return None
+    return local.replace(tzinfo=None)
 
 
 @lru_cache(maxsize=64)

@@ -27,6 +27,11 @@ def cut_after(value: Any) -> Cut:
     return (0, value, 1)
 
 
+def span_value(value: Any) -> Span:
+    """Return the span that holds one value."""
+    return cut_before(value), cut_after(value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueSet:
     """Sorted spans that are not empty and do not touch; ``nan`` is ignored for types without it."""

@@ -106,6 +106,15 @@ class ZoneRules:
         at = bisect_right(self._local_changes, self._into_cycle(local // _MICROS))
         return local - self.offsets[at] * _MICROS
 
+    def find_instants(self, local: int) -> tuple[int, ...]:
+        """Return all instants of a local time: two if it is repeated, none if it is skipped.
+
+        All are microseconds since 1970.
+        """
+        at = bisect_right(self._local_changes, self._into_cycle(local // _MICROS))
+        instants = {(local - offset * _MICROS, offset) for offset in self.offsets[at : at + 3]}
+        return tuple(sorted(i for i, offset in instants if self.offset_at(i // _MICROS) == offset))
+
     def day_start(self, days: int) -> int:
         """Return when a day begins, in microseconds since 1970 in UTC.
 

@@ -275,10 +275,15 @@ def leaves(draw):
     return draw_list(typed, name, not_, (one, two))
 
 
+#: kinds of literals that are equal to a value in a list if they are beside it
+TIMES = {"DATE ", "TIMESTAMP ", "TIMESTAMP_NTZ "}
+
+
 def draw_list(typed, name, not_, literals):
-    """Draw a list of literals with one type, such as two doubles."""
+    """Draw a list of literals with one type, such as two doubles, or of days and times."""
     types = {kind_of(sql) for sql in literals} - {"NULL"}
-    literals = literals if len(types) < 2 and not types & {"F", "text"} else literals[:1]
+    is_simple = (len(types) < 2 or types <= TIMES) and not types & {"F", "text"}
+    literals = literals if is_simple else literals[:1]
     flip = negation if not_ else (lambda part: part)
     text = f"{typed} {not_}IN ({', '.join(literals)})"
     return text, lambda row, zone: flip(

@@ -102,6 +102,8 @@ def micros(text: str) -> int:
 
 _DAYS = tuple(date.fromisoformat(day) for day in DAYS)
 _MICROS = tuple(map(micros, CLOCKS))
+#: instants with the same local time in Prague, which is among the clocks
+_REPEATED = (micros("2024-10-27 00:30:00"), micros("2024-10-27 01:30:00"))
 _FLOATS = (0.0, -0.0, 1.0, 0.5, float(np.float32(0.1)), -1.5, 7.0)
 _WIDE = ("0E-10", "1.1000000000", "7.0000000000", "0.1000000000", "-1.5000000000",
          "999999999999999999.0000000001")  # fmt: skip
@@ -122,7 +124,7 @@ COLUMNS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]
     "S": (pa.string(), TEXTS, (), TEXT_LITERALS),
     "x": (pa.binary(), (b"", b"a", b"ab", b"\xff", b"\xff\xff", b"\x00", b"a\x00"), (), BYTES),
     "dt": (pa.date32(), _DAYS[:6], _DAYS[6:], TIMES),
-    "ts": (pa.timestamp("us", "UTC"), _MICROS[:7], _MICROS[7:], TIMES),
+    "ts": (pa.timestamp("us", "UTC"), _MICROS[:7], (*_MICROS[7:], *_REPEATED), TIMES),
     "n": (pa.timestamp("us"), _MICROS[:7], _MICROS[7:], TIMES),
     "o": (pa.bool_(), (False, True), (), TRUTHS),
     "p.q": (pa.int32(), (0, 1, 2), (), NUMBERS),

@@ -11,10 +11,18 @@ import pytest
 from reconciler.index.may_match import may_match
 from reconciler.index.model import ColumnStats, FileIndex
 from reconciler.index.predicates.parse import parse
-from reconciler.index.zone_rules import ZoneRules
+from reconciler.index.zone_rules import YearlyRule, ZoneRules
 
 NAN, INF = float("nan"), float("inf")
 LONG = "q" * 5000
+PRAGUE = ZoneRules.from_java(
+    3600,
+    "[Transition[Overlap at 1996-10-27T03:00+02:00 to +01:00]]",
+    (
+        YearlyRule(3, -1, 7, 3600, "UTC", 3600, 3600, 7200),
+        YearlyRule(10, -1, 7, 3600, "UTC", 3600, 7200, 3600),
+    ),
+)
 
 
 def column(kind, *bounds, nulls=0, values=10, nan_free=True, exact=True):
@@ -524,6 +532,18 @@ def test_zeros_are_equal():
     assert [0, 1, 2] == kept_files("y IN (-0.0D, 1.0)", y=y)
 
 
+def test_list_of_floats_and_whole_numbers():
+    """Spark compares whole numbers as floats, in ANSI mode as doubles."""
+    a = column(pa.int64(), (126, 126), (127, 127), (2**24, 2**24 + 1))
+
+    assert [1] == kept_files("a IN (0.1F, 127)", a=a)
+    assert [0, 2] == kept_files("a NOT IN (127F, 0)", a=a)
+    assert [1] == kept_files("a IN (127F, 128.5F, 16777215)", a=a)
+    assert [0, 1, 2] == kept_files("a IN (0.1F, 16777217)", a=a)
+    assert [0, 1, 2] == kept_files("a IN (0.1F, 127.0)", a=a)
+    assert [0, 1, 2] == kept_files("a IN (0.1F, '127')", a=a)
+
+
 def test_float_is_compared_as_a_double_except_with_floats_and_integers():
     f = column(pa.float32(), (0.1, 0.1), (1.0, 2.0))
 
@@ -576,8 +596,129 @@ def test_times_are_parsed_in_the_session_zone():
     assert [0] == kept_files("t = DATE '2024-03-31'", t=t, zone="Europe/Prague")
     assert [] == kept_files("t < '2024-03-31 00:00:00'", t=t, zone="Europe/Prague")
     assert [0] == kept_files("t < '2024-03-31 00:00:00'", t=t, zone="Mars/Olympus")
-    assert [0] == kept_files("t IN ('2020-01-01 00:00:00')", t=t)
     assert [0] == kept_files("t = 1", t=t)
+    assert [0] == kept_files("t IN (2024, DATE '2020-01-01')", t=t)
+
+
+def times(*instants):
+    """Return a file for each instant."""
+    return column(pa.timestamp("us", "UTC"), *[(at, at) for at in instants])
+
+
+def days(*dates):
+    """Return a file for each date."""
+    return column(pa.date32(), *[(day, day) for day in dates])
+
+
+@pytest.mark.parametrize(
+    ("listed", "files"),
+    [
+        ("DATE '2024-03-31', TIMESTAMP '2024-04-01 10:00:00'", [0, 2]),
+        ("TIMESTAMP_NTZ '2024-04-01 10:00:00', DATE '2024-03-31'", [0, 2]),
+        ("TIMESTAMP '2024-04-01 08:00:00Z', TIMESTAMP_NTZ '2024-01-01 00:00:00', NULL", [2]),
+        ("TIMESTAMP '2024-04-01 10:00:00', '1900-01-01', '2024-3-31'", [0, 2]),
+        ("'1900-01-01', NULL", []),
+        ("'2024-04-01 10:00:00', DATE '1582-10-04', TIMESTAMP '2024-03-31 01:00:00'", [1, 2]),
+        ("'soon', DATE '1582-10-04'", [0, 1, 2]),
+    ],
+)
+def test_list_of_days_and_times_and_text(listed, files):
+    t = times("2024-03-30T23:00:00", "2024-03-31T00:00:00", "2024-04-01T08:00:00")
+
+    assert files == kept_files(f"t IN ({listed})", t=t, zone=PRAGUE)
+
+
+@pytest.mark.parametrize(
+    ("listed", "files"),
+    [
+        ("DATE '2024-03-31', TIMESTAMP '2024-04-01 10:00:00'", [1]),
+        ("'2024-03-31 02:00:00', TIMESTAMP '2024-04-01 10:00:00'", [0, 1]),
+        ("'2024-03-31 2:00', DATE '2024-03-31'", [0, 1, 2]),
+        ("'2024-03-31 01:00:00', TIMESTAMP_NTZ '2024-04-01 10:00:00'", [0]),
+        ("TIMESTAMP '2024-04-01 10:00:00', 'soon'", [0, 1, 2]),
+    ],
+)
+def test_only_what_all_dialects_match_is_left_out_of_a_negated_list(listed, files):
+    """Without ANSI mode, Spark compares the texts of both sides if the list has one."""
+    t = times("2024-03-30T23:00:00", "2024-03-31T00:00:00", "2024-04-01T08:00:00")
+
+    assert files == kept_files(f"t NOT IN ({listed})", t=t, zone=PRAGUE)
+
+
+@pytest.mark.parametrize("zone", [PRAGUE, "Europe/Prague"])
+def test_both_times_of_a_repeated_hour_have_the_same_text(zone):
+    t = times("2024-10-27T00:30:00", "2024-10-27T01:30:00", "2024-03-31T01:30:00")
+
+    for literal in ("'2024-10-27 02:30:00'", "TIMESTAMP '2024-10-27 02:30:00', '2020'",
+                    "TIMESTAMP '2024-10-27 01:30:00Z', '2020'",
+                    "TIMESTAMP_NTZ '2024-10-27 02:30:00', '2020'"):  # fmt: skip
+        assert [0, 1] == kept_files(f"t IN ({literal})", t=t, zone=zone)
+    assert [1, 2] == kept_files("t NOT IN ('2024-10-27 02:30:00')", t=t, zone=zone)
+    assert [0] == kept_files("t IN (TIMESTAMP '2024-10-27 02:30:00', DATE '2020-01-01')", t=t,
+                             zone=zone)  # fmt: skip
+    assert [2] == kept_files("t IN ('2024-03-31 02:30:00')", t=t, zone=zone)
+    assert [0, 1, 2] == kept_files("t NOT IN ('2024-03-31 02:30:00')", t=t, zone=zone)
+    assert [0, 1, 2] == kept_files("t NOT IN ('2024-10-27 02:30:00.0')", t=t, zone=zone)
+
+
+@pytest.mark.parametrize(
+    ("listed", "files"),
+    [
+        ("DATE '2024-03-31', TIMESTAMP '2024-04-01 00:00:00'", [0, 1]),
+        ("DATE '9999-12-31', TIMESTAMP '2024-03-30 22:00:00Z'", []),
+        ("TIMESTAMP_NTZ '2024-04-01 00:00:00', DATE '0001-01-01'", [1]),
+        ("TIMESTAMP_NTZ '2024-04-01 00:00:01', TIMESTAMP '2024-04-01 00:00:00'", [1]),
+        ("'2024-03-31 22:00:00Z', TIMESTAMP '2020-01-01 00:00:00'", [1]),
+        ("'2024-03-31 10:00:00', DATE '2020-01-01'", [0]),
+        ("'2024-03-31 10:00:00', TIMESTAMP_NTZ '2020-01-01 00:00:00'", []),
+        ("'2024-03-31', TIMESTAMP_NTZ '2024-04-01 00:00:00'", [0, 1]),
+    ],
+)
+def test_list_of_days_and_times_and_text_for_dates(listed, files):
+    d = days("2024-03-31", "2024-04-01", "2024-04-02")
+
+    assert files == kept_files(f"d IN ({listed})", d=d, zone=PRAGUE)
+
+
+def test_negated_list_leaves_out_dates_that_are_spelled_as_spark_does():
+    d = days("2024-03-31", "2024-04-01", "2024-04-02")
+
+    assert [2] == kept_files("d NOT IN ('2024-03-31', DATE '2024-04-01')", d=d)
+    assert [0, 1, 2] == kept_files("d NOT IN ('2024-3-31')", d=d)
+    assert [0, 2] == kept_files(
+        "d NOT IN (TIMESTAMP '2024-04-01 00:00:00', DATE '9999-12-31')", d=d
+    )
+    assert [0, 1, 2] == kept_files("d NOT IN ('2024-04-01 00:00:00', DATE '9999-12-31')", d=d)
+
+
+def test_skipped_day_begins_with_the_next_day():
+    """In Samoa, the day before the last of 2011 was skipped."""
+    d, time = days("2011-12-29", "2011-12-30", "2011-12-31"), "TIMESTAMP '2020-01-01 00:00:00'"
+
+    assert [1, 2] == kept_files(f"d IN (DATE '2011-12-30', {time})", d=d, zone="Pacific/Apia")
+    assert [0] == kept_files(f"d NOT IN (DATE '2011-12-31', {time})", d=d, zone="Pacific/Apia")
+    assert [1] == kept_files("d IN (DATE '2011-12-30', '2020-01-01')", d=d, zone="Pacific/Apia")
+    assert [0, 2] == kept_files(f"d NOT IN ('2011-12-30', {time})", d=d, zone="Pacific/Apia")
+
+
+def test_list_for_times_without_zone():
+    n = column(pa.timestamp("us"), *[(at, at) for at in ("2024-03-31T02:30:00", "2024-03-31")])
+
+    assert [1] == kept_files("n IN (DATE '2024-03-31', TIMESTAMP_NTZ '2024-04-01 10:00:00')", n=n)
+    assert [0] == kept_files("n IN ('2024-03-31 02:30:00')", n=n, zone=PRAGUE)
+    assert [1] == kept_files("n NOT IN ('2024-03-31 02:30:00', DATE '2024-03-31')", n=n)
+    assert [0, 1] == kept_files("n IN (TIMESTAMP '2024-01-01 00:00:00', '2020-01-01')", n=n)
+
+
+def test_list_for_casts_between_days_and_times():
+    t, d = times("2024-05-30T22:00:00", "2024-06-01T08:00:00"), days("2024-05-31", "2024-06-01")
+
+    dates = "DATE '2024-05-31', TIMESTAMP '2024-06-01 10:00:00'"
+    assert [0] == kept_files(f"cast(t as date) IN ({dates})", t=t, zone=PRAGUE)
+    assert [0] == kept_files(f"cast(d as timestamp) IN ({dates})", d=d, zone=PRAGUE)
+    assert [1] == kept_files(f"cast(d as timestamp) NOT IN ({dates})", d=d, zone=PRAGUE)
+    assert [0, 1] == kept_files(f"cast(d as timestamp_ntz) IN ({dates})", d=d, zone=PRAGUE)
+    assert [0, 1] == kept_files("cast(t as date) IN ('2020-01-01')", t=t, zone=PRAGUE)
 
 
 #: Java's list of changes; summer times before the last rule are left out

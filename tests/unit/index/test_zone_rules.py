@@ -57,6 +57,28 @@ def test_local_time_is_converted_to_an_instant(clocks, local, instant):
     assert micros(instant) == clocks.to_instant(micros(local))
 
 
+@pytest.mark.parametrize(
+    ("clocks", "local", "instants"),
+    [
+        (KOLKATA, "0001-01-01T05:30:00", ["0001-01-01T00:00:00"]),
+        (PRAGUE, "1891-10-01T00:01:00", []),
+        (PRAGUE, "1891-10-01T00:02:16", ["1891-09-30T23:02:16"]),
+        (PRAGUE, "2024-03-31T01:59:59", ["2024-03-31T00:59:59"]),
+        (PRAGUE, "2024-03-31T02:30:00", []),
+        (PRAGUE, "2024-03-31T03:00:00", ["2024-03-31T01:00:00"]),
+        (PRAGUE, "2024-10-27T01:59:59", ["2024-10-26T23:59:59"]),
+        (PRAGUE, "2024-10-27T02:30:00", ["2024-10-27T00:30:00", "2024-10-27T01:30:00"]),
+        (PRAGUE, "2024-10-27T03:00:00", ["2024-10-27T02:00:00"]),
+        (PRAGUE, "9999-10-31T02:30:00", ["9999-10-31T00:30:00", "9999-10-31T01:30:00"]),
+        (TORONTO, "2024-03-10T02:30:00", []),
+        (TORONTO, "2024-11-03T01:30:00", ["2024-11-03T05:30:00", "2024-11-03T06:30:00"]),
+    ],
+)
+def test_local_time_has_no_instant_if_skipped_and_two_if_repeated(clocks, local, instants):
+
+    assert list(map(micros, instants)) == list(clocks.find_instants(micros(local)))
+
+
 def test_day_with_skipped_midnight_begins_at_the_change():
     """Local time went from half past eleven to half past midnight."""
     begins = TORONTO.day_start((date(1919, 3, 31) - date(1970, 1, 1)).days)
