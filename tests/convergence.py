@@ -52,8 +52,16 @@ def rewritten_share(table):
     return sum(sizes) / table.layout.before.bytes if sizes else 0.0
 
 
+def repairs_sizes(runs):
+    """Return whether at most two runs rewrite groups only for sizes that were predicted wrongly."""
+    reasons = [because for run in runs for _, group in run for because in group]
+    return len(runs) <= 2 and all("above smallFileShareAbove" in because for because in reasons)
+
+
 def apply_until_done(it, *, one_is_enough):
     """Plan and apply until no step is left, in one run or within ``MAX_REWRITES``.
+
+    Declared sizes of files may take more than the one run, because they are only predicted.
 
     The limit detects plans without an end, however few groups each run may rewrite.
     """
@@ -65,7 +73,7 @@ def apply_until_done(it, *, one_is_enough):
         if not table.steps:
             break
         done.append(describe_steps(table))
-        assert len(done) == 1 or not one_is_enough, done
+        assert len(done) == 1 or not one_is_enough or repairs_sizes(done[1:]), done
         share = rewritten_share(table)
         assert share > 0, done
         often += share

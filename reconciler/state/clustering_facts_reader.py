@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: number of completed writes to read
 _NEWEST_WRITES: Final = 20
+#: bytes of completed writes that are read for file sizes alone: footers tell the size of rows too
+_MAX_HISTORY_BYTES: Final = 2 * 1024 * 1024
 #: greatest number of base files whose footers are read for the bounds of columns
 MAX_FOOTERS: Final = 5000
 #: number of base files whose footers are read for record sizes if past writes lack them
@@ -55,8 +57,15 @@ def read_clustering_facts(
     since it was listed.
     """
     assert spec.rewriting is not None, "the spec declares a rewrite"
-    newest = max(_NEWEST_WRITES, _count_quiet_writes(spec, state))
-    history = read_write_history(storage, properties, state.timeline, newest=newest)
+    quiet = _count_quiet_writes(spec, state)
+    is_for_sizes = spec.clustering is None and not quiet
+    history = read_write_history(
+        storage,
+        properties,
+        state.timeline,
+        newest=max(_NEWEST_WRITES, quiet),
+        max_bytes=_MAX_HISTORY_BYTES if is_for_sizes else None,
+    )
     return _FactsReader(storage, properties, spec, spec.rewriting, state, history).read()
 
 

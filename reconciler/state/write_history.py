@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError, StorageError
@@ -49,14 +50,20 @@ class WriteHistory:
 
 
 def read_write_history(
-    storage: Storage, properties: TableProperties, timeline: Timeline, *, newest: int = 20
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    *,
+    newest: int = 20,
+    max_bytes: int | None = None,
 ) -> WriteHistory:
     """Return the newest completed writes and every completed clustering of the active timeline.
 
+    ``max_bytes``: bytes of the writes' files that are read at most; older writes are left out.
     Reads one file per write and two per clustering. Raises FormatError, StorageError, and
     NotFoundError if the timeline has changed since it was listed.
     """
-    return _HistoryReader(storage, properties, timeline).read_history(newest)
+    return _HistoryReader(storage, properties, timeline).read_history(newest, max_bytes)
 
 
 def read_newest_writes(
@@ -117,8 +124,8 @@ class _HistoryReader:
     properties: TableProperties
     timeline: Timeline
 
-    def read_history(self, newest: int) -> WriteHistory:
-        read = self.read_newest(newest)
+    def read_history(self, newest: int, max_bytes: int | None) -> WriteHistory:
+        read = self.read_newest(newest, max_bytes)
         schemas = (find_declared_schema(s.operation, s.extra) for s in reversed(read.values()))
         return WriteHistory(
             written=tuple(_build_written(entry, stats) for entry, stats in read.items()),
@@ -126,10 +133,16 @@ class _HistoryReader:
             schema=next((schema for schema in schemas if schema), None),
         )
 
-    def read_newest(self, newest: int) -> dict[TimelineFile, WriteStats]:
+    def read_newest(
+        self, newest: int, max_bytes: int | None = None
+    ) -> dict[TimelineFile, WriteStats]:
         """Return the statistics of the newest writes, oldest first."""
         done = self.timeline.completed_files(COMMITS)
-        return {entry: self._read_stats(entry) for entry in done[max(len(done) - newest, 0) :]}
+        start = max(len(done) - newest, 0)
+        if max_bytes is not None:
+            totals = accumulate(entry.size for entry in reversed(done))
+            start = max(start, len(done) - sum(total <= max_bytes for total in totals))
+        return {entry: self._read_stats(entry) for entry in done[start:]}
 
     def _past_clusterings(self, read: dict[TimelineFile, WriteStats]) -> Iterable[PastClustering]:
         for entry in self.timeline.completed_files({Action.REPLACECOMMIT}):

@@ -45,7 +45,7 @@ def make_rewrite(
         form=facts.form,
         ordering=_make_ordering(facts, spec, layout),
         target=sizes.target,
-        large=sizes.large,
+        large=None if spec.rewriting is None or spec.rewriting.when.always else sizes.large,
         range_columns=facts.indexed_columns,
         key_fields=facts.key_fields,
     )
