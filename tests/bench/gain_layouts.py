@@ -18,12 +18,14 @@ import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
 import reconciler
 from reconciler.planners.cluster import notes
+from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.spec.model import Query
 from reconciler.state.current_files import find_newest_bases
 from tests.convergence import LATER
@@ -207,11 +209,11 @@ def try_layout(seed: int, *, verbose: bool = False) -> Round:
         runs = max(runs, converge(drill))
         ours = measure_reads(drill.storage, measured, current_files(drill))
         fresh = ClusteringDrill(root.with_name(root.name + "-fresh"), {})
-        everything = {**settings, "small": "1TiB", "target": settings["target"]}
-        fresh.spec = load_spec(fresh, everything, EVERYTHING + declared)
+        fresh.spec = load_spec(fresh, settings, EVERYTHING + declared)
         forget_layouts(fresh)
-        plan = reconciler.plan([fresh.spec], now=NOW)
-        result = fresh.apply(plan)
+        with patch.object(SizeLimits, "find_small", lambda _, candidates: candidates.has_base):
+            plan = reconciler.plan([fresh.spec], now=NOW)
+            result = fresh.apply(plan)
         assert result.exit_code == 0, result
         best = measure_reads(fresh.storage, measured, current_files(fresh))
         if verbose:
