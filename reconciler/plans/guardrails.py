@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from reconciler import units
-from reconciler.plans.model import Note, StepKind, TablePlan
+from reconciler.plans.model import ClusterStep, Note, StepKind, TablePlan
 from reconciler.spec.model import GuardPolicy, Policy, Retention, TableSpec
 
 _COUNT_NAMES: Final = {
@@ -93,6 +93,8 @@ def _check_retention(policy: GuardPolicy, retention: Retention) -> Iterator[Note
 
 def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     impact = plan.impact
+    is_for_sizes = any(isinstance(s, ClusterStep) and s.purpose for s in plan.steps)
+    block = "files" if is_for_sizes else "clustering"
     fewer = "remove less at a time with retention.maxCommitsPerRun, or keep more"
     for rule, most, amount, verb, remedy in (
         ("maxFilesRemoved", policy.max_files_removed, impact.files_removed, "remove", fewer),
@@ -102,7 +104,7 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
             policy.max_rewrite,
             impact.bytes_rewritten,
             "rewrite",
-            "lower clustering.budget.rewrite",
+            f"lower {block}.budget.rewrite",
         ),
     ):
         if most is None or amount <= most:

@@ -20,6 +20,7 @@ from reconciler.spec.model import (
     ClusteringBudget,
     ClusteringTrigger,
     FileSizes,
+    GuardPolicy,
     PartitionFilter,
     SizeTrigger,
     TableSpec,
@@ -320,3 +321,15 @@ class TestWriters:
         written = write_of(0, options={"hoodie.parquet.max.file.size": "500"})
 
         assert [] == self.warnings(sized({"a": bases(90, 90)}), written)
+
+
+def test_a_policy_over_rewritten_bytes_names_the_budget_of_the_files():
+    state = sized({"a": bases(10, 10)})
+    policy = GuardPolicy(name="small", max_rewrite=5)
+    facts = ClusteringFacts(
+        written=(), clusterings=(), footers=None, bounds=None, rows=np.zeros(2, np.int64)
+    )
+    spec = replace(spec_of(), guarded_by=(policy,))
+    (refusal,) = plan_table(spec, state.with_facts(clustering_facts=facts), NOW).refusals
+
+    assert "lower files.budget.rewrite" in refusal.because
