@@ -357,7 +357,7 @@ def read(  # noqa: PLR0913 (the options of a read)
     """
     from reconciler.reader.open_scan import open_requested_scan  # noqa: PLC0415
     from reconciler.reader.request import ReadArguments  # noqa: PLC0415
-    from reconciler.reader.spark import make_data_frame  # noqa: PLC0415
+    from reconciler.reader.spark import make_data_frame, translate_spark_errors  # noqa: PLC0415
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     if isinstance(columns, str):
@@ -366,4 +366,5 @@ def read(  # noqa: PLR0913 (the options of a read)
     storage = runtime.open_storage(os.fspath(path), storage_options)
     index = ReadOnlyStorage(storage) if skipping else None
     scan = open_requested_scan(storage, request)
-    return make_data_frame(spark, scan, storage.ref, where, index=index)
+    with translate_spark_errors(storage.ref):
+        return make_data_frame(spark, scan, storage.ref, where, index=index)

@@ -44,6 +44,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.refused_steps import find_refused_kinds
+from reconciler.spark.failures import explain_error, is_spark_error
 from reconciler.spec.model import TableSpec
 from reconciler.storage.locations import identify_place
 from reconciler.storage.parallel import group_by_key, run_parallel
@@ -126,10 +127,7 @@ class _ApplyRun:
             text = None if isinstance(error, RefusedError) else str(error)
             result = done.make_result(error=text, code=error.exit_code)
         except Exception as error:  # noqa: BLE001 (reported as this table's, the others go on)
-            if self.on_crash is not None:
-                self.on_crash(plan, error)
-            text = f"{type(error).__name__}: {error} (an error of this program, report it)"
-            result = done.make_result(error=text, code=1, warnings=())
+            result = done.make_result(error=self._explain(plan, error), code=1, warnings=())
         except BaseException:  # the process has to stop: what is done is recorded
             if done.has_begun:
                 seconds = _seconds_since(started, self.context.clock)
@@ -139,6 +137,15 @@ class _ApplyRun:
         return self._record(
             plan, replace(result, seconds=_seconds_since(started, self.context.clock))
         )
+
+    def _explain(self, plan: TablePlan, error: Exception) -> str:
+        """Return one line about an error, and report it if it is one of this program."""
+        if is_spark_error(error):
+            return explain_error(error)
+        if self.on_crash is not None:
+            self.on_crash(plan, error)
+        text, _, _ = str(error).strip().partition("\n")
+        return f"{type(error).__name__}: {text} (an error of this program, report it)"
 
     def _record(self, plan: TablePlan, result: TableResult) -> TableResult:
         """Record a result; if that fails the result is an error, because no record shows it."""

@@ -22,6 +22,7 @@ from reconciler.errors import UsageError
 from reconciler.index.temporal import SessionZone
 from reconciler.index.zone_rules import YearlyRule, ZoneRules
 from reconciler.reader.skipping import find_unusual_keys
+from reconciler.spark.failures import is_spark_error
 
 #: before any place had a time zone
 _DISTANT_PAST: Final = -(1 << 40)
@@ -138,11 +139,6 @@ def _read_message(error: Exception) -> str | None:
         return None
     lines = str(error).strip().splitlines()
     return next((line.strip() for line in lines if line.strip()), "is no condition")
-
-
-def is_spark_error(error: Exception) -> bool:
-    """True if the error comes from Java, directly or through PySpark."""
-    return any(kind.__name__ in ("PySparkException", "Py4JError") for kind in type(error).__mro__)
 
 
 def _find_condition(jdf: Any) -> Any:

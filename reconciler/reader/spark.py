@@ -32,7 +32,6 @@ from reconciler.reader.session import (
     derive_partition_condition,
     find_replaced_functions,
     find_unusual_settings,
-    is_spark_error,
     read_session_zone,
 )
 from reconciler.reader.skipping import SkipDecision, parse_condition, uses_time_columns
@@ -46,7 +45,7 @@ from reconciler.reader.slice_rows import (
 )
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
-from reconciler.spark.failures import JVM_ENDED, explain_failure
+from reconciler.spark.failures import JVM_ENDED, explain_failure, is_spark_error
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.redaction import redact_secrets

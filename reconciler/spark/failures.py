@@ -11,7 +11,7 @@ from typing import Final
 
 _RECONCILER_ERROR: Final = re.compile(r"^reconciler\.errors\.[A-Za-z]+: (.*)$", re.MULTILINE)
 _WORKER: Final = re.compile(
-    r"^Traceback \(most recent call last\):\n(?: .*\n|\s*\n)*(\S.*)", re.MULTILINE
+    r"Traceback \(most recent call last\):\n(?: .*\n|\s*\n)*(\S.*)", re.MULTILINE
 )
 _MISSING_FILE: Final = re.compile(r"FileNotFoundException: (?:File )?(.+?) does not exist")
 _READING: Final = re.compile(r"while reading file (.+?)\.? +Details:")
@@ -29,12 +29,25 @@ _HEADER: Final = re.compile(
 )
 #: an error when the driver's JVM has ended
 JVM_ENDED: Final = "the Java process of Spark's driver has ended"
+#: an error when the driver's session was stopped
+SESSION_ENDED: Final = "the Spark session has ended; start one, and run this again"
 #: what happened to a file that was there when a read began
 FILE_REMOVED: Final = "was removed by a clean or a rollback after the read began; read again"
 #: how an error about a line of a source file begins if Spark does not name the file
 LINE: Final = "a line cannot be read"
 _CLASS: Final = re.compile(r"^(?:[\w$]+\.)+[\w$]+: ")
 _CALLED: Final = re.compile(r"^An error occurred while calling [\w.]+\s*:?\s*")
+
+
+def is_spark_error(error: BaseException) -> bool:
+    """True if the error comes from Java, directly or through PySpark."""
+    return any(kind.__name__ in ("PySparkException", "Py4JError") for kind in type(error).__mro__)
+
+
+def explain_error(error: BaseException) -> str:
+    """Return one sentence that says what an error of Spark is about."""
+    has_ended = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
+    return JVM_ENDED if has_ended else explain_failure(str(error))
 
 
 def explain_failure(message: str) -> str:
@@ -44,6 +57,8 @@ def explain_failure(message: str) -> str:
     'x'
     >>> explain_failure("E\nTraceback (most recent call last):\n  f\n    g\nMemoryError: of g\n")
     'MemoryError: of g'
+    >>> explain_failure("Lost: x.Y: Traceback (most recent call last):\n  f\nE: of g\n\n\tat z")
+    'E: of g'
     >>> explain_failure("E: x.SparkFileNotFoundException: File file:/t/f does not exist\nSo")
     'file:/t/f: was removed by a clean or a rollback after the read began; read again'
     >>> explain_failure("Exception thrown in awaitResult: \n at f\nCaused by: y.Z: f is no file")

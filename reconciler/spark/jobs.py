@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
-from reconciler.spark.failures import JVM_ENDED
+from reconciler.spark.failures import JVM_ENDED, SESSION_ENDED
 
 _ABORTED: Final = "Job aborted due to stage failure: "
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -67,6 +67,12 @@ def explain_job_failure(message: str) -> str:
     return f"{where}: {lines[-1]}" if where and lines else first
 
 
+def check_running(context: Any) -> None:
+    """Raise ReconcilerError if a SparkContext has ended; PySpark's own errors do not say so."""
+    if getattr(context, "_jsc", context) is None:
+        raise ReconcilerError(SESSION_ENDED)
+
+
 @contextlib.contextmanager
 def run_job_group(
     context: Any,
@@ -82,8 +88,7 @@ def run_job_group(
     for them. A failure of Spark is raised as a ReconcilerError of one sentence: ``explain`` makes
     it, ``redact`` removes secrets.
     """
-    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped] # noqa: PLC0415
-
+    check_running(context)
     before = {key: context.getLocalProperty(key) for key in _JOB_PROPERTIES}
     group = f"reconciler-{next(_JOBS)}"
     context.setJobGroup(group, description)
@@ -92,10 +97,8 @@ def run_job_group(
     except BaseException as error:
         with contextlib.suppress(Exception):  # the JVM may have ended
             _end_job_group(context, group)
-        if (java := getattr(error, "java_exception", None)) is not None:
-            raise ReconcilerError(redact(explain(str(java.getMessage())))) from error
-        if isinstance(error, ConnectionError | Py4JNetworkError):
-            raise ReconcilerError(JVM_ENDED) from error
+        if (because := _find_reason(error, explain)) is not None:
+            raise ReconcilerError(redact(because)) from error
         raise
     else:
         if (
@@ -108,6 +111,14 @@ def run_job_group(
         with contextlib.suppress(Exception):
             for key, value in before.items():
                 context.setLocalProperty(key, value)
+
+
+def _find_reason(error: BaseException, explain: Callable[[str], str]) -> str | None:
+    """Return in one sentence why a job failed; None for an error that is not of a job."""
+    if (java := getattr(error, "java_exception", None)) is not None:
+        return explain(str(java.getMessage()))
+    is_broken = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
+    return JVM_ENDED if is_broken or isinstance(error, ConnectionError) else None
 
 
 def _end_job_group(context: Any, group: str) -> None:

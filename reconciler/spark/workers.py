@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from reconciler.errors import ReconcilerError
 from reconciler.spark.failures import explain_failure
-from reconciler.spark.jobs import run_job_group
+from reconciler.spark.jobs import check_running, run_job_group
 
 #: packages that workers import to read footers or rows, and to write rows
 READING_PACKAGES: Final = ("numpy", "pyarrow")
@@ -45,6 +45,7 @@ def set_up_workers(context: Any, packages: Sequence[str] = ()) -> None:
     other hosts this package is sent. ``packages``: what the work imports. Raises ReconcilerError if
     workers lack something, or run another version of Python.
     """
+    check_running(context)
     with _SETTING_UP:
         if is_single_host(context):
             if context.pythonExec == _DEFAULT_PYTHON and sys.executable:

@@ -229,6 +229,39 @@ def test_an_apply_goes_on_whatever_happens_to_a_table(at_once, lake, monkeypatch
     assert [("crashed", "oops")] == heard
 
 
+class Py4JError(Exception):
+    """Stands in for an error of Java that Spark's client raises."""
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "is_ours"),
+    [
+        (
+            Py4JError("Traceback (most recent call last):\n  f\nMemoryError: of g\n\n\tat x.Y"),
+            "MemoryError: of g",
+            False,
+        ),
+        (
+            ZeroDivisionError("oops\n  at f"),
+            "ZeroDivisionError: oops (an error of this program, report it)",
+            True,
+        ),
+    ],
+)
+def test_an_error_of_a_table_is_one_line(error, says, is_ours, lake, monkeypatch):
+    lake.add("t")
+    plan, heard = lake.plan(), []
+
+    def run_clean(*_):
+        raise error
+
+    monkeypatch.setattr(running, "run_clean", run_clean)
+    [table] = applied(plan, on_crash=lambda *crash: heard.append(crash)).tables
+
+    assert table.error == says
+    assert bool(heard) == is_ours
+
+
 def test_results_stay_in_the_plans_order_and_are_heard_of_as_they_come(lake):
     lake.add(*(f"t{number}" for number in range(6)))
     plan = lake.plan()

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from reconciler.errors import ReconcilerError
 from reconciler.spark.jobs import run_job_group
+from reconciler.spark.workers import set_up_workers
 
 
 def context_of(looks: list[int], *, speculates: bool) -> SimpleNamespace:
@@ -37,3 +39,36 @@ def test_overtaken_attempts_are_waited_for_where_they_would_do_harm(alone, specu
         pass
 
     assert left == len(looks)
+
+
+class Py4JNetworkError(Exception):
+    """Stands in for what Spark's client raises when Java has ended."""
+
+
+def test_the_end_of_java_is_one_line():
+    with (
+        pytest.raises(ReconcilerError, match="the Java process of Spark's driver has ended"),
+        run_job_group(context_of([0], speculates=False), "it", str),
+    ):
+        raise Py4JNetworkError("Answer from Java side is empty\n  at f")
+
+
+def test_another_error_stays_as_it_is():
+    with (
+        pytest.raises(KeyError, match="k"),
+        run_job_group(context_of([0], speculates=False), "it", str),
+    ):
+        raise KeyError("k")
+
+
+def test_a_session_that_has_ended_is_named():
+    context = context_of([], speculates=False)
+    context._jsc = None
+
+    with pytest.raises(ReconcilerError, match="the Spark session has ended; start one"):
+        set_up_workers(context)
+    with (
+        pytest.raises(ReconcilerError, match="the Spark session has ended; start one"),
+        run_job_group(context, "it", str),
+    ):
+        pass
