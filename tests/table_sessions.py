@@ -21,7 +21,6 @@ metadata: {{name: sales.orders}}
 spec:
   path: {path}
   timezone: UTC
-  files: {{target: 120MiB, small: 100MiB}}
   concurrency: {{lock: {{provider: filesystem}}}}
   table: {{type: {type}, version: {version}, recordKey: [id], partitionBy: [p], ordering: [ts]}}
 """

@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import units
-from reconciler.index.predicates.grammar import find_condition_problem
 from reconciler.spec.schema import Schema
 from reconciler.spec.text_rules import (
     find_day_problem,
@@ -33,12 +32,21 @@ UNIT_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
 }
 """Formats of text that stands for a number; what parses them raises ValueError."""
 
+
+def _find_condition_problem(text: str) -> str | None:
+    from reconciler.index.predicates.grammar import (  # noqa: PLC0415 (few specs have queries)
+        find_condition_problem,
+    )
+
+    return find_condition_problem(text)
+
+
 _PROBLEM_FINDERS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "date": find_day_problem,
     "location-pattern": find_pattern_problem,
     "lock-folder": find_folder_problem,
     "partition-pattern": find_filter_problem,
-    "sql-condition": find_condition_problem,
+    "sql-condition": _find_condition_problem,
     "table-location": find_location_problem,
     "time-zone": find_zone_problem,
 }

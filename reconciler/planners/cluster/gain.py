@@ -90,10 +90,10 @@ class PartitionGains:
 def explain_payback(rewritten: int, saved: float) -> str:
     """Explain how many reads pay a rewrite back.
 
-    >>> explain_payback(1000, 40.0)
-    'rewriting 1000 B is paid back by 25 reads'
-    >>> explain_payback(1000, -40.0)
-    'rewriting 1000 B saves files, not bytes'
+    >>> explain_payback(1024, 41.0)
+    'rewriting 1.0 KiB is paid back by 25 reads'
+    >>> explain_payback(1024, -41.0)
+    'rewriting 1.0 KiB saves files, not bytes'
     """
     if saved <= 0:
         return f"rewriting {format_bytes(rewritten)} saves files, not bytes"
