@@ -32,7 +32,7 @@ metadata: {{name: "{name}"}}
 spec:
   path: "{path}"
   timezone: UTC
-  files: {{target: {target}B, small: {small}B}}
+  files: {{target: {target}B, small: {small}B, when: {{largeFiles: false}}}}
   concurrency: {{lock: {{provider: filesystem}}}}
   table:
     type: {type}
