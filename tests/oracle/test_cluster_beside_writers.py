@@ -10,6 +10,7 @@ import pytest
 from tests.oracle.clustered_tables import Shape, list_replaced, make_small_subject
 from tests.oracle.concurrent_writer import CONCURRENT, WRITERS_FIRST, check_no_update_is_lost
 from tests.oracle.our_clustering import apply_here, assert_done, make_plan
+from tests.selection import long
 from tests.storage_wrappers import _StorageWrapper
 
 pytestmark = pytest.mark.oracle
@@ -91,7 +92,9 @@ def test_a_write_that_is_announced_after_the_clustering_that_it_has_an_older_tim
 
 
 @pytest.mark.parametrize(
-    ("version", "options"), [("0.15.0", {}), ("1.2.0", WRITERS_FIRST)], ids=["0.15.0", "1.2.0"]
+    ("version", "options"),
+    [long("0.15.0", {}), ("1.2.0", WRITERS_FIRST)],
+    ids=["0.15.0", "1.2.0"],
 )
 def test_no_update_is_lost_beside_a_writer_that_never_rests(real_hudi, tmp_path, version, options):
     shape = Shape(version=version, metadata="all", partitions="plain")

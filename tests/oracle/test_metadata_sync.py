@@ -220,11 +220,11 @@ def assert_right(hudi, table, rows):
     assert hudi.rows(table, where="n > 3") == hudi.rows(table, where="n > 3", metadata=True)
 
 
-#: of table version 9 one release is enough for what the indexes and log files do not change, and
+#: of table version 9 one release is enough for what the indexes do not change, and
 #: versions 8 and 9 have the same files without partitions
 LISTED = [
     long(version, kind)
-    if (version == "1.1.1" and kind not in ("indexes", "merge-on-read"))
+    if (version == "1.1.1" and kind != "indexes")
     or (version == "1.0.2" and kind == "unpartitioned")
     else (version, kind)
     for version in VERSIONS

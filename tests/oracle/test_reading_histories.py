@@ -37,7 +37,7 @@ NOW = [
 ]
 #: a history takes seconds to write, so none is written again to find a smaller one
 A_FEW = settings(
-    max_examples=rounds("HISTORIES", few=3, many=15),
+    max_examples=rounds("HISTORIES", few=2, many=15),
     deadline=None,
     database=None,
     phases=[Phase.generate],
