@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from reconciler.executor.result import ApplyResult
     from reconciler.layout.sizing.simulate_inserts import NextInsert
     from reconciler.planners.prediction.advice import Advice
-    from reconciler.reconciliation import ReconciledWrite
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
     from reconciler.status.model import TableStatus
+    from reconciler.status.reconciliation import ReconciledWrite
 
 #: seconds to wait, after Ctrl-C, for tables that are being read; nothing has to be undone
 _INTERRUPT_WAIT_S: Final = 0.5
@@ -182,8 +182,8 @@ def advise(
     ``plan``.
     """
     from reconciler.planners.prediction.advice import Advice  # noqa: PLC0415 (pyarrow)
+    from reconciler.status.table_advice import advise_table  # noqa: PLC0415
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
-    from reconciler.table_advice import advise_table  # noqa: PLC0415
 
     observed_ms = runtime.to_epoch_ms(now or runtime.now())
 
@@ -303,7 +303,7 @@ def write(  # noqa: PLR0913 (the options of a write)
     Raises BusyError if another writer conflicts: nothing was written, and you can write again.
     Raises RowsError and UnsupportedError for rows that do not fit, and the errors of ``read``.
     """
-    from reconciler.reconciliation import add_reconciliation, reconcile_written  # noqa: PLC0415
+    from reconciler.status.reconciliation import add_reconciliation, reconcile_written  # noqa: PLC0415
     from reconciler.transaction.session import RunContext  # noqa: PLC0415
     from reconciler.writer.run import write_table  # noqa: PLC0415
     from reconciler.writer.spark import (  # noqa: PLC0415

@@ -11,10 +11,10 @@ from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
-from reconciler.reconciliation import ReconciledWrite, reconcile_written
 from reconciler.render.write_result import reconciliation_text, write_json, write_text
 from reconciler.spark.failures import LINE
 from reconciler.spec.model import TableSpec
+from reconciler.status.reconciliation import ReconciledWrite, reconcile_written
 from reconciler.storage.read_only import ReadOnlyStorage
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.request import check_request, parse_mode

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler import canonical_json
-from reconciler.reconciliation import INCOMPLETE, ReconciledWrite, Reconciliation
 from reconciler.render import words
 from reconciler.render.result import list_table_lines, result_document
 from reconciler.render.terminal import Terminal
+from reconciler.status.reconciliation import INCOMPLETE, ReconciledWrite, Reconciliation
 from reconciler.writer.request import WriteResult
 
 

@@ -20,8 +20,8 @@ from reconciler.planners.prediction.layout_candidates import (
 )
 from reconciler.runtime import open_storage
 from reconciler.spec.model import Clustering, FileSizes, Query, TableSpec
+from reconciler.status.table_advice import advise_table
 from reconciler.storage.read_only import ReadOnlyStorage
-from reconciler.table_advice import advise_table
 from tests.plain_tables import write_table
 from tests.selection import examples
 

@@ -8,10 +8,10 @@ from reconciler.errors import BusyError, StorageError
 from reconciler.executor.result import ApplyResult, TableResult
 from reconciler.plans.model import Note
 from reconciler.plans.plan import Plan
-from reconciler.reconciliation import add_reconciliation, reconcile_written
 from reconciler.render.terminal import Terminal
 from reconciler.render.write_result import reconciliation_text, write_json
 from reconciler.spec.model import TableSpec
+from reconciler.status.reconciliation import add_reconciliation, reconcile_written
 from reconciler.writer.request import WriteResult
 
 WRITTEN = WriteResult(status="completed", instant="20261122000000000", files=3)
