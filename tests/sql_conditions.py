@@ -16,7 +16,7 @@ VALUES = (
     "f({v}, {v})", "coalesce({v})", "now()", "abs({v})", "cast({v} as decimal(10, 2))",
     "try_cast({v} AS array<struct<x: int, y: map<string, double>>>)", "CAST({v} as interval day)",
     "{v} + {v}", "{v} - {v}", "{v} * {v} / {v}", "{v} % {v}", "{v} DIV {v}", "{v} || {v}",
-    "{v} & {v}", "{v} | {v} ^ {v}", "-{v}", "+ ~{v}", "({v})", "{v}[{v}]", "f({v})[0].g['k']",
+    "{v} & {v}", "{v} | {v} ^ {v}", "- {v}", "+ ~{v}", "({v})", "{v}[{v}]", "f({v})[0].g['k']",
     "CASE WHEN {c} THEN {v} ELSE {v} END", "case {v} when {v} then {v} when {v} then {v} end",
     "extract(year FROM {v})", "trim({v})", "trim(both {v} from {v})", "trim(LEADING FROM {v})",
     "substring({v} from 1 for 2)", "substr({v}, 2)", "overlay({v} placing {v} from 3)",

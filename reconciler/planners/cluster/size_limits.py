@@ -26,7 +26,8 @@ class SizeLimits:
     """The declared sizes of base files, in bytes.
 
     ``large`` None: existing files are not brought to these sizes, and files are only filled to the
-    ``target``. ``splits``: larger files are split.
+    ``target``. Else ``target`` is far enough below ``large`` that a file predicted to have it stays
+    within ``large``. ``splits``: larger files are split.
     """
 
     target: int
@@ -40,7 +41,8 @@ class SizeLimits:
             return cls(target=files.target, small=files.small)
         small = min(files.small, files.target)
         large = max(files.large or LARGE_FACTOR * files.target, LARGE_FACTOR * small)
-        return cls(target=files.target, small=small, large=large, splits=files.when.large_files)
+        target = min(files.target, int(large / _MARGIN))
+        return cls(target=target, small=small, large=large, splits=files.when.large_files)
 
     def count_files(self, sizes: RecordSize, data: Integers) -> Integers:
         """Return the number of files, at least one, for ``data`` bytes of rows.
