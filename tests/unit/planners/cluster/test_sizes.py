@@ -333,3 +333,12 @@ def test_a_policy_over_rewritten_bytes_names_the_budget_of_the_files():
     (refusal,) = plan_table(spec, state.with_facts(clustering_facts=facts), NOW).refusals
 
     assert "lower files.budget.rewrite" in refusal.because
+
+
+def test_the_size_aimed_at_keeps_a_distance_from_large():
+    """Else files that come out a little bigger than predicted would be split again in vain."""
+    near = FileSizes(target=158, small=0, large=159, when=SizeTrigger())
+    far = FileSizes(target=100, small=80, large=200, when=SizeTrigger())
+
+    assert SizeLimits.from_spec(near).target * 1.05 <= 159
+    assert 100 == SizeLimits.from_spec(far).target
