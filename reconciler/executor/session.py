@@ -201,7 +201,7 @@ def make_fresh_plan(
     ``reviewed``: the steps that are to run. ``clustered``: clusterings that this run has completed.
     The file groups that those replaced are planned as if they were not replaced. Their old file
     slices were reviewed together with the clustering, and expire as they did then; otherwise a
-    clean would leave them until the replaced groups expire.
+    clean would leave them until the replaced groups expire. No other rewrite is planned then.
     """
     now = context.get_policy_time()
     observed_ms = context.clock.now_ms()
@@ -214,7 +214,8 @@ def make_fresh_plan(
         planned_state = add_forecast_input(storage, spec, state, choose_samples, only_max_scan=True)
     if clustered:
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
-        planned_state, planned_spec = replace(state, replaced=left), replace(spec, clustering=None)
+        planned_state = replace(state, replaced=left)
+        planned_spec = replace(spec, clustering=None, files=None)
     fresh = FreshPlan(state=state, plan=plan_table(planned_spec, planned_state, now))
     check_refusals(fresh, spec, load_properties(storage), now, reviewed)
     return fresh

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import reconciler
+from reconciler.executor import session
+from reconciler.planners import compose
 from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
 from tests.crash.drill import Drill
 
@@ -60,3 +62,20 @@ def test_then_there_is_nothing_to_do(tmp_path):
 
     (table,) = it.plan().tables
     assert () == table.steps
+
+
+def test_the_clean_is_planned_without_another_rewrite(tmp_path, monkeypatch):
+    """Then the replaced files count as newest ones once more, and they are small."""
+    made = make_clustering_drill(TABLE, tmp_path / "t", retention="commits: 3")
+    it, planned = Both(made.folder, made.said), []
+
+    def plan_table(*arguments):
+        planned.append(compose.plan_table(*arguments))
+        return planned[-1]
+
+    monkeypatch.setattr(session, "plan_table", plan_table)
+    it.apply(it.plan())
+
+    assert [["cluster", "clean"], ["clean"]] == [
+        [step.kind for step in plan.steps] for plan in planned
+    ]
