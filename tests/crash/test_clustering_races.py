@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -159,6 +159,21 @@ def write_onto(it: ClusteringDrill, partition: str, instant: str, time: str) -> 
     pq.write_table(rows.slice(1), it.table / partition / name)
     stat = {"fileId": file_id, "path": f"{partition}/{name}"}
     commit(it, {partition: [stat]}, done=True, time=time)
+
+
+def test_partitions_that_are_not_quiet_when_the_plan_is_applied_are_left(tmp_path):
+    """They were when it was reviewed."""
+    table = TABLES / "clustering/orders.zip"
+    it = make_clustering_drill(table, tmp_path / "t", target="120MiB, quiet: 1d")
+    rows, plan = it.rows(), it.plan()
+    (applied,) = it.apply(plan, now=datetime(2026, 11, 21, 22, tzinfo=UTC)).tables
+    (outcome,) = applied.outcomes
+
+    assert ("nothing", 3) == (outcome.how, len(plan.tables[0].steps[0].groups))
+    assert {"its partition was written by 20261121210336964, less than 1d ago (files.quiet)"} == {
+        group.because for group in outcome.rewritten.left
+    }
+    assert rows == it.rows()
 
 
 def test_a_write_that_took_its_time_before_us_and_is_announced_after_us_is_read(it):

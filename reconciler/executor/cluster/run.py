@@ -35,6 +35,8 @@ from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.sync_decisions import decide_rewrite_sync
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.planners.cluster.passes import build_pass_metadata
+from reconciler.planners.cluster.quiet_partitions import find_busy_partitions
+from reconciler.planners.picture import TablePicture
 from reconciler.plans.model import ClusterStep, Note
 from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.state.clustering_layout import ClusteringLayout
@@ -134,6 +136,7 @@ def _decide(session: ApplySession, step: ClusterStep, fresh: FreshPlan) -> _Deci
         refusal=facts.merge_refusal,
         damage=find_damaged_files(session.storage, properties, fresh.state, step.groups),
     )
+    chosen = drop_groups(chosen, _find_busy_groups(session, fresh, chosen))
     if len(chosen.groups):
         decide_rewrite_sync(
             properties.metadata_partitions,
@@ -152,6 +155,16 @@ def _decide(session: ApplySession, step: ClusterStep, fresh: FreshPlan) -> _Deci
         facts=facts,
         passes=build_pass_metadata(session.spec, fresh.state, chosen.groups),
     )
+
+
+def _find_busy_groups(
+    session: ApplySession, fresh: FreshPlan, chosen: GroupSelection
+) -> dict[int, str]:
+    """Return the groups in partitions that were written within ``files.quiet``, with the reason."""
+    now = session.context.get_policy_time()
+    busy = find_busy_partitions(TablePicture(session.spec, fresh.state, now))
+    paths = enumerate(chosen.groups.partition.to_pylist())
+    return {number: busy[path] for number, path in paths if path in busy}
 
 
 def _check_no_buckets(chosen: GroupSelection) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
+
+import numpy as np
 
 from reconciler import units
 from reconciler.arrays import sort_unique
@@ -29,8 +32,12 @@ def find_busy_partitions(picture: TablePicture) -> dict[str, str]:
     boundary = format_instant(picture.now - timedelta(seconds=quiet), zone)
     clusterings = {past.instant for past in picture.statistics.past}
     newest: dict[str, str] = {}
-    for partition, instant in (*_list_file_writes(state), *_list_past_writes(picture)):
-        if instant >= boundary[: len(instant)] and instant not in clusterings:
+    is_recent = partial(_is_since, boundary)
+    for partition, instant in (
+        *_list_file_writes(state, is_recent),
+        *_list_past_writes(picture, is_recent),
+    ):
+        if instant not in clusterings:
             newest[partition] = max(instant, newest.get(partition, ""))
     age = units.format_duration(quiet)
     return {path: _TOO_EARLY.format(instant, age) for path, instant in newest.items()}
@@ -52,16 +59,31 @@ def refuse_unknown_zone(picture: TablePicture) -> tuple[Note, ...]:
     )
 
 
-def _list_file_writes(state: TableState) -> Iterable[tuple[str, str]]:
-    """Return each partition with the instants in the names of its files."""
+def _is_since(boundary: str, instant: str) -> bool:
+    """Return whether an instant, with milliseconds or without, is not before a boundary.
+
+    >>> _is_since("20240101120000500", "20240101120000"), _is_since("20240102000000000", "20240101")
+    (True, False)
+    """
+    return instant >= boundary[: len(instant)]
+
+
+def _list_file_writes(
+    state: TableState, is_recent: Callable[[str], bool]
+) -> Iterator[tuple[str, str]]:
+    """Yield each partition with the recent instants in the names of its files."""
     files = state.files
-    pairs = sort_unique(files.partition.astype("int64") * len(files.instants) + files.instant)
-    for pair in pairs.tolist():
-        partition, instant = divmod(pair, len(files.instants))
-        yield files.partitions[partition], files.instants[instant]
+    of_instant = np.array([is_recent(instant) for instant in files.instants], np.bool_)
+    rows = np.flatnonzero(of_instant[files.instant])
+    partition, count = files.partition[rows].astype(np.int64), len(files.instants)
+    for pair in sort_unique(partition * count + files.instant[rows]).tolist():
+        yield files.partitions[pair // count], files.instants[pair % count]
 
 
-def _list_past_writes(picture: TablePicture) -> Iterable[tuple[str, str]]:
-    """Return the partitions of recent writes: in version 6 log files are named for their base."""
+def _list_past_writes(
+    picture: TablePicture, is_recent: Callable[[str], bool]
+) -> Iterator[tuple[str, str]]:
+    """Yield the partitions of recent writes: in version 6 log files are named for their base."""
     for write in picture.statistics.facts.written:
-        yield from ((partition, write.instant) for partition in write.partitions)
+        if is_recent(write.instant):
+            yield from ((partition, write.instant) for partition in write.partitions)
