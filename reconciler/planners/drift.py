@@ -117,7 +117,7 @@ def _describe_sizes(files: FileSizes, misfit: UnclusteredSlices) -> str:
     partitions = f"{misfit.partitions} partition" + ("" if misfit.partitions == 1 else "s")
     noun, clauses = "file slices" if misfit.only_logs else "base files", list[str]()
     for count, side in (
-        (misfit.small, f"below files.small, {units.format_size(files.small)}"),
+        (misfit.small, f"below files.small, {units.format_size(files.existing_small)}"),
         (misfit.large, f"above files.large, {units.format_size(files.large or 0)}"),
     ):
         of_files = "" if clauses else f" of {misfit.files} {noun} in {partitions}"

@@ -93,6 +93,11 @@ class FileSizes:
     budget: ClusteringBudget | None = None
     quiet: int | None = None
 
+    @property
+    def existing_small(self) -> int:
+        """The size below which an existing file is small; a full one never is, if it is judged."""
+        return self.small if self.when is None else min(self.small, self.target)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clustering:

@@ -19,7 +19,12 @@ from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.timeline.declared_schema import list_top_columns
-from reconciler.layout.sizing.record_size import FooterSizes, can_fit_size, estimate_record_size
+from reconciler.layout.sizing.record_size import (
+    FooterSizes,
+    can_fit_size,
+    estimate_compacted_bytes,
+    estimate_record_size,
+)
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder
@@ -224,13 +229,23 @@ class _FactsReader:
         is_decided[is_decided] = is_done[most[is_decided]]
         share = self.clustering.when.small_file_share_above
         if share is not None and share < 1:
-            small = (self.spec.files or FileSizes()).small
-            is_other = (files.size[candidates] >= small) | is_done[instant]
+            is_other = ~self._find_small(candidates) | is_done[instant]
             size = np.bincount(partition, files.size[candidates], minlength=count)
             is_one_group = size <= self.clustering.budget.per_group
             others = np.bincount(partition[is_other], minlength=count)
             is_decided |= (others == 0) & is_one_group
         return is_decided
+
+    def _find_small(self, candidates: Integers) -> Mask:
+        """Return which candidates are small, with their log files if these count."""
+        sizes, files, view = self.spec.files or FileSizes(), self.state.files, self.state.view
+        size = files.size[candidates]
+        if sizes.when is not None:
+            rows = np.flatnonzero(files.kind == FileKind.LOG)
+            logs = np.bincount(view.row_slice[rows], files.size[rows], minlength=len(view))
+            size = size + estimate_compacted_bytes(logs[view.row_slice[candidates]])
+        is_small: Mask = size < sizes.existing_small
+        return is_small
 
     def _read_missing_footers(self, missing: Integers, builders: list[BoundsBuilder]) -> None:
         self._read_footers(missing, self.clustering.columns)

@@ -11,7 +11,14 @@ import pytest
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.table import open_metadata_table
-from reconciler.spec.model import Clustering, ClusteringTrigger, PartitionFilter, TableSpec
+from reconciler.spec.model import (
+    Clustering,
+    ClusteringTrigger,
+    FileSizes,
+    PartitionFilter,
+    SizeTrigger,
+    TableSpec,
+)
 from reconciler.state import clustering_facts_reader
 from reconciler.state.clustering_layout import ClusteringLayout, PastClustering
 from reconciler.state.footers import read_footers
@@ -20,7 +27,8 @@ from reconciler.storage.open import open_storage
 from tests.plain_tables import INSTANT, make_orders, write_table
 from tests.trees import unpack
 
-INDEXED = Path(__file__).parent / "indexed"
+TABLES = Path(__file__).parent
+INDEXED = TABLES / "indexed"
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
 COLUMNS = ["id", "b", "i", "l", "f", "s", "bin", "d7", "d18", "d38", "dt", "ts", "nul", "p"]
 #: 1.0 keeps no decimals beyond 30 digits
@@ -95,7 +103,7 @@ def test_of_zeros_nobody_knows_what_they_hide(folder):
     assert (0.0, 1.0, 2) == index["d", 0]
 
 
-def gathered(folder, columns=("id", "i"), *, live=True, above=0.5, **asked):
+def gathered(folder, columns=("id", "i"), *, live=True, above=0.5, files=None, **asked):
     """Evidence of a table; ``live``: with its index."""
     if not live:
         path = folder / ".hoodie/hoodie.properties"
@@ -106,7 +114,7 @@ def gathered(folder, columns=("id", "i"), *, live=True, above=0.5, **asked):
         )
     asked.setdefault("when", ClusteringTrigger(overlap_above=above, gain_above=None))
     clustering = Clustering(columns=columns, curve="kd-tree", **asked)
-    spec = TableSpec(name="t", path=str(folder), clustering=clustering)
+    spec = TableSpec(name="t", path=str(folder), clustering=clustering, files=files)
     return observe(open_storage(str(folder)), spec, observed_ms=0)
 
 
@@ -214,6 +222,28 @@ class TestBounds:
     ):
         when = ClusteringTrigger(small_file_share_above=share, gain_above=0.2)
         facts = gathered(copy, live=False, when=when).clustering_facts
+
+        assert is_read == (facts.bounds is not None)
+
+    @pytest.mark.parametrize(("target", "is_read"), [(1 << 10, True), (1 << 20, False)])
+    def test_for_a_gain_files_of_the_target_size_are_not_small(self, tmp_path, target, is_read):
+        """Whatever files.small is: only a gain can make a plan rewrite them."""
+        write_table(tmp_path / "t", {"": make_orders(30, 3)})
+        sizes = FileSizes(target=target, large=1 << 20, when=SizeTrigger())
+        when = ClusteringTrigger(gain_above=0.2)
+        facts = gathered(tmp_path / "t", ("customer",), when=when, files=sizes).clustering_facts
+
+        assert is_read == (facts.bounds is not None)
+
+    @pytest.mark.parametrize(("when", "is_read"), [(SizeTrigger(), True), (None, False)])
+    def test_for_a_gain_log_files_count_where_existing_sizes_are_declared(
+        self, tmp_path, when, is_read
+    ):
+        folder = unpack(TABLES / "v9_mor_part.zip", tmp_path) / "v9_mor_part"
+        bases = [path.stat().st_size for path in folder.glob("p=*/*.parquet")]
+        sizes = FileSizes(target=1 << 20, small=max(bases) + 1, large=1 << 22, when=when)
+        gain = ClusteringTrigger(gain_above=0.2)
+        facts = gathered(folder, live=False, when=gain, files=sizes).clustering_facts
 
         assert is_read == (facts.bounds is not None)
 

@@ -13,7 +13,7 @@ from reconciler.arrays import Codes, Integers, Mask, sum_by_code, to_arrow, to_n
 from reconciler.hudi.files.names import make_file_path
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView, find_group_codes
-from reconciler.layout.sizing.record_size import LOG_RATIO
+from reconciler.layout.sizing.record_size import estimate_compacted_bytes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,8 +50,7 @@ class FileGroupSizes:
     @cached_property
     def size(self) -> Integers:
         """Bytes of each group's newest slice, log files converted to bytes of a base file."""
-        logs = np.floor(LOG_RATIO * self.logs).astype(np.int64)
-        total: Integers = np.maximum(self.base, 0) + logs
+        total: Integers = np.maximum(self.base, 0) + estimate_compacted_bytes(self.logs)
         return total
 
     @cached_property

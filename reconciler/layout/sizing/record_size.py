@@ -90,8 +90,7 @@ class RecordSize:
 
         ``bases``, ``logs``: int64, bytes of the slices' base files and log files.
         """
-        of_logs = np.floor(LOG_RATIO * np.asarray(logs)).astype(np.int64)
-        data: Integers = np.maximum(bases - self.fixed, 0) + of_logs
+        data: Integers = np.maximum(bases - self.fixed, 0) + estimate_compacted_bytes(logs)
         return data
 
     def count_files(self, data: Integers, target: int) -> Integers:
@@ -103,6 +102,12 @@ class RecordSize:
         room = max(target - self.fixed, int(MIN_DATA_SHARE * target), 1)
         files: Integers = np.maximum(-(-data // room), 1)
         return files
+
+
+def estimate_compacted_bytes(logs: Integers | int) -> Integers:
+    """Return the bytes of base file that log files become, rounded down; ``logs``: their bytes."""
+    compacted: Integers = np.floor(LOG_RATIO * np.asarray(logs)).astype(np.int64)
+    return compacted
 
 
 def estimate_record_size(

@@ -12,7 +12,7 @@ from typing import Final, Self
 import numpy as np
 
 from reconciler.arrays import Integers, Mask
-from reconciler.layout.sizing.record_size import LOG_RATIO, RecordSize
+from reconciler.layout.sizing.record_size import RecordSize, estimate_compacted_bytes
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.spec.model import FileSizes
 from reconciler.spec.rules import LARGE_FACTOR
@@ -39,7 +39,7 @@ class SizeLimits:
     def from_spec(cls, files: FileSizes) -> Self:
         if files.when is None:
             return cls(target=files.target, small=files.small)
-        small = min(files.small, files.target)
+        small = files.existing_small
         large = max(files.large or LARGE_FACTOR * files.target, LARGE_FACTOR * small)
         target = min(files.target, int(large / _MARGIN))
         return cls(target=target, small=small, large=large, splits=files.when.large_files)
@@ -81,6 +81,5 @@ class SizeLimits:
 
 def estimate_new_bytes(candidates: CandidateSlices) -> Integers:
     """Return the bytes of each slice as one base file."""
-    of_logs = np.floor(LOG_RATIO * candidates.logs).astype(np.int64)
-    total: Integers = candidates.base + of_logs
+    total: Integers = candidates.base + estimate_compacted_bytes(candidates.logs)
     return total
