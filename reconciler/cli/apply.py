@@ -203,7 +203,9 @@ def _find_plan_file(options: ApplyOptions) -> Path | None:
 
 def _ask_approval(plan: Plan, *, auto_approve: bool) -> bool:
     """Return whether an unreviewed plan may run. If a person must be asked, show it first."""
-    changing = [table.name for table in plan.tables if table.has_changes and not table.is_blocked]
+    from reconciler.plans.refused_steps import list_applied_steps  # noqa: PLC0415 (numpy)
+
+    changing = [table.name for table in plan.tables if list_applied_steps(table)]
     if auto_approve or not changing:
         return True
     instead = "use --auto-approve, or review a plan: `reconciler plan ... -o plan.json`"

@@ -194,14 +194,16 @@ def _table_exit_code(table: TablePlan, *, is_detailed: bool) -> int:
 
 
 def _describe_table(table: TablePlan) -> str:
+    from reconciler.plans.refused_steps import list_applied_steps  # noqa: PLC0415 (numpy)
+
     if table.error is not None:
         return f"error: {table.error}"
     if table.is_blocked:
         return "refused"
     left = "".join(f"; {words.describe_refused(note.step)}" for note in table.refusals)
-    if not table.steps:
+    if not (steps := list_applied_steps(table)):
         return f"nothing to do{left}"
-    kinds = ", ".join(step.kind for step in table.steps)
+    kinds = ", ".join(step.kind for step in steps)
     rewrite = table.impact.bytes_rewritten
     rewrites = f"{words.format_size(rewrite)} to rewrite, " if rewrite else ""
     removes = f"{words.format_count(table.impact.files_removed, 'file')} to remove"

@@ -72,7 +72,10 @@ class _CleanPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _TableParts:
-    """The plans of the parts of a table, and all their steps in the order of execution."""
+    """The plans of the parts of a table, and all their steps in the order of execution.
+
+    ``refused``: kinds of steps that guardrails forbid; such steps are shown and not applied.
+    """
 
     window: ReaderWindow | None
     clean: _CleanPart
@@ -81,6 +84,17 @@ class _TableParts:
     resumes: ClusteringResumes
     index: IndexDecision | None = None
     steps: tuple[Step, ...] = ()
+    refused: frozenset[StepKind] = frozenset()
+
+    @property
+    def applied_steps(self) -> tuple[Step, ...]:
+        return omit_refused_steps(self.steps, self.refused)
+
+    @property
+    def is_removed(self) -> Mask:
+        """Return per file of the table whether a step that is applied removes it."""
+        removed = self.clean.is_removed
+        return np.zeros_like(removed) if "clean" in self.refused else removed
 
 
 def plan_table(
@@ -97,15 +111,16 @@ def plan_table(
     parts = _plan_parts(picture, now, is_blocked=bool(blocked))
     plan = _build_plan(picture, parts)
     policies = evaluate_policies(plan, spec, now)
-    refusals = (
-        *blocked,
-        *(parts.cluster.refusals if parts.cluster else ()),
+    unplannable = parts.cluster.refusals if parts.cluster else ()
+    guards = (
         *refuse_shrinking(parts.window, plan.impact),
         *refuse_by_spec(spec),
         *policies.refusals,
     )
-    if kinds := find_refused_kinds(refusals):
-        parts = _omit_refused_parts(picture, parts, kinds)
+    refusals = (*blocked, *unplannable, *guards)
+    if find_refused_kinds(refusals):
+        refused = find_refused_kinds(guards)
+        parts = _leave_refused(picture, parts, find_refused_kinds(unplannable), refused)
         plan = _build_plan(picture, parts)
     file_sizes, size_warnings = _report_file_sizes(picture, next_insert)
     warnings = (*policies.warnings, *_collect_warnings(picture, parts, blocked), *size_warnings)
@@ -125,24 +140,28 @@ def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
         steps=parts.steps,
         kept=parts.clean.kept,
         predictions=_choose_predictions(parts),
-        impact=_measure_impact(picture.state, parts.clean.is_removed, parts.steps),
+        impact=_measure_impact(picture.state, parts.is_removed, parts.applied_steps),
         layout=parts.cluster.layout if parts.cluster else None,
     )
 
 
-def _omit_refused_parts(
-    picture: TablePicture, parts: _TableParts, kinds: Collection[StepKind]
+def _leave_refused(
+    picture: TablePicture,
+    parts: _TableParts,
+    unplannable: Collection[StepKind],
+    refused: frozenset[StepKind],
 ) -> _TableParts:
-    """Return the parts without steps of refused kinds; the index is planned for what is left."""
-    clean, cluster, resumes = parts.clean, parts.cluster, parts.resumes
-    if "clean" in kinds:
-        nothing = np.zeros(len(picture.state.files), np.bool_)
-        clean = replace(clean, resumes=(), step=None, kept=None, is_removed=nothing)
-    if "cluster" in kinds:
+    """Return the parts without a clustering that cannot be planned.
+
+    Steps that guardrails refuse stay, so that a reviewer sees what a waiver would let through. The
+    index is planned for what the steps that are applied leave.
+    """
+    cluster, resumes = parts.cluster, parts.resumes
+    if "cluster" in unplannable:
         cluster = None if cluster is None else replace(cluster, step=None, layout=None)
         resumes = replace(resumes, steps=())
-    left = _order_steps(picture, replace(parts, clean=clean, cluster=cluster, resumes=resumes))
-    return replace(left, steps=omit_refused_steps(left.steps, kinds))
+    left = replace(parts, cluster=cluster, resumes=resumes, refused=refused)
+    return _order_steps(picture, left)
 
 
 def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _TableParts:
@@ -173,8 +192,10 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     rollbacks = plan_rollbacks(picture.state)
     steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
     steps.append(cluster.step if cluster else None)
-    has_index = picture.spec.index is not None
-    index = _plan_index(picture, steps, clean.is_removed) if has_index else None
+    index = None
+    if picture.spec.index is not None:
+        earlier = omit_refused_steps((step for step in steps if step), parts.refused)
+        index = _plan_index(picture, earlier, parts.is_removed)
     steps += [index.step if index else None, clean.step]
     return replace(parts, index=index, steps=tuple(step for step in steps if step is not None))
 
@@ -257,9 +278,7 @@ def _plan_cluster(picture: TablePicture, forecast: Forecast | None) -> ClusterPl
     return plan_cluster_step(picture, forecast.decision, forecast.sampled)
 
 
-def _plan_index(
-    picture: TablePicture, steps: Iterable[Step | None], is_removed: Mask
-) -> IndexDecision:
+def _plan_index(picture: TablePicture, steps: Iterable[Step], is_removed: Mask) -> IndexDecision:
     from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 (few tables need it)
 
     return plan_index(picture, rewritten_groups(steps), is_removed)

@@ -1,4 +1,8 @@
-"""Find the kinds of steps that refusals forbid, and leave out such steps; pure."""
+"""Find the kinds of steps that refusals forbid, and leave out such steps; pure.
+
+A plan shows a step that a guardrail refuses, so that a reviewer sees what a waiver would let
+through. Whatever is applied or summed up asks here.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from reconciler.plans.model import (
     ResumeStep,
     Step,
     StepKind,
+    TablePlan,
 )
 
 
@@ -23,6 +28,19 @@ def find_refused_kinds(refusals: Iterable[Note]) -> frozenset[StepKind]:
 def omit_refused_steps(steps: Iterable[Step], kinds: Collection[StepKind]) -> tuple[Step, ...]:
     """Return the steps whose kind is not refused, in their order."""
     return tuple(step for step in steps if _find_kind(step) not in kinds)
+
+
+def list_applied_steps(table: TablePlan) -> tuple[Step, ...]:
+    """Return the steps that no refusal of the plan forbids: none of a blocked table."""
+    if table.is_blocked:
+        return ()
+    return omit_refused_steps(table.steps, find_refused_kinds(table.refusals))
+
+
+def find_refusals(step: Step, refusals: Iterable[Note]) -> tuple[Note, ...]:
+    """Return the refusals that forbid steps of this kind alone."""
+    kind = _find_kind(step)
+    return tuple(note for note in refusals if note.step is not None and note.step == kind)
 
 
 def _find_kind(step: Step) -> StepKind | None:

@@ -21,10 +21,19 @@ _MAX_REASONS: Final = 3
 _GROUP_AMOUNT: Final = re.compile(r"^[^:]*\bbecomes? [^:]*: ")
 
 
-def step_lines(step: ClusterStep, terminal: Terminal, *, full: bool) -> Iterator[str]:
-    """The step with its partitions and its reasons; ``full`` lists every group and file slice."""
-    amount = format_amount(step.groups)
-    yield from terminal.item(terminal.warn("~ cluster"), f"{amount}, {_describe_order(step)}")
+#: how a prediction begins that holds only if a refused clustering is let through
+CONDITIONAL: Final = "with the refused clustering: "
+
+
+def step_lines(
+    step: ClusterStep, terminal: Terminal, refused_by: str, *, full: bool
+) -> Iterator[str]:
+    """The step with its partitions and its reasons; ``full`` lists every group and file slice.
+
+    ``refused_by``: the rules that refuse the step, empty if it is applied.
+    """
+    amount = f"{format_amount(step.groups)}, {_describe_order(step)}"
+    yield from terminal.step("~ cluster", terminal.warn, amount, refused_by)
     yield from _partition_lines(step.groups, terminal)
     if full:
         yield from _group_lines(step.groups, terminal)
@@ -32,9 +41,15 @@ def step_lines(step: ClusterStep, terminal: Terminal, *, full: bool) -> Iterator
         yield from _reason_lines(step.groups, terminal)
 
 
-def layout_lines(layout: LayoutChange, terminal: Terminal) -> Iterator[str]:
-    """The layout of the table before and after, and what stays unchanged."""
-    yield from terminal.item(terminal.good("= layout"), _format_files(layout.before, layout.after))
+def layout_lines(
+    layout: LayoutChange, terminal: Terminal, *, is_refused: bool = False
+) -> Iterator[str]:
+    """The layout of the table before and after, and what stays unchanged.
+
+    ``is_refused``: the clustering that would make it is not applied.
+    """
+    sizes = f"{CONDITIONAL if is_refused else ''}{_format_files(layout.before, layout.after)}"
+    yield from terminal.item(terminal.good("= layout"), sizes)
     yield from _size_lines(layout, terminal)
     if layout.before.overlap is not None:
         after = layout.after.overlap

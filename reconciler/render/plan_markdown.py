@@ -16,6 +16,7 @@ from typing import Final
 
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
+from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.render import plan_summary, plan_text, words
 from reconciler.render.markdown_escape import code_block, code_span, escape_markdown, folded_block
 from reconciler.render.page import COMMENT_LIMIT, Page
@@ -192,7 +193,8 @@ def _overview_table(tables: Sequence[TablePlan]) -> tuple[str, list[str]]:
 
 def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
     impact, owner = table.impact, _owner_name(table)
-    removes = words.format_count(impact.files_removed, "file") if table.has_changes else "—"
+    is_shown = bool(list_applied_steps(table)) or (table.is_blocked and table.has_changes)
+    removes = words.format_count(impact.files_removed, "file") if is_shown else "—"
     frees, share = "—", "—"
     if impact.bytes_removed:
         whole = 0 if table.observed is None else table.observed.bytes

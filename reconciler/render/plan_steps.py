@@ -21,6 +21,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.refused_steps import find_refusals
 from reconciler.render import cluster_step, plan_summary, words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
@@ -31,18 +32,23 @@ _TARGET_NAMES: Final = {"zindex": "the index", "column_stats": "Hudi's column_st
 
 
 def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
-    """One step with its reasons; ``full`` lists every file."""
+    """One step with its reasons; ``full`` lists every file.
+
+    A step that is refused is marked as not applied, with the rules that refuse it.
+    """
+    refusals = find_refusals(step, table.refusals)
+    refused_by = ", ".join(dict.fromkeys(note.rule for note in refusals))
     match step:
         case ResumeStep():
-            yield from _resume_lines(step, terminal, full=full)
+            yield from _resume_lines(step, terminal, refused_by, full=full)
         case RollbackStep():
             yield from _rollback_lines(step, terminal, full=full)
         case CleanStep():
-            yield from _clean_lines(step, table, terminal, full=full)
+            yield from _clean_lines(step, table, terminal, refused_by, full=full)
         case ClusterStep():
-            yield from cluster_step.step_lines(step, terminal, full=full)
+            yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
         case IndexStep():
-            yield from _index_lines(step, terminal)
+            yield from _index_lines(step, terminal, refused_by)
         case _:
             assert_never(step)
 
@@ -63,10 +69,12 @@ def reason_lines(rules: Iterable[plan_summary.RuleReasons], terminal: Terminal) 
 # --- steps ---------------------------------------------------------------------------------------
 
 
-def _resume_lines(step: ResumeStep, terminal: Terminal, *, full: bool) -> Iterator[str]:
+def _resume_lines(
+    step: ResumeStep, terminal: Terminal, refused_by: str, *, full: bool
+) -> Iterator[str]:
     amount = cluster_step.format_amount(step.groups) if step.groups else _format_amount(step.files)
     what = f"{step.action} {step.instant}, {amount}"
-    yield from terminal.item(terminal.warn("+ resume"), f"{what}: {step.because}")
+    yield from terminal.step("+ resume", terminal.warn, f"{what}: {step.because}", refused_by)
     yield from _removal_lines(step, terminal, full=full)
 
 
@@ -80,12 +88,13 @@ def _rollback_lines(step: RollbackStep, terminal: Terminal, *, full: bool) -> It
 
 
 def _clean_lines(
-    step: CleanStep, table: TablePlan, terminal: Terminal, *, full: bool
+    step: CleanStep, table: TablePlan, terminal: Terminal, refused_by: str, *, full: bool
 ) -> Iterator[str]:
     total = 0 if table.observed is None else table.observed.bytes
     removed = int(step.files.bytes.sum())
     share = f" ({words.format_share(removed, total)} of the table)" if removed else ""
-    yield from terminal.item(terminal.bad("- clean"), _format_amount(step.files) + share)
+    amount = _format_amount(step.files) + share
+    yield from terminal.step("- clean", terminal.bad, amount, refused_by)
     retention, boundary = plan_summary.describe_retention(table.spec), ""
     if (instant := step.earliest_instant_to_retain) is not None:
         boundary = f"; earliest instant to retain {instant} ({words.format_instant(instant)})"
@@ -93,12 +102,12 @@ def _clean_lines(
     yield from _removal_lines(step, terminal, full=full)
 
 
-def _index_lines(step: IndexStep, terminal: Terminal) -> Iterator[str]:
+def _index_lines(step: IndexStep, terminal: Terminal, refused_by: str) -> Iterator[str]:
     names = " and ".join(_TARGET_NAMES[target] for target in step.targets)
     what = f"{names} of {', '.join(step.columns)}" if step.columns else names
     files = words.format_count(step.files, "base file")
     reads = f"reads the footers of {files}" if step.files else "reads no footers"
-    yield from terminal.item(terminal.warn("~ index"), f"{what}; {reads}")
+    yield from terminal.step("~ index", terminal.warn, f"{what}; {reads}", refused_by)
     if step.add:
         yield from terminal.detail(f"adds {', '.join(step.add)}")
     if step.drop:

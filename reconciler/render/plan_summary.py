@@ -21,6 +21,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 
@@ -49,7 +50,7 @@ class RuleReasons:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTotals:
-    """Totals of a plan; files and bytes are those of the tables to change, without blocked ones.
+    """Totals of a plan; files and bytes are those of the steps that are applied.
 
     ``change``: tables to change as a whole. ``blocked_in_part``: tables with a refused kind of
     step; the others are applied. ``is_empty``: no table has a step that is applied.
@@ -85,8 +86,8 @@ def table_verdict(table: TablePlan) -> TableVerdict:
 def count_totals(plan: Plan) -> PlanTotals:
     """Return the totals of a plan."""
     verdicts = [table_verdict(table) for table in plan.tables]
-    pairs = zip(plan.tables, verdicts, strict=True)
-    changing = [t for t, v in pairs if v in ("change", "blockedInPart") and t.has_changes]
+    applied = [list_applied_steps(table) for table in plan.tables]
+    changing = [table for table, steps in zip(plan.tables, applied, strict=True) if steps]
     return PlanTotals(
         tables=len(verdicts),
         change=verdicts.count("change"),
@@ -99,10 +100,8 @@ def count_totals(plan: Plan) -> PlanTotals:
         bytes_removed=sum(table.impact.bytes_removed for table in changing),
         bytes_rewritten=sum(table.impact.bytes_rewritten for table in changing),
         bytes_added=sum(map(estimate_bytes_added, changing)),
-        tables_indexed=sum(
-            any(isinstance(s, IndexStep) for s in table.steps) for table in changing
-        ),
-        rollbacks=sum(isinstance(s, RollbackStep) for table in changing for s in table.steps),
+        tables_indexed=sum(any(isinstance(s, IndexStep) for s in steps) for steps in applied),
+        rollbacks=sum(isinstance(s, RollbackStep) for steps in applied for s in steps),
     )
 
 

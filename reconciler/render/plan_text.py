@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
+from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.render import (
     cluster_step,
     file_sizes,
@@ -197,7 +198,8 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
 
 def _effect_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
     if table.layout is not None:
-        yield from cluster_step.layout_lines(table.layout, terminal)
+        is_refused = "cluster" in find_refused_kinds(table.refusals)
+        yield from cluster_step.layout_lines(table.layout, terminal, is_refused=is_refused)
     if (window := plan_summary.describe_time_travel(table)) is not None:
         is_same = table.impact.earliest_readable_before == table.impact.earliest_readable_after
         label = terminal.good("= time travel") if is_same else terminal.warn("~ time travel")

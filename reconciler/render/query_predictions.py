@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.plans.model import Sampled, TablePlan
+from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.render import words
+from reconciler.render.cluster_step import CONDITIONAL
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_QUERIES: Final = 8
@@ -23,6 +25,8 @@ def prediction_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Ite
         return
     sampled = table.layout.sampled if table.layout is not None else None
     what = words.format_count(len(predictions), "query")
+    if sampled is not None and "cluster" in find_refused_kinds(table.refusals):
+        what = f"{CONDITIONAL}{what}"
     yield from terminal.item(terminal.good("= queries"), f"{what}, {_describe_source(sampled)}")
     shown = list(predictions)
     if not full:

@@ -54,6 +54,15 @@ class Terminal:
         """A label (it may be painted) and a sentence, wrapped under itself."""
         return self.wrap(f"  {label}  ", words.escape_text(sentence), 6)
 
+    def step(
+        self, label: str, paint: Callable[[str], str], sentence: str, refused_by: str = ""
+    ) -> Iterator[str]:
+        """A step of a plan by its label; one that is refused shows the rules and is not applied."""
+        if not refused_by:
+            return self.item(paint(label), sentence)
+        _, _, kind = label.partition(" ")
+        return self.item(self.bad(f"! {kind}"), f"not applied ({refused_by}): {sentence}")
+
     def detail(self, sentence: str, indent: int = 0) -> Iterator[str]:
         """A sentence below an item, ``indent`` columns further to the right."""
         return self.wrap(" " * (6 + indent), words.escape_text(sentence), 8 + indent)

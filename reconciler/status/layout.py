@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from reconciler.hudi.timeline.instant import Action
+from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.measured_queries import parse_measurements
@@ -112,7 +113,7 @@ def _worst_partitions(figures: PartitionFigures, block: Clustering) -> tuple[Par
 
 
 def _planned_layout(plan: TablePlan) -> PlannedLayout | None:
-    if plan.layout is None:
+    if plan.layout is None or "cluster" in find_refused_kinds(plan.refusals):
         return None
     after = plan.layout.after
     return PlannedLayout(

@@ -52,6 +52,13 @@ FILES = {
         """,
     "README.md": "Our tables.\n",
 }
+#: a policy that refuses the clean of any table
+NO_REMOVAL = """\
+apiVersion: reconciler/v1
+kind: Policy
+metadata: {name: gold}
+spec: {maxFilesRemoved: 0}
+"""
 ENVIRONMENT = """\
 apiVersion: reconciler/v1
 kind: Environment

@@ -12,7 +12,7 @@ import yaml
 
 from reconciler import runtime
 from tests.ci.actions import Runner
-from tests.ci.lake import TEMPLATES, Lake, needs
+from tests.ci.lake import NO_REMOVAL, TEMPLATES, Lake, needs
 from tests.ci.pipelines import Pipelines
 
 #: GitHub's machines have them
@@ -267,6 +267,19 @@ def test_nobody_is_asked_to_approve_nothing(lake, runner):
     lake.keep("sales.orders", 39)
     run = runner.push(lake.commit("Changes nothing yet"), before)
 
+    assert run.outputs["find"]["steps"] == "0"
+    assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
+
+
+@with_tools
+def test_nobody_is_asked_to_approve_what_a_policy_refuses(lake, runner):
+    before = lake.git("rev-parse", "main")
+    lake.keep("sales.orders", 3)
+    lake.write("policies/gold.yaml", NO_REMOVAL)
+    run = runner.push(lake.commit("Keep less than a policy allows"), before)
+    plan = plan_of(run.artifacts / "reconciler-apply")
+
+    assert ["clean"] == [step["kind"] for table in plan["tables"] for step in table["steps"]]
     assert run.outputs["find"]["steps"] == "0"
     assert run.jobs == {"find": "success", "apply": "skipped"}, run.log
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import runtime
-from tests.ci.lake import COMMAND, TEMPLATES, Lake, needs
+from tests.ci.lake import COMMAND, NO_REMOVAL, TEMPLATES, Lake, needs
 from tests.ci.pipelines import Pipelines
 from tests.ci.shell import Said, run
 
@@ -125,6 +125,20 @@ def test_a_merge_is_planned_since_the_last_build_that_went_through(first, lake, 
     assert (3 if first else 1) == len(plan["tables"])  # the first build plans everything
     assert plan["digest"] == Path(lake.repository, "digest").read_text().strip()
     assert Path(lake.repository, "steps").read_text() == "1\n"
+
+
+@needs("jq")
+def test_steps_that_a_policy_refuses_are_not_counted(lake, forge):
+    before = lake.git("rev-parse", "HEAD")
+    lake.keep("sales.orders", 3)
+    lake.write("policies/gold.yaml", NO_REMOVAL)
+    lake.commit("Keep less than a policy allows")
+    said = built(lake, forge, "Plan of the merge", GIT_PREVIOUS_SUCCESSFUL_COMMIT=before)
+    plan = json.loads(Path(lake.repository, "plan.json").read_bytes())
+
+    assert said.code == 0, said.text
+    assert ["clean"] == [step["kind"] for table in plan["tables"] for step in table["steps"]]
+    assert Path(lake.repository, "steps").read_text() == "0\n"
 
 
 def test_drift_is_one_issue_that_is_closed(lake, forge):

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 import reconciler
+from reconciler.errors import PlanError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.gate import RefusedError
 from reconciler.executor.session import ApplyChange
+from reconciler.plans.document import compute_steps_digest, dump_plan, load_plan
 from reconciler.plans.model import Note, TablePlan
+from reconciler.render.plan_text import plan_text
 from reconciler.render.result import result_json, result_text
 from reconciler.render.terminal import Terminal
-from reconciler.spec.model import GuardPolicy
+from reconciler.spec.model import GuardPolicy, Waiver
 from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
 from tests.crash.drill import Drill, Killed
 from tests.storage_wrappers import FaultyStorage, StorageFault
@@ -95,9 +98,72 @@ def test_a_refused_clean_leaves_the_clustering(make):
     [table] = result.tables
 
     assert [("maxFilesRemoved", "clean")] == refused(reviewed.refusals)
-    assert ["cluster", "index"] == kinds(reviewed.steps) == kinds(table.outcomes)
+    assert ["cluster", "index", "clean"] == kinds(reviewed.steps)
+    assert 0 == reviewed.impact.files_removed < reviewed.impact.bytes_rewritten
+    assert ["cluster", "index"] == kinds(table.outcomes)
     assert (3, 0) == (result.exit_code, table.removed)
     assert rows == it.rows()
+
+
+def test_a_refused_clustering_is_shown_with_what_it_would_bring(make):
+    it = make()
+    free = it.plan().tables[0]
+    it.guard(NO_REWRITE)
+    plan = it.plan()
+    [table] = plan.tables
+    said = " ".join(plan_text(plan, Terminal()).split())
+    steps = {step.kind: step for step in table.steps}
+
+    assert steps["cluster"].groups.file_id.equals(free.steps[0].groups.file_id)
+    assert (free.layout, free.predictions) == (table.layout, table.predictions)
+    assert 0 == table.impact.bytes_rewritten
+    assert "this plan writes" not in steps["index"].because
+    assert "! cluster not applied (maxRewrite): " in said
+    assert "= layout with the refused clustering: " in said
+    assert "~ cluster " not in said
+    assert "Applying updates the index of 1 table and removes" in said
+    assert "to rewrite" not in said
+
+
+def test_a_waiver_lets_the_steps_run_that_were_shown_as_refused(make):
+    it = make()
+    it.guard(NO_CLEAN)
+    shown = it.plan().tables[0]
+    waiver = Waiver(rule="maxFilesRemoved", table="t", until="2199-12-31", reason="backfill")
+    it.guard(replace(NO_CLEAN, waivers=(waiver,)))
+    plan = it.plan()
+    result = it.apply(plan, specs=[it.spec])
+    [clean] = (step for step in shown.steps if step.kind == "clean")
+
+    assert compute_steps_digest(shown) == compute_steps_digest(plan.tables[0])
+    assert (0, len(clean.files)) == (result.exit_code, result.tables[0].removed)
+
+
+def test_the_digest_covers_refusals_and_the_steps_that_they_refuse(make):
+    it = make()
+    it.guard(NO_CLEAN)
+    document = json.loads(dump_plan(it.plan()))
+    [table] = document["tables"]
+    edits = {"refusals": [], "steps": table["steps"][:-1]}
+    for field, value in edits.items():
+        edited = {**document, "tables": [{**table, field: value}]}
+
+        with pytest.raises(PlanError, match="was edited after it was made"):
+            load_plan(json.dumps(edited).encode(), "plan.json")
+
+
+def test_a_refused_step_of_a_forged_plan_does_not_run_under_the_policy(make):
+    """Somebody removes the refusal, and computes the digests of the plan again."""
+    it = make()
+    it.guard(NO_CLEAN)
+    plan = it.plan()
+    forged = replace(plan, tables=(replace(plan.tables[0], refusals=()),))
+    result = it.apply(load_plan(dump_plan(forged), "plan.json"), specs=[it.spec])
+    [table] = result.tables
+
+    assert [("maxFilesRemoved", "clean")] == refused(table.refusals)
+    assert ["cluster", "index"] == kinds(table.outcomes)
+    assert (3, 0) == (result.exit_code, table.removed)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +221,8 @@ def test_a_refused_clustering_is_not_resumed_and_the_clean_goes_on(make):
     assert (
         [("maxRewrite", "cluster")] == refused(plan.tables[0].refusals) == refused(table.refusals)
     )
-    assert "resume" not in [*kinds(plan.tables[0].steps), *kinds(table.outcomes)]
+    assert "resume" in kinds(plan.tables[0].steps)
+    assert "resume" not in kinds(table.outcomes)
     assert "clean" in kinds(table.outcomes)
     assert table.error is None
     assert [pending.instant] == [one.instant for one in it.state().pending_clusterings]

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from reconciler.planners.compose import plan_table
 from reconciler.plans.decode import empty_removed_files
+from reconciler.plans.document import compute_steps_digest
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import CleanStep, Impact, TablePlan
-from reconciler.plans.refused_steps import find_refused_kinds, omit_refused_steps
+from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.spec.model import (
     Concurrency,
     GuardPolicy,
@@ -93,20 +94,38 @@ def refused_rules(plan, spec, policies, now=NOW):
 
 @LAW
 @given(tables(), retentions(), guards)
-def test_policies_only_omit_the_steps_that_they_refuse(state, retention, policies):
+def test_policies_do_not_change_the_steps_of_a_plan(state, retention, policies):
     spec = TableSpec(name="fin.a", path="/t", retention=retention)
     free = plan_table(spec, state, NOW)
     guarded = plan_table(replace(spec, guarded_by=policies), state, NOW)
-    left = omit_refused_steps(free.steps, find_refused_kinds(guarded.refusals))
 
-    assert len(left) == len(guarded.steps)
-    for one, other in zip(left, guarded.steps, strict=True):
-        assert one.files.name.equals(other.files.name)
-        assert one.delete_partitions == other.delete_partitions
-    assert (free.impact == guarded.impact) or len(left) < len(free.steps)
-    assert sum(len(step.files) for step in left) == guarded.impact.files_removed
+    assert compute_steps_digest(free) == compute_steps_digest(guarded)
+    assert free.drift == guarded.drift
+    assert (free.kept is None) == (guarded.kept is None)
+    assert free.kept is None or free.kept.name.equals(guarded.kept.name)
     assert guarded.refusals[: len(free.refusals)] == free.refusals
     assert guarded.warnings[len(guarded.warnings) - len(free.warnings) :] == free.warnings
+
+
+@LAW
+@given(tables(), retentions(), guards)
+def test_sums_are_those_of_the_steps_that_no_refusal_of_a_kind_forbids(state, retention, policies):
+    spec = TableSpec(name="fin.a", path="/t", retention=retention)
+    free = plan_table(spec, state, NOW).impact
+    guarded = plan_table(replace(spec, guarded_by=policies), state, NOW)
+    is_refused = any(note.step == "clean" for note in guarded.refusals)
+
+    assert guarded.impact == (
+        replace(
+            free,
+            files_removed=0,
+            bytes_removed=0,
+            earliest_readable_after=free.earliest_readable_before,
+        )
+        if is_refused
+        else free
+    )
+    assert not (guarded.refusals and list_applied_steps(guarded))
 
 
 @LAW

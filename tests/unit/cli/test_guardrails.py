@@ -60,7 +60,7 @@ def write(text: str) -> None:
 
 @pytest.mark.parametrize("given", ["specs", "specs/orders.yaml", "."])
 def test_a_clean_above_a_limit_is_refused_however_its_spec_is_named(given, capsys):
-    """Its step is not in the plan: it must not run, and other steps may."""
+    """Its step is shown, so that a reviewer who may grant a waiver sees what would go."""
     write(POLICY)
 
     assert run("plan", given, *NOW) == 3
@@ -69,7 +69,10 @@ def test_a_clean_above_a_limit_is_refused_however_its_spec_is_named(given, capsy
     assert "or ask the platform team for a waiver [maxFilesRemoved]" in said
     assert "! clean refused policy gold" in said
     assert "1 table: 1 blocked in part Nothing to apply." in said
-    assert "superseded by" not in said
+    assert "! clean not applied (maxFilesRemoved): 4 files, 1.7 MiB in 2 partitions" in said
+    assert "superseded by" in said
+    assert "- clean" not in said
+    assert "no files to remove" in said
 
 
 @pytest.mark.parametrize("scheme", ["local://", "file:", "FILE://localhost"])

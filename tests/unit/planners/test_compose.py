@@ -11,6 +11,7 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import KEEP_RULES, CleanStep, Note, ResumeStep
 from reconciler.plans.refusals import refuse_apply
+from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.spec.model import (
     Concurrency,
     FileSizes,
@@ -303,8 +304,10 @@ def test_policies_are_asked_about_every_plan():
     plan = plan_table(spec(commits(1), guarded_by=policies), upserts(5), NOW)
     idle = plan_table(spec(commits(1), guarded_by=policies), upserts(2), NOW)
 
-    assert clean_of(plan) is None  # it is refused; the table's other steps may run
+    assert 3 == len(clean_of(plan).files)  # it is shown, because a reviewer may grant a waiver
+    assert () == list_applied_steps(plan)
     assert 0 == plan.impact.files_removed
+    assert plan.impact.earliest_readable_before == plan.impact.earliest_readable_after
     assert plan.drift
     assert ["minRetention", "maxBytesRemoved"] == [note.rule for note in plan.refusals]
     assert ["protected", "maxFilesRemoved"] == [note.rule for note in plan.warnings]

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler.plans.decode import empty_named_files, empty_removed_files
-from reconciler.plans.model import CleanStep, IndexStep, Note, ResumeStep, RollbackStep
-from reconciler.plans.refused_steps import find_refused_kinds, omit_refused_steps
+from reconciler.plans.model import (
+    CleanStep,
+    IndexStep,
+    Note,
+    ResumeStep,
+    RollbackStep,
+    TablePlan,
+)
+from reconciler.plans.refused_steps import (
+    find_refusals,
+    find_refused_kinds,
+    list_applied_steps,
+    omit_refused_steps,
+)
 
 STEPS = (
     ResumeStep(instant="1", action="clean", files=empty_removed_files()),
@@ -37,3 +51,20 @@ def test_a_resume_is_refused_with_what_it_finishes():
 
 def test_a_rollback_is_of_no_kind_that_can_be_refused():
     assert ["resume", "resume", "index", "clean"] == omitted("clean", "cluster", "index")
+
+
+def test_steps_are_applied_unless_their_kind_or_the_table_is_refused():
+    table = TablePlan(name="t", path="/t", spec={}, spec_digest="", steps=STEPS)
+    clean, all_work = Note("maxFilesRemoved", "b", step="clean"), Note("suspend", "b")
+
+    assert STEPS == list_applied_steps(table)
+    assert STEPS[1:4] == list_applied_steps(replace(table, refusals=(clean,)))
+    assert () == list_applied_steps(replace(table, refusals=(clean, all_work)))
+
+
+def test_a_step_is_marked_with_the_refusals_of_its_kind_alone():
+    notes = (Note("a", "b", step="clean"), Note("c", "d", step="cluster"), Note("e", "f"))
+
+    assert [("a",), ("c",), (), (), ("a",)] == [
+        tuple(note.rule for note in find_refusals(step, notes)) for step in STEPS
+    ]
