@@ -39,12 +39,16 @@ def refuse_agreed_buckets(candidates: CandidateSlices) -> Iterable[Note]:
 def refuse_tiny_files(groups: Rewrites, rows: int | None, target: int) -> Iterable[Note]:
     """Refuse to make more files that are tiny: of less than a row, or of less than 64 KiB.
 
-    Fewer files are never refused, however small. ``rows``: in the groups; None if unknown.
-    ``target``: the declared size of new files, bytes.
+    Groups that become no more files are never refused, however small. ``rows``: in all groups; None
+    if unknown. ``target``: the declared size of new files, bytes.
     """
-    outputs, slices, size = int(groups.outputs.sum()), len(groups.file_id), int(groups.bytes.sum())
-    if outputs <= slices:
+    counts = np.diff(groups.starts)
+    is_more = groups.outputs > counts
+    if not is_more.any():
         return
+    outputs, slices, size = (
+        int(values[is_more].sum()) for values in (groups.outputs, counts, groups.bytes)
+    )
     work = (
         f"files.target: {units.format_size(target)} would make {outputs:,} files from "
         f"{pluralize(slices, 'file slice')} of {format_bytes(size)}"

@@ -21,13 +21,18 @@ def _real_sizes(monkeypatch):
 
 
 def refuse(slices, size, outputs, rows=None, target=120):
+    return refuse_groups([(slices, size, outputs)], rows, target)
+
+
+def refuse_groups(given, rows=None, target=120):
+    slices, size, outputs = zip(*given, strict=True)
     groups = Rewrites(
         partition=None,
-        outputs=np.array([outputs]),
-        bytes=np.array([size]),
+        outputs=np.array(outputs),
+        bytes=np.array(size),
         because=None,
-        starts=np.array([0, slices]),
-        file_id=pa.array([f"g{n}" for n in range(slices)]),
+        starts=np.cumsum([0, *slices]),
+        file_id=pa.array([f"g{n}" for n in range(sum(slices))]),
         base=None,
         logs=None,
     )
@@ -64,6 +69,15 @@ def test_files_that_are_large_enough_or_no_more_than_before_are_not_refused(
     slices, size, outputs, rows
 ):
     assert refuse(slices, size, outputs, rows) == []
+
+
+def test_groups_that_become_fewer_files_do_not_hide_one_that_becomes_tiny_ones():
+    [because] = refuse_groups([(200, 2048 * KIB, 51), (1, 400 * KIB, 10)], target=40 * KIB)
+
+    assert because == (
+        "files.target: 40KiB would make 10 files from 1 file slice of 400 KiB: 40 KiB each, less "
+        "than 64 KiB; raise files.target, for example to 120MiB"
+    )
 
 
 def test_tiny_files_refuse_the_clustering_and_nothing_else():
