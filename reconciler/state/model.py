@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from reconciler.state.index_state import IndexState
     from reconciler.state.sampling.model import ForecastInput
 
-#: key of the extra metadata of our own instants: the digest of the plan
+#: keys of the extra metadata of our own instants: the digest of the plan, and this program
 PLAN_DIGEST: Final = "reconciler.plan.digest"
+TOOL: Final = "reconciler.tool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from reconciler.state.clustering_layout import (
     PastClustering,
 )
 from reconciler.state.footers import sample_footers
-from reconciler.state.model import PLAN_DIGEST, TableState
+from reconciler.state.model import PLAN_DIGEST, TOOL, TableState
 from reconciler.storage.api import Storage
 
 #: number of writes to report on, as in a write's own estimate of record sizes
@@ -185,6 +185,7 @@ def _build_written(entry: TimelineFile, stats: WriteStats) -> PastWrite:
         is_base=stats.is_base,
         operation=stats.operation,
         is_ours=PLAN_DIGEST in stats.extra,
+        follows_spec=PLAN_DIGEST in stats.extra or TOOL in stats.extra,
         inserts=stats.count_new_rows(),
         partitions=stats.partitions,
         options={key: text for key, text in stats.extra.items() if key.startswith(_OPTIONS)},

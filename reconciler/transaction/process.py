@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from reconciler.hudi.timeline.heartbeat import is_silent
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.state.model import TOOL
 from reconciler.storage.api import Storage
 
 #: in the folder of markers, where Hudi looks for folders named by instants only
@@ -23,7 +24,6 @@ CLOCK_FILE: Final = f"{MARKER_FOLDER}/reconciler.clock"
 #: keys of the extra metadata of every instant of reconciler
 SPEC_DIGEST: Final = "reconciler.spec.digest"
 OWNER: Final = "reconciler.owner"
-TOOL: Final = "reconciler.tool"
 
 
 class Clock(Protocol):

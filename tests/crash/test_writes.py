@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 from reconciler.errors import FormatError, PlanError, RowsError, SpecError, UnsupportedError
+from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.state.write_history import read_newest_writes
+from reconciler.storage.open import open_storage
 from reconciler.writer.request import WriteMode
 from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec
@@ -25,6 +28,16 @@ def test_the_first_write_makes_the_table(it):
 
     assert ("completed", 2, 2) == (done.status, done.files, done.counts.inserts)
     assert [(1, "a", 1, "one"), (2, "b", 1, "two")] == it.read_rows()
+
+
+@pytest.mark.parametrize("extra", [{}, {"reconciler.tool": "reconciler 1.0"}], ids=str)
+def test_the_history_knows_writes_of_this_tool(it, extra):
+    it.write(make_rows((1, "a", 1, "one")), extra=extra)
+    storage = open_storage(it.spec.path)
+    properties = load_properties(storage)
+    (written,) = read_newest_writes(storage, properties, load_timeline(storage, properties))
+
+    assert (False, bool(extra)) == (written.is_ours, written.follows_spec)
 
 
 def test_rows_are_changed_where_they_are_and_others_added(it):

@@ -47,7 +47,7 @@ def _compare_options(picture: TablePicture) -> Iterator[Note]:
     sizes = picture.file_sizes
     found = {key: ("hoodie.properties", text) for key, text in picture.state.properties.items()}
     for write in picture.statistics.facts.written:
-        if not write.is_ours:
+        if not write.follows_spec:
             found |= {key: (f"write {write.instant}", text) for key, text in write.options.items()}
     for option, (field, unit) in _OPTIONS.items():
         place, text = found.get(option, ("", ""))
@@ -59,7 +59,7 @@ def _compare_options(picture: TablePicture) -> Iterator[Note]:
             RULE,
             f"the writers have {option} {theirs} ({place}), and files.{field} is "
             f"{units.format_size(wanted)}: their next writes undo what this step does; set "
-            f"{option} = {wanted // unit} for the writers, or declare files.{field}: {theirs}",
+            f"{option} = {-(-wanted // unit)} for the writers, or declare files.{field}: {theirs}",
         )
 
 
@@ -73,7 +73,7 @@ def _warn_of_large_files(
     operations = {
         write.instant: (write.operation or "write").lower()
         for write in picture.statistics.facts.written
-        if not write.is_ours
+        if not write.follows_spec
     }
     for is_clustering in (False, True):
         codes = [

@@ -312,6 +312,17 @@ class TestWriters:
             "declare a larger files.target"
         )
 
+    def test_own_writes_take_the_sizes_of_the_spec_the_next_time(self):
+        written = write_of(0, operation="UPSERT", follows_spec=True)
+
+        assert [] == self.warnings(sized({"a": bases(520)}), written)
+
+    def test_no_writer_is_to_write_files_of_0_mebibytes(self):
+        written = write_of(0, options={"write.parquet.max.file.size": "9"})
+        (because,) = self.warnings(sized({"a": bases(10, 10)}), written)
+
+        assert "set write.parquet.max.file.size = 1 for the writers" in because
+
     def test_large_files_of_a_writers_clustering_are_named_so(self):
         (because,) = self.warnings(sized({"a": bases(520)}), write_of(0, operation="CLUSTER"))
 
