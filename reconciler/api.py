@@ -298,7 +298,8 @@ def write(  # noqa: PLR0913 (the options of a write)
     ``dedupe``: with insert, write one row per key. ``fill_missing``: write null to columns that the
     rows do not have. ``batch``: name of a stream and number of a batch (``foreachBatch``), which is
     written only once. ``extra``: stored in the instant's metadata. ``reconcile``: afterwards plan
-    the table and apply the plan; its outcome or error is the result's ``reconciliation``.
+    the table and apply the plan, under the spec's policies; the result's ``reconciliation`` is its
+    outcome or error.
 
     Raises BusyError if another writer conflicts: nothing was written, and you can write again.
     Raises RowsError and UnsupportedError for rows that do not fit, and the errors of ``read``.

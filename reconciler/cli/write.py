@@ -15,6 +15,7 @@ def write(options: WriteOptions) -> int:
 
     Small files are filled up to files.target of the spec. Needs no Hudi jar.
     """
+    _check_guards(options)
     given = parse_spark_settings(options.spark)
     reader_options = dict(_parse_option(text) for text in options.source_options or ())
 
@@ -22,7 +23,9 @@ def write(options: WriteOptions) -> int:
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
     selectors = Selectors(names=None if options.name is None else [options.name])
-    specs = select_specs([options.spec], selectors, environment=options.env).tables
+    specs = select_specs(
+        [options.spec], selectors, environment=options.env, guards=options.guards
+    ).tables
     if len(specs) != 1:
         raise UsageError(
             f"{options.spec}: declares {len(specs)} tables; a write takes one: "
@@ -30,6 +33,14 @@ def write(options: WriteOptions) -> int:
         )
     settings = find_spark_options(options.env, [options.spec], given)
     return write_files(specs[0], options, reader_options, settings)
+
+
+def _check_guards(options: WriteOptions) -> None:
+    """Raise UsageError for options about policies that nothing would obey."""
+    guards = options.guards
+    if options.then is None and (guards.policies or guards.require_policies):
+        option = "--policies" if guards.policies else "--require-policies"
+        raise UsageError(f"{option}: add --then reconcile; a write alone asks no policy")
 
 
 def _parse_option(text: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.options import Env, ShortFormat, ShortOutput, SparkOptions
+from reconciler.cli.options import Env, PolicyOptions, ShortFormat, ShortOutput, SparkOptions
 from reconciler.writer.sources.formats import SourceFormat
 
 
@@ -82,4 +82,5 @@ class WriteOptions:
     ] = None
     format: ShortOutput = ShortFormat.TEXT
     env: Env = None
+    guards: PolicyOptions
     spark: SparkOptions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -111,6 +112,38 @@ def test_the_package_takes_policies_too():
     assert [policy.name for policy in spec.guarded_by] == ["gold"]
     with pytest.raises(SpecError, match="no policy covers orders"):
         reconciler.load_specs("specs", require_policies=True)
+
+
+DELETE = ("write", "specs", "--operation", "delete-partition", "--partition", "b")
+THEN = ("--then", "reconcile", "--format", "json")
+
+
+def test_the_reconciliation_after_a_write_obeys_named_policies(capsys):
+    Path("platform/gold.yaml").write_text(
+        POLICY.replace("maxFilesRemoved: 1", "minRetention: {commits: 10}")
+    )
+    before = set(Path("lake").rglob("*.parquet"))
+
+    assert run(*DELETE, *THEN, "--policies", "platform", REQUIRED) == 5
+    said = json.loads(capsys.readouterr().out)
+    [table] = said["reconciliation"]["result"]["tables"]
+    assert ("completed", 3) == (said["how"], said["reconciliation"]["exitCode"])
+    assert ["minRetention"] == [note["rule"] for note in table["refusals"] if "step" in note]
+    assert before == set(Path("lake").rglob("*.parquet"))
+
+
+def test_a_write_without_a_required_policy_writes_nothing(capsys):
+    before = set(Path("lake").rglob("*"))
+
+    assert run(*DELETE, *THEN, REQUIRED) == SpecError.exit_code
+    assert "no policy covers orders" in read_errors(capsys)
+    assert before == set(Path("lake").rglob("*"))
+
+
+@pytest.mark.parametrize("option", [REQUIRED, "--policies=platform"])
+def test_a_write_alone_takes_no_policies(option, capsys):
+    assert run(*DELETE, option) == UsageError.exit_code
+    assert "add --then reconcile" in read_errors(capsys)
 
 
 def test_named_policies_outside_the_repository_change_no_table(capsys):
