@@ -19,6 +19,7 @@ from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
 from reconciler.hudi.table.new_table import NewHudiTable
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.plans.timeline_zone import find_contradiction
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.session import RunContext, TableSession, open_session
@@ -34,11 +35,11 @@ def open_for_writing(
 ) -> tuple[TableSession, str | None]:
     """Open a session on the table; also returns the first write's instant of a new table.
 
-    ``token``: a text that no other run has. Raises BlockedError if the spec declares no lock or
-    no needed time zone; SpecError for a missing table without a ``table`` block, and for an
-    existing one with other keys or partitions; RowsError if the first rows lack a declared
-    column; PlanError if the folder has other content, and for deletions from a missing table; as
-    ``load_properties``.
+    ``token``: a text that no other run has. Raises BlockedError if the spec declares no lock, no
+    needed time zone, or one that the times of the timeline's files contradict; SpecError for a
+    missing table without a ``table`` block, and for an existing one with other keys or partitions;
+    RowsError if the first rows lack a declared column; PlanError if the folder has other content,
+    and for deletions from a missing table; as ``load_properties``.
     """
     lock = _get_lock(spec)
     owner = context.process.make_owner(token)
@@ -48,7 +49,7 @@ def open_for_writing(
         _check_first_rows(spec, table, request)
         properties = TableProperties.parse(table.properties_bytes, PROPERTIES)
         empty = Timeline.from_files([])
-        zone = _find_zone(spec, properties)
+        zone = _find_zone(spec, properties, empty)
         hold = open_session(spec, storage, properties, empty, zone, owner=owner, context=context)
         hold.lock.release_stale()
         announced = create_table(hold, table, lock.path)
@@ -57,7 +58,7 @@ def open_for_writing(
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
     _check_declared(spec, properties, timeline)
-    zone = _find_zone(spec, properties)
+    zone = _find_zone(spec, properties, timeline)
     hold = open_session(spec, storage, properties, timeline, zone, owner=owner, context=context)
     hold.lock.release_stale()
     return hold, None
@@ -74,8 +75,9 @@ def check_declaration(spec: TableSpec, storage: Storage, mode: WriteMode) -> Tab
         _check_new_table(spec, make_declared_table(spec), mode)
         return None
     properties = load_properties(storage)
-    _check_declared(spec, properties, load_timeline(storage, properties))
-    _find_zone(spec, properties)
+    timeline = load_timeline(storage, properties)
+    _check_declared(spec, properties, timeline)
+    _find_zone(spec, properties, timeline)
     return properties
 
 
@@ -159,8 +161,12 @@ def _check_declared(spec: TableSpec, properties: TableProperties, timeline: Time
             )
 
 
-def _find_zone(spec: TableSpec, properties: TableProperties) -> tzinfo:
-    """Return the zone of the timeline's instants."""
+def _find_zone(spec: TableSpec, properties: TableProperties, timeline: Timeline) -> tzinfo:
+    """Return the zone of the timeline's instants.
+
+    A wrong one is refused: an instant in a zone east of the writers' is later than those that they
+    choose next, so readers would take the older file slice of a group for the newer.
+    """
     if properties.timezone == "UTC":
         return UTC
     if spec.timezone is None:
@@ -168,4 +174,7 @@ def _find_zone(spec: TableSpec, properties: TableProperties) -> tzinfo:
             f"{spec.name}: its writers take times from their own zone ({_TIMEZONE} is not UTC), so "
             "spec.timezone has to name it"
         )
+    contradiction = find_contradiction(timeline, spec.timezone)
+    if contradiction is not None:
+        raise BlockedError(f"{spec.name}: {contradiction}")
     return ZoneInfo(spec.timezone)

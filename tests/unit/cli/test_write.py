@@ -17,6 +17,14 @@ NO_SCHEMA = ", schema: {type: record, name: r, fields: []}}\n"
 CASES = {
     "no lock": ("v9_tz_utc", "", ["a.csv"], 3, "concurrency.lock is missing"),
     "no zone": ("v9_cow_part", LOCK, ["a.csv"], 3, "spec.timezone has to name it"),
+    "another zone": (
+        "v9_cow_part", LOCK + "  timezone: Asia/Tokyo\n", ["a.csv"], 3,
+        "the writers are at UTC by the times of the timeline's files, but timezone: Asia/Tokyo is",
+    ),
+    "another zone and no rows": (
+        "v9_cow_part", LOCK + "  timezone: Asia/Tokyo\n",
+        ["--operation", "delete-partition", "--partition", "a"], 3, "declare timezone: UTC",
+    ),
     "other keys": (
         "v9_tz_utc", LOCK + NEW.replace("[id]", "[name]") + "}\n", ["a.csv"], 1,
         "spec.table.recordKey is name",
