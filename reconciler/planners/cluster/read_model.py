@@ -213,6 +213,7 @@ class _BlockReader:
             share -= np.maximum(boxes.lower[column][:, at], lower)
             is_in = share >= 0
             is_met &= is_in
+            np.maximum(share, 0.0, out=share)
             share /= np.where(is_point, 1.0, width)
             share[:, is_point] = 1.0
             share *= is_in

@@ -64,6 +64,12 @@ def files(count):
 
 
 class TestFiring:
+    def test_ranges_may_be_nearly_a_point_beside_others_that_are_huge(self):
+        ranges = [(0.0, 5e-324), (0.0, 1e300), (1e300, 1e301), (1e299, 1e301)]
+        decision = decide(files(4), ranges)
+
+        assert np.isfinite(decision.gains.share).all()
+
     def test_four_files_in_any_order_are_rewritten_with_the_gain_and_its_cost(self):
         decision = decide(files(4), [(0, 100)] * 4)
 
