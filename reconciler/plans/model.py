@@ -25,6 +25,8 @@ INDEX_TARGETS = ("zindex", "column_stats")
 StepKind = Literal["cluster", "index", "clean"]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
+#: rules of warnings that nothing tells whether a declared clustering would pay
+UNMEASURED_RULES = frozenset({"gain", "overlap"})
 FILE_KINDS = ("base", "log", "cdc")
 REMOVAL_RULES = ("retention", "replaced")
 KEEP_RULES = (

@@ -33,6 +33,7 @@ _WORST_FIRST: Final = (
     "blocked",
     "blocked in part",
     "drifted",
+    "unknown",
     "unmanaged",
     "in sync",
 )
@@ -98,7 +99,7 @@ def _table_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
         return
     for sentence in table.because:
         yield from terminal.item(terminal.warn("~"), sentence)
-    for note in table.notes:
+    for note in (note for note in table.notes if note.because not in table.because):
         yield from terminal.item(*_label_note(note, terminal))
     if table.table_type is None:
         return  # the table could not be read
@@ -128,8 +129,8 @@ def _timeline_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
 
 
 def _title_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
-    colors = {"in sync": terminal.good, "drifted": terminal.warn, "unmanaged": terminal.warn}
-    label = colors.get(table.sync, terminal.bad)(table.sync)
+    warned = dict.fromkeys(("drifted", "unknown", "unmanaged"), terminal.warn)
+    label = {"in sync": terminal.good, **warned}.get(table.sync, terminal.bad)(table.sync)
     label += ", " + terminal.bad("unhealthy") if _is_unhealthy(table) else ""
     kind = _TABLE_TYPES.get(table.table_type or "", "")
     version = f"{kind} v{table.table_version}" if kind else ""

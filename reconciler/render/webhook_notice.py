@@ -178,7 +178,7 @@ def _plan_notice(table: TablePlan) -> TableNotice | None:
 
 
 def status_notices(tables: Iterable[TableStatus]) -> tuple[TableNotice, ...]:
-    """Return notices for the tables out of sync or unhealthy; unmanaged ones are on purpose."""
+    """Return notices for the tables out of sync or unhealthy; others can wait."""
     return tuple(filter(None, map(_status_notice, tables)))
 
 
@@ -198,7 +198,7 @@ def _status_notice(table: TableStatus) -> TableNotice | None:
             event = "blockedInPart"
         case "drifted":
             event = "unhealthy" if problems else "drift"
-        case "unmanaged" | "in sync":
+        case "unknown" | "unmanaged" | "in sync":
             if not problems:
                 return None
             because = problems

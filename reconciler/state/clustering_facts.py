@@ -6,7 +6,7 @@ They are read only for tables whose spec declares a rewrite: a clustering, or fi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from reconciler.arrays import Integers
     from reconciler.layout.sizing.record_size import FooterSizes, PastWrite
     from reconciler.state.clustering_layout import PastClustering
+
+#: what to do about files without statistics, whose gain and overlap are unknown
+UNMEASURED_REMEDY: Final = (
+    "name columns with statistics in clustering.columns, or declare clustering.when: always, which "
+    "needs none"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

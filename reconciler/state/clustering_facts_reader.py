@@ -28,7 +28,7 @@ from reconciler.layout.sizing.record_size import (
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 from reconciler.state.bounds_builder import BoundsBuilder
-from reconciler.state.clustering_facts import ClusteringFacts, ReadWarning
+from reconciler.state.clustering_facts import UNMEASURED_REMEDY, ClusteringFacts, ReadWarning
 from reconciler.state.clustering_layout import declared_layout
 from reconciler.state.footers import Footer, choose_by_size, read_footers, sum_footers
 from reconciler.state.hudi_column_stats import read_file_bounds
@@ -178,7 +178,7 @@ class _FactsReader:
             if low.null_count == len(low)
         ]
         is_seen = is_told.any() or any(f.problem is None for f in self.footers.values())
-        if unknown and is_seen and not unjudged.any():
+        if unknown and is_seen and len(crowded) and not unjudged.any():
             self._warn_of_columns(unknown)
         return tuple(arrays) if len(unknown) < len(columns) else None
 
@@ -288,7 +288,7 @@ class _FactsReader:
             f"clustering.when.{self._measure}Above is not checked in {partitions} "
             f"{'partition' if partitions == 1 else 'partitions'}: {len(missing)} base files have "
             f"no statistics on {columns} in the metadata table, and at most {MAX_FOOTERS} footers "
-            "are read; let the table's writers maintain the index "
+            "are read; build Hudi's index (index.hudi: build), let the table's writers maintain it "
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
         )
         self.warnings.append(ReadWarning(rule=self._measure, because=because))
@@ -305,7 +305,8 @@ class _FactsReader:
         if silent:
             because = (
                 f"the base files have no usable statistics on {', '.join(silent)} (NaN, long text "
-                f"and only nulls have none), so {self._measure} in these columns is not measured"
+                f"and only nulls have none), so {self._measure} in these columns is not measured; "
+                f"{UNMEASURED_REMEDY}"
             )
             self.warnings.append(ReadWarning(rule=self._measure, because=because))
         if strange := [column for column in unknown if column not in silent]:

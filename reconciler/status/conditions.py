@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from reconciler import units
-from reconciler.plans.model import ResumeStep, RollbackStep, TablePlan
+from reconciler.plans.model import UNMEASURED_RULES, ResumeStep, RollbackStep, TablePlan
 from reconciler.spec.model import TableSpec
 
 ConditionType = Literal["Synced", "Healthy"]
@@ -24,6 +24,7 @@ SYNC_REASONS: Final = (
     "BlockedInPart",
     "Suspended",
     "Drifted",
+    "LayoutUnknown",
     "Unmanaged",
     "InSync",
 )
@@ -54,7 +55,8 @@ def is_unmanaged(spec: TableSpec) -> bool:
 def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:
     """Return whether the table is as declared: nothing refused, no drift, no step.
 
-    Suspended tables are compared too. Unmanaged and unreadable tables are ``Unknown``.
+    Suspended tables are compared too. Unmanaged and unreadable tables are ``Unknown``, and so are
+    tables without a difference if nothing tells whether a declared clustering would pay.
     """
     if plan.error is not None:
         return _synced("Unknown", "Unreadable", plan.error)
@@ -65,6 +67,8 @@ def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:
         return _synced("Unknown", "Unmanaged", "the spec has no retention block")
     if differences:
         return _synced("False", "Drifted", _join_sentences(differences))
+    if unknown := unknown_layout_reasons(plan):
+        return _synced("Unknown", "LayoutUnknown", _join_sentences(unknown))
     return _synced("True", "InSync", "the plan is empty")
 
 
@@ -77,7 +81,9 @@ def _refused_condition(plan: TablePlan, differences: Sequence[str]) -> TableCond
         return _synced("False", "Blocked", _join_sentences(sentences))
     if not suspended:
         return _synced("False", "BlockedInPart", _join_sentences(sentences))
-    is_same: ConditionStatus = "False" if sentences else "True"
+    unknown = () if sentences else unknown_layout_reasons(plan)
+    is_same: ConditionStatus = "False" if sentences else "Unknown" if unknown else "True"
+    sentences = (*sentences, *unknown)
     return _synced(is_same, "Suspended", _join_sentences((*suspended, *sentences)))
 
 
@@ -105,6 +111,11 @@ def leftover_reasons(plan: TablePlan) -> tuple[str, ...]:
     """Return what dead runs have left behind, one sentence each."""
     steps = (step for step in plan.steps if isinstance(step, ResumeStep | RollbackStep))
     return tuple(step.because for step in steps)
+
+
+def unknown_layout_reasons(plan: TablePlan) -> tuple[str, ...]:
+    """Return why nothing tells whether the declared layout is there, one sentence each."""
+    return tuple(note.because for note in plan.warnings if note.rule in UNMEASURED_RULES)
 
 
 def format_age(seconds: int) -> str:

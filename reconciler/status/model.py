@@ -13,7 +13,9 @@ from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import ConditionType, TableCondition
 from reconciler.status.index import IndexStatus
 
-SyncState = Literal["in sync", "drifted", "blocked", "blocked in part", "unmanaged", "error"]
+SyncState = Literal[
+    "in sync", "drifted", "unknown", "blocked", "blocked in part", "unmanaged", "error"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from reconciler.status.conditions import (
     is_unmanaged,
     leftover_reasons,
     synced_condition,
+    unknown_layout_reasons,
 )
 from reconciler.status.index import index_status
 from reconciler.status.layout import layout_status
@@ -212,6 +213,8 @@ def _sync_state(spec: TableSpec, plan: TablePlan) -> tuple[SyncState, tuple[str,
         return "unmanaged", ("the spec has no retention block",)
     if drift or plan.steps:
         return "drifted", (*left, *drift)
+    if unknown := unknown_layout_reasons(plan):
+        return "unknown", unknown
     return "in sync", ()
 
 

@@ -160,12 +160,15 @@ class TestBounds:
         expected = (
             "clustering.when.overlapAbove is not checked in 2 partitions: 3 base files have no "
             "statistics on id, i in the metadata table, and at most 2 footers are read; "
-            "let the table's writers maintain the index "
+            "build Hudi's index (index.hudi: build), let the table's writers maintain it "
             "(hoodie.metadata.index.column.stats.enable), or declare clustering.partitions"
         )
 
         assert state.clustering_facts.bounds is None
         assert [("overlap", expected)] == said(state)
+
+    def test_nothing_is_said_of_columns_that_decide_about_no_partition(self, folder):
+        assert [] == said(gathered(folder, ("id", "nul"), above=9.0))
 
     def test_partitions_that_the_filter_leaves_out_are_not_looked_at(self, folder):
         state = gathered(folder, partitions=PartitionFilter(include=("p=a",)))
@@ -198,7 +201,8 @@ class TestBounds:
 
         expected = (
             "the base files have no usable statistics on nul (NaN, long text and only nulls have "
-            "none), so overlap in these columns is not measured"
+            "none), so overlap in these columns is not measured; name columns with statistics in "
+            "clustering.columns, or declare clustering.when: always, which needs none"
         )
 
         assert ("overlap", expected) == said(state)[0]

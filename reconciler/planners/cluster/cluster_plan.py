@@ -29,6 +29,7 @@ from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import pluralize
 from reconciler.plans import columns
 from reconciler.plans.model import (
+    UNMEASURED_RULES,
     ClusterStep,
     LayoutChange,
     LayoutFigures,
@@ -78,7 +79,8 @@ def plan_cluster_step(
     )
     if never or not len(decision.groups):
         doubts = tuple(replace(note, step=None) for note in wrong)
-        return ClusterPlan(refusals=never, warnings=(*doubts, *notes))
+        plan = ClusterPlan(refusals=never, warnings=(*doubts, *notes))
+        return plan if never else _add_waiting_drift(picture, decision, plan)
     refusals, drops = _check_metadata_indexes(picture, decision)
     target = picture.file_sizes.target
     tiny = refuse_tiny_files(decision.groups, _count_rows(picture, decision), target)
@@ -98,6 +100,27 @@ def plan_cluster_step(
         unclustered=_measure_unclustered(picture, decision),
         warnings=(*notes, *drops, *warn_of_unlocked_writes(picture.spec, state), *writers),
     )
+
+
+def _add_waiting_drift(
+    picture: TablePicture, decision: ClusteringDecision, plan: ClusterPlan
+) -> ClusterPlan:
+    """Return the plan with the drift, or the doubt, of slices that only ``afterCommits`` keeps.
+
+    A table that waits for commits is not in sync if it would be rewritten without the wait.
+    """
+    clustering = picture.spec.clustering
+    is_waiting = bool((decision.rule == RULES.index("afterCommits")).any())
+    if clustering is None or clustering.when.always or not is_waiting:
+        return plan
+    spec = replace(picture.spec, clustering=replace(clustering, after_commits=0))
+    due = decide_clustering(replace(picture, spec=spec))
+    if len(due.groups):
+        return replace(plan, unclustered=_measure_unclustered(picture, due))
+    doubts = (note for note in due.warnings if note.rule in UNMEASURED_RULES)
+    rules = {note.rule for note in plan.warnings}
+    more = (note for note in doubts if note.rule not in rules)
+    return replace(plan, warnings=(*plan.warnings, *more))
 
 
 # --- refusals and warnings -----------------------------------------------------------------------

@@ -29,6 +29,7 @@ from reconciler.planners.cluster.size_choice import (
     is_worth_for_sizes,
 )
 from reconciler.planners.cluster.slice_verdicts import SINGLE_FILE, SliceVerdicts
+from reconciler.planners.cluster.triggers import find_unmeasured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -206,6 +207,7 @@ def _explain_untriggered(
         is_near = gains.fires[candidates.partition] & stays & ~fires
         _explain_clustered(need, verdicts, is_near & need.is_settled)
         verdicts.decide("noGain", is_near, "its group would be read hardly less")
+    _explain_unmeasured(need, verdicts, stays)
     verdicts.decide(
         "when",
         stays & ~fires,
@@ -218,6 +220,20 @@ def _explain_untriggered(
     large = f"its base file is not below files.small ({limit})"
     is_large = stays & ~(triggers.is_small | triggers.is_wide)
     verdicts.decide("large", is_large, lambda known: large + (share if known else ""), measured)
+
+
+def _explain_unmeasured(need: ClusteringInput, verdicts: SliceVerdicts, stays: Mask) -> None:
+    """Record the reason of new slices whose gain or overlap nothing tells."""
+    candidates, clustering = need.candidates, need.clustering
+    if not clustering.columns:
+        return
+    is_new = stays & ~need.is_clustered
+    columns = ", ".join(clustering.columns)
+    verdicts.decide(
+        "unmeasured",
+        find_unmeasured(candidates, clustering.when, need.ranges, is_new),
+        f"the base files of its partition have no known statistics on {columns}",
+    )
 
 
 def _is_worth(need: ClusteringInput, groups: SliceGroups) -> Mask:

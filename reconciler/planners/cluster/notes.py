@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler import units
-from reconciler.arrays import Mask
-from reconciler.planners.cluster.buckets import find_buckets, has_agreed_buckets
+from reconciler.planners.cluster.buckets import has_agreed_buckets
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
 from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering
+from reconciler.state.clustering_facts import UNMEASURED_REMEDY
 
 #: smaller files cost a reader more to open than to read
 LEAST_OUTPUT_BYTES: Final = 64 * 1024
@@ -92,32 +92,22 @@ def warn_of_pending_writes(candidates: CandidateSlices, groups: SliceGroups) -> 
 
 
 def warn_of_unmeasured(
-    candidates: CandidateSlices,
-    clustering: Clustering,
-    rule: NDArray[np.int8],
-    is_clustered: Mask,
+    candidates: CandidateSlices, clustering: Clustering, rule: NDArray[np.int8]
 ) -> Iterable[Note]:
-    """Warn of conditions that partitions may exceed, if no statistics are known.
+    """Warn of conditions that partitions may exceed: nobody knows, and a status says so.
 
-    Per slice ``rule``: the index of its rule; ``is_clustered``: an earlier clustering wrote its
-    base file as declared. For slices that this run or a later one rewrites no gain is needed.
+    ``rule``: per slice, the index of its rule.
     """
-    when = clustering.when
-    if not clustering.columns or when.always:
+    partition = candidates.partition[rule == RULES.index("unmeasured")]
+    if not len(partition):
         return
-    is_in = candidates.has_base & (rule != RULES.index("partition")) & ~find_buckets(candidates)
-    is_left = is_in & ~is_clustered & ~np.isin(rule, [RULES.index("group"), RULES.index("budget")])
-    files = np.bincount(candidates.partition[is_in], minlength=1)
-    has_new = np.zeros(len(files), np.bool_)
-    has_new[candidates.partition[is_left]] = True
-    measures = []
-    if when.overlap_above is not None and files.max() > when.overlap_above:
-        measures.append("overlap")
-    if when.gain_above is not None and (has_new & (files > 1)).any():
-        measures.append("gain")
-    for measure in measures:
+    when, count = clustering.when, len(np.unique(partition))
+    is_all = count == len(np.unique(candidates.partition[candidates.has_base]))
+    where = "" if is_all else f" in {pluralize(count, 'partition')}"
+    limits = {"overlap": when.overlap_above, "gain": when.gain_above}
+    for measure in (name for name, limit in limits.items() if limit is not None):
         yield Note(
             measure,
-            f"clustering.when.{measure}Above is not checked: the base files have no known "
-            f"statistics on {', '.join(clustering.columns)}",
+            f"clustering.when.{measure}Above is not checked{where}: the base files have no known "
+            f"statistics on {', '.join(clustering.columns)}; {UNMEASURED_REMEDY}",
         )

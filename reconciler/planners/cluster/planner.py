@@ -378,8 +378,7 @@ def _collect_warnings(
     if blocking_note is not None:
         yield blocking_note
         return
-    if table.statistics.ranges is None:
-        yield from warn_of_unmeasured(table.candidates, clustering, rule, table.is_clustered)
+    yield from warn_of_unmeasured(table.candidates, clustering, rule)
     over = int((rule == RULES.index("budget")).sum())
     if over:
         waits = f"{{}} wait for another run: {table.block}.budget limits this one"

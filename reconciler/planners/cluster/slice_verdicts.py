@@ -24,6 +24,7 @@ RULES: Final = (
     "bucket",
     "logs",
     "large",
+    "unmeasured",
     "when",
     "clustered",
     "noGain",
@@ -41,6 +42,7 @@ _RULE_SENTENCES: Final = {
     "bucket": "{} are buckets that are as declared, and are not merged or split",
     "logs": "{} have no base file yet",
     "large": "{} are not small",
+    "unmeasured": "{} have no known statistics on clustering.columns, so their gain is unknown",
     "when": "{} are in partitions below the clustering thresholds",
     "clustered": "{} are clustered as declared",
     "noGain": "{} would not make fewer files",
@@ -51,6 +53,7 @@ _RULE_SENTENCES: Final = {
 _SINGULAR_FORMS: Final = (
     ("{} wait ", "{} waits "),
     ("{} have ", "{} has "),
+    ("so their gain", "so its gain"),
     ("{} are buckets that are as declared, and are not", "{} is a bucket as declared, and is not"),
     ("{} are ", "{} is "),
     ("in partitions below", "in a partition below"),

@@ -135,6 +135,25 @@ def evaluate_triggers(
     )
 
 
+def find_unmeasured(
+    candidates: CandidateSlices, when: ClusteringTrigger, ranges: ColumnRanges | None, is_new: Mask
+) -> Mask:
+    """Return the new slices of partitions that might exceed a threshold, but nobody knows.
+
+    They have enough files for a gain or for overlap, and none of known statistics. ``is_new``: per
+    slice, it stays, and no clustering has laid it out as declared. ``ranges``: None if unknown.
+    """
+    partition, count = candidates.partition, len(candidates.view.files.partitions)
+    limits = [1 if when.gain_above is not None else None, when.overlap_above]
+    least = min((limit for limit in limits if limit is not None), default=np.inf)
+    files = np.bincount(partition[candidates.has_base], minlength=count)
+    known = np.zeros(count, np.bool_)
+    if ranges is not None:
+        known[partition[ranges.is_known[candidates.base_row] & candidates.has_base]] = True
+    unmeasured: Mask = is_new & candidates.has_base & ((files > least) & ~known)[partition]
+    return unmeasured
+
+
 def _measure_overlap(
     candidates: CandidateSlices,
     ranges: ColumnRanges,

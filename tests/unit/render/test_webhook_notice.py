@@ -144,6 +144,7 @@ def test_a_status_reports_tables_out_of_sync_or_unhealthy():
         ),
         TableStatus(name="nobody's", path="/", sync="unmanaged", because=("no retention",)),
         TableStatus(name="fine", path="/", sync="in sync"),
+        TableStatus(name="doubt", path="/", sync="unknown", because=("no statistics",)),
     ]
 
     assert [

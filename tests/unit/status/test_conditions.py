@@ -19,6 +19,7 @@ DRIFT = (Finding("retention.commits", 1, 3, "2 file slices exceed it"),)
 RESUME = (ResumeStep(instant="1", action="clean", files=None, because="clean 1 was left"),)
 ROLLBACK = (RollbackStep(instant="2", action="commit", files=None, because="commit 2 was left"),)
 SUSPENDED = Note("suspend", "suspend: true in the spec")
+UNMEASURED = Note("gain", "gainAbove is not checked")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,19 @@ SUSPENDED = Note("suspend", "suspend: true in the spec")
             "False",
             "Suspended",
             "suspend: true in the spec; no x",
+        ),
+        ({"warnings": (UNMEASURED,)}, "Unknown", "LayoutUnknown", "gainAbove is not checked"),
+        (
+            {"warnings": (UNMEASURED,), "drift": DRIFT},
+            "False",
+            "Drifted",
+            "retention.commits: 2 file slices exceed it",
+        ),
+        (
+            {"warnings": (UNMEASURED,), "refusals": (SUSPENDED,)},
+            "Unknown",
+            "Suspended",
+            "suspend: true in the spec; gainAbove is not checked",
         ),
         ({"error": "/t: is not there"}, "Unknown", "Unreadable", "/t: is not there"),
     ],
@@ -107,6 +121,7 @@ def test_every_reason_is_declared():
     assert {
         "InSync",
         "Drifted",
+        "LayoutUnknown",
         "Blocked",
         "BlockedInPart",
         "Suspended",

@@ -146,6 +146,24 @@ def test_without_drift_and_steps_a_table_is_in_sync(table):
     assert "in sync" == table_status(spec, state, replace(plan, steps=(), drift=())).sync
 
 
+def test_a_table_whose_layout_nobody_knows_is_not_in_sync(table):
+    spec, state, plan = table
+    unmeasured = Note("gain", "clustering.when.gainAbove is not checked: no statistics")
+    found = table_status(spec, state, replace(plan, steps=(), drift=(), warnings=(unmeasured,)))
+    text = status_text([found], Terminal())
+
+    assert ("unknown", (unmeasured.because,)) == (found.sync, found.because)
+    assert ("Unknown", "LayoutUnknown") == (found.conditions[0].status, found.conditions[0].reason)
+    assert "sales.orders  unknown" in text
+    assert 1 == text.count("is not checked: no statistics")
+    assert text.endswith("Status: 1 table: 1 unknown; 1 unhealthy\n")
+    assert "reconciler_synced" not in "".join(
+        line
+        for line in status_prometheus([found], observed_at=NOW).splitlines()
+        if not line.startswith("#")
+    )
+
+
 def test_the_cause_of_a_held_boundary_has_its_remedy(table):
     spec, state, plan = table
     held = Note("pendingWrite", "commit 1 holds it back: roll it back")

@@ -366,3 +366,37 @@ class TestInTheWay:
 
         assert () == plan.steps
         assert plan.layout is None
+
+
+class TestWaiting:
+    """Another writer has just clustered: nothing is planned before the next commit."""
+
+    FOREIGN = PastClustering(instant=stamp(2), layout=None)
+
+    def plan(self, *sizes, **clustering):
+        names = [base(f"g{number:02d}", 0) for number in range(len(sizes))]
+        done = [commit(0), commit(1), Instant(stamp(2), Action.REPLACECOMMIT, State.COMPLETED)]
+        files = build_files([("a", names, list(sizes))], ".parquet")
+        facts = evidence(len(sizes), clusterings=(self.FOREIGN,))
+        state = replace(
+            table({"a": []}, done), files=files, partitions=("a",), clustering_facts=facts
+        )
+        return plan_table(spec(after_commits=2, **{**BY_XY, **clustering}), state, NOW)
+
+    def test_what_waits_is_drift_without_a_step(self):
+        plan = self.plan(10, 10, 10)
+
+        assert () == plan.steps
+        assert ["clustering.columns", "files.target"] == [field for field, *_ in drift_of(plan)]
+        assert ["nothingToDo"] == rules(plan.warnings)
+
+    def test_nothing_differs_if_nothing_waits_for_commits(self):
+        assert () == self.plan(90, 90, 90).drift
+
+    def test_what_nobody_can_measure_is_not_taken_for_declared(self):
+        gain = ClusteringTrigger(small_file_share_above=None, gain_above=0.2)
+
+        assert ["nothingToDo", "gain"] == rules(self.plan(90, 90, 90, when=gain).warnings)
+
+    def test_under_always_commits_alone_decide(self):
+        assert () == self.plan(10, 10, 10, when=ClusteringTrigger(always=True)).drift

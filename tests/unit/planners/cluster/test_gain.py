@@ -134,7 +134,8 @@ class TestFiring:
         decision = decide(state, [(0, 9)] * 4 + [(None, None)] * 2)
 
         assert [False, True] == np.isnan(decision.gains.reads.files_now).tolist()
-        assert {RULES.index("when")} == set(decision.rule[4:].tolist())
+        assert {RULES.index("unmeasured")} == set(decision.rule[4:].tolist())
+        assert ["gain"] == [note.rule for note in decision.warnings]
 
     def test_where_new_files_are_small_anyway_nothing_is_predicted(self):
         both = {"when": ClusteringTrigger()}

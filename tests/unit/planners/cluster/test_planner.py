@@ -362,17 +362,48 @@ class TestOverlap:
 
         assert [1.0] == decision.triggers.overlap.tolist()
 
-    def test_without_statistics_nobody_knows(self):
-        decision = decide(sized({"a": bases(100, 100, 100)}), when=OVERLAP, **BY_X)
+    @pytest.mark.parametrize(
+        ("when", "measure"),
+        [(OVERLAP, "overlap"), (replace(OVERLAP, overlap_above=None, gain_above=0.2), "gain")],
+    )
+    def test_without_statistics_nobody_knows(self, when, measure):
+        decision = decide(sized({"a": bases(100, 100, 100), "b": bases(100)}), when=when, **BY_X)
 
-        assert ["when"] * 3 == rules_of(decision)
+        assert ["unmeasured"] * 3 + ["when"] == rules_of(decision)
         assert [
             (
-                "clustering.when.overlapAbove is not checked: the base files have no known "
-                "statistics on x"
+                f"clustering.when.{measure}Above is not checked in 1 partition: the base files "
+                "have no known statistics on x; name columns with statistics in "
+                "clustering.columns, or declare clustering.when: always, which needs none"
             ),
-            "no clustering: 3 file slices are in partitions below the clustering thresholds",
+            (
+                "no clustering: 3 file slices have no known statistics on clustering.columns, so "
+                "their gain is unknown; 1 file slice is in a partition below the clustering "
+                "thresholds"
+            ),
         ] == [note.because for note in decision.warnings]
+
+    def test_a_partition_without_statistics_beside_a_known_one_is_not_judged(self):
+        state = sized({"a": bases(100, 100), "b": bases(100, 100)})
+        found = ranges((0, 4), (5, 9), (None, None), (None, None))
+        gain = replace(OVERLAP, overlap_above=None, gain_above=0.2)
+        decision = decide(state, when=gain, ranges=found, **BY_X)
+
+        assert ["when"] * 2 + ["unmeasured"] * 2 == rules_of(decision)
+        assert decision.warnings[0].because.startswith(
+            "clustering.when.gainAbove is not checked in 1 partition: "
+        )
+
+    def test_of_files_laid_out_as_declared_nothing_need_be_known(self):
+        layout = ClusteringLayout(columns=("x",), curve="linear", mapping="rank")
+        state = sized(
+            {"a": {base(f"c{n}", 1): 100 for n in range(3)}},
+            [commit(0), instant(1, Action.REPLACECOMMIT), commit(2)],
+        )
+        past = (PastClustering(instant=stamp(1), layout=layout),)
+        decision = decide(state, when=OVERLAP, past=past, **BY_X)
+
+        assert ["nothingToDo"] == [note.rule for note in decision.warnings]
 
     def test_so_few_files_cannot_overlap_too_much_so_nothing_need_be_known(self):
         decision = decide(sized({"a": bases(100, 100), "b": bases(100)}), when=OVERLAP, **BY_X)
