@@ -14,6 +14,7 @@ from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.range_file import open_range_file
 from reconciler.file_slices.merge.slice_reader import SliceReadOptions
 from reconciler.hudi.load import load_properties
+from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.reader.model import PATH, ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.reader.slice_rows import get_slice_files
@@ -53,7 +54,7 @@ def make_rewrite(path, ordering=None, *, outputs=2, target=1 << 30, **more):
         schema=schema,
         form=replace(_read_form(storage, scan), has_keys=has_keys),
         ordering=ordering or RowOrdering(),
-        target=target,
+        split=SplitRule(target=target),
         key_fields=() if has_keys else properties.record_keys,
     )
     return storage, replace(work, **more), _make_groups(scan, outputs)

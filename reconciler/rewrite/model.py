@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from reconciler.file_slices.base_file.local_file import MAX_FACTOR
 from reconciler.file_slices.base_file.schema import FileSchema
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.storage.api import Advance, StorageRef
 
 #: sums of key hashes are taken modulo this
@@ -41,10 +41,9 @@ class RewriteJob:
 
     ``instant``: the pending clustering's, for markers. ``seed``: 32 hex digits that no other
     attempt has; file ids are derived from it. ``reading``: reads every column that files hold.
-    ``schema``, ``form``: those of the new files. ``target``: bytes of a file. ``large``: bytes
-    above which a file is split; None: 1.15 times the target. ``range_columns``: columns whose
-    ranges are collected for every new file. ``key_fields``: the columns of a row's key if the table
-    has no meta columns.
+    ``schema``, ``form``: those of the new files. ``split``: their sizes. ``range_columns``: columns
+    whose ranges are collected for every new file. ``key_fields``: the columns of a row's key if the
+    table has no meta columns.
     """
 
     instant: str
@@ -53,15 +52,9 @@ class RewriteJob:
     schema: FileSchema
     form: BaseFileSettings
     ordering: RowOrdering = field(default_factory=RowOrdering)
-    target: int
-    large: int | None = None
+    split: SplitRule
     range_columns: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
-
-    @property
-    def max_bytes(self) -> float:
-        """Return the size above which a file is split."""
-        return MAX_FACTOR * self.target if self.large is None else self.large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +94,7 @@ class RewrittenGroup:
     """A group's new files in the order of their rows, without ``footer``.
 
     ``read`` and ``written`` must be equal before anything is published. ``splits``: files that
-    exist only because another one exceeded ``RewriteJob.max_bytes``.
+    exist only because another one exceeded ``RewriteJob.split``.
     """
 
     number: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +18,11 @@ from reconciler.file_slices.base_file.local_file import (
 from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.base_file.writer import BaseFileWriter, WrittenFile
 from reconciler.hudi.files.bucket_ids import keep_bucket_number
+from reconciler.layout.sizing.split_rule import FOOTER_BYTES
 from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally, make_output_id
 from reconciler.rewrite.sorting import RowSorter, SortedRows, choose_calendar
 from reconciler.storage.api import Storage
-
-#: if footers take more of a file than this, more files do not help
-_MAX_FOOTER_SHARE: Final = 0.5
-#: bytes of a footer apart from bloom filter and schema
-_FOOTER_BYTES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,7 +115,7 @@ class OutputWriter:
                 tallies.append(tally)
                 if self.group.bucket:
                     continue
-                if not is_whole or file.size > self.job.max_bytes:
+                if not is_whole or file.size > self.job.split.max_bytes:
                     needed = self._count_needed_files(file, sorted_rows.rows, count)
                 if needed > count or not is_whole:
                     break
@@ -131,12 +126,11 @@ class OutputWriter:
 
     def _count_needed_files(self, file: WrittenFile, rows: int, count: int) -> int:
         """Return how many files are needed after one of ``count`` was too large."""
-        footer = len(file.bloom or "") + len(self.job.schema.avro) + _FOOTER_BYTES
-        target = self.job.target
-        if footer > _MAX_FOOTER_SHARE * target or file.rows <= 1:
+        footer = len(file.bloom or "") + len(self.job.schema.avro) + FOOTER_BYTES
+        if not self.job.split.can_split(footer) or file.rows <= 1:
             return count
         data_bytes = max(file.size - footer, 0) / file.rows * rows
-        return min(max(count + 1, round(data_bytes / (target - footer) + 0.45)), rows)
+        return min(max(count + 1, int(self.job.split.count_parts(data_bytes, footer))), rows)
 
     def _try_files(
         self,
@@ -189,4 +183,4 @@ class OutputWriter:
             return replace(writer.close(), footer=None), tally, position == last
 
     def _is_too_big(self, writer: BaseFileWriter) -> bool:
-        return writer.estimated_bytes > self.job.max_bytes
+        return writer.estimated_bytes > self.job.split.max_bytes

@@ -33,6 +33,7 @@ from reconciler.file_slices.base_file.settings import BaseFileSettings
 from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
+from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.rewrite.local import LocalRewriter
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering
 from reconciler.storage.api import StorageRef
@@ -99,7 +100,7 @@ def make_job(
         schema=schema,
         form=form,
         ordering=ordering,
-        target=target,
+        split=SplitRule(target=target),
     )
     slices = (SliceFiles(base=n, base_size=s) for n, s in zip(names, sizes, strict=True))
     outputs = max(1, round(sum(sizes) / target))

@@ -27,7 +27,7 @@ from reconciler.hudi.timeline.commit import CommitMetadata, WriteFootprint
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.hudi_engine.layouts import check_columns, find_strategy
 from reconciler.hudi_engine.table_options import add_conflict_check, make_clustering_options
-from reconciler.planners.cluster.size_limits import SizeLimits
+from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.plans.model import Note
 from reconciler.rewrite.facts import TableFacts
 from reconciler.rewrite.model import RewriteGroup, Tally
@@ -37,8 +37,6 @@ from reconciler.transaction.paths import resolve_path
 from reconciler.transaction.publish import find_completion
 
 _RULE: Final = "delegated"
-#: a file this much larger than the target is worth a word
-_TOO_LARGE: Final = 1.15
 _MAX_NAMES: Final = 5
 _REMEDY: Final = "roll the replacecommit back with Hudi before anything is cleaned"
 
@@ -232,7 +230,7 @@ def _sum_by_partition(groups: Sequence[RewriteGroup], tallies: Sequence[Tally]) 
 def _describe_too_large(session: ApplySession, groups: Sequence[RewriteGroup]) -> list[Note]:
     """Return a note on large files: Hudi cuts by a sample, and never between rows of one key."""
     target = _get_target(session)
-    most = SizeLimits.from_spec(session.spec.files or FileSizes()).large or target * _TOO_LARGE
+    most = find_split_rule(session.spec).max_bytes
     files = [file for group in groups for file in group.slices]
     large = [file for file in files if file.base_size > most]
     if not large:

@@ -12,13 +12,13 @@ from reconciler.errors import ReconcilerError, UnsupportedError
 from reconciler.executor.cluster.work import get_base_sizes
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.hudi.files.bucket_ids import find_bucket_ids
-from reconciler.planners.cluster.size_limits import SizeLimits
+from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.plans.groups import group_of_slices, iterate_groups
 from reconciler.plans.model import Rewrites
 from reconciler.reader.model import PATH
 from reconciler.rewrite.facts import TableFacts
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering, make_seed
-from reconciler.spec.model import FileSizes, TableSpec
+from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import TableState
 
@@ -30,7 +30,7 @@ def make_rewrite(
 
     ``attempt``: a text that no other attempt at the instant has.
     """
-    schema, sizes = facts.schema.columns, SizeLimits.from_spec(spec.files or FileSizes())
+    schema = facts.schema.columns
     stored = tuple(name for name in schema.names if name in facts.scan.table_schema.names)
     return RewriteJob(
         instant=instant,
@@ -44,8 +44,7 @@ def make_rewrite(
         schema=facts.schema,
         form=facts.form,
         ordering=_make_ordering(facts, spec, layout),
-        target=sizes.target,
-        large=None if spec.rewriting is None or spec.rewriting.when.always else sizes.large,
+        split=find_split_rule(spec),
         range_columns=facts.indexed_columns,
         key_fields=facts.key_fields,
     )

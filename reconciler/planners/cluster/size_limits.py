@@ -13,8 +13,9 @@ import numpy as np
 
 from reconciler.arrays import Integers, Mask
 from reconciler.layout.sizing.record_size import RecordSize, estimate_compacted_bytes
+from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.planners.cluster.candidates import CandidateSlices
-from reconciler.spec.model import FileSizes
+from reconciler.spec.model import FileSizes, TableSpec
 from reconciler.spec.rules import LARGE_FACTOR
 
 #: distance from the limits that a predicted size keeps, because it is only predicted
@@ -77,6 +78,16 @@ class SizeLimits:
         data = sizes.data_bytes(candidates.base, candidates.logs)
         files = self.count_files(sizes, data)
         return (files > 1) & (sizes.fixed + data / files <= (self.large or 0))
+
+
+def find_split_rule(spec: TableSpec) -> SplitRule:
+    """Return when a rewrite of the table splits a new file, in the apply as in forecasts.
+
+    Under ``when: always`` files are only filled to the target.
+    """
+    limits, rewriting = SizeLimits.from_spec(spec.files or FileSizes()), spec.rewriting
+    is_always = rewriting is None or rewriting.when.always
+    return SplitRule(target=limits.target, large=None if is_always else limits.large)
 
 
 def estimate_new_bytes(candidates: CandidateSlices) -> Integers:

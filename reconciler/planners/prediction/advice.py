@@ -11,6 +11,7 @@ from reconciler.planners.cluster.buckets import find_buckets
 from reconciler.planners.cluster.candidates import find_candidates
 from reconciler.planners.cluster.cluster_plan import plan_cluster_step
 from reconciler.planners.cluster.planner import decide_clustering
+from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import measure_reads
 from reconciler.planners.prediction.forecast import describe_sample, forecast_queries
@@ -246,7 +247,7 @@ def _build_table(
         current,
         rows=statistics.facts.rows,
         sizes=statistics.sizes,
-        target=picture.file_sizes.target,
+        split=find_split_rule(picture.spec),
         per_group=budget.per_group,
     )
 
@@ -287,7 +288,8 @@ def _explain_no_trial(wanted: QueryColumns, table: WholeTable) -> str:
             "no layout helps: the table has a bucket index, so rows stay in the file group of "
             "their bucket, and queries cannot skip parts of a file"
         )
-    files, target = pluralize(int(table.outputs.sum()), "file"), units.format_size(table.target)
+    files = pluralize(int(table.outputs.sum()), "file")
+    target = units.format_size(table.split.target)
     return (
         f"no layout helps: with files of {target} (files.target) the table has {files}, one per "
         "partition or group, and queries cannot skip parts of a file"

@@ -33,6 +33,7 @@ from reconciler.state.sampling.model import ForecastInput, SampleRequest
 
 if TYPE_CHECKING:
     from reconciler.layout.sizing.record_size import RecordSize
+    from reconciler.layout.sizing.split_rule import SplitRule
     from reconciler.planners.cluster.candidates import CandidateSlices
     from reconciler.planners.prediction.current_reads import CurrentReads
 
@@ -45,7 +46,7 @@ class WholeTable:
     """A table that is rewritten completely, in ``groups`` of its newest slices.
 
     ``current``: what the queries read of the slices today; ``rows``: int64 per file of the table.
-    ``sizes``: record sizes; ``target``: bytes of a file.
+    ``sizes``: record sizes; ``split``: sizes of new files.
     """
 
     candidates: CandidateSlices
@@ -53,7 +54,7 @@ class WholeTable:
     groups: SliceGroups
     rows: Integers
     sizes: RecordSize
-    target: int
+    split: SplitRule
 
     @classmethod
     def build(
@@ -63,19 +64,19 @@ class WholeTable:
         *,
         rows: Integers,
         sizes: RecordSize,
-        target: int,
+        split: SplitRule,
         per_group: int,
     ) -> Self:
         """Build from all slices in their order, in groups of at most ``per_group`` bytes."""
         groups = pack_next_fit(np.arange(len(found)), found.partition, found.bytes, per_group)
         return cls(
-            candidates=found, current=now, groups=groups, rows=rows, sizes=sizes, target=target
+            candidates=found, current=now, groups=groups, rows=rows, sizes=sizes, split=split
         )
 
     @property
     def outputs(self) -> Integers:
         """Return how many files each group becomes."""
-        return self.sizes.count_files(self.groups.sum_values(self._row_bytes), self.target)
+        return self.sizes.count_files(self.groups.sum_values(self._row_bytes), self.split.target)
 
     @property
     def bytes(self) -> int:
@@ -128,7 +129,7 @@ def try_layout(
             columns=candidate.columns, curve=candidate.curve, mapping=candidate.mapping
         ),
         sizes=table.sizes,
-        target=table.target,
+        split=table.split,
     )
     numbers = table.tried_groups.tolist()
     groups = [table.build_group(number) for number in numbers]

@@ -11,6 +11,7 @@ import numpy as np
 from reconciler.arrays import Floats, Integers
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.planner import ClusteringDecision
+from reconciler.planners.cluster.size_limits import find_split_rule
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction.current_reads import CurrentReads
 from reconciler.planners.prediction.sampled_group import SimulatedGroup
@@ -41,7 +42,7 @@ class ForecastContext:
             forecast_input=self.forecast_input,
             layout=layout,
             sizes=self.picture.statistics.sizes,
-            target=self.picture.file_sizes.target,
+            split=find_split_rule(self.picture.spec),
         )
 
 

@@ -23,17 +23,14 @@ from reconciler.layout.curves.row_layout import (
     sort_by_key,
 )
 from reconciler.layout.sizing.record_size import RecordSize
+from reconciler.layout.sizing.split_rule import FOOTER_BYTES, SplitRule
 from reconciler.planners.prediction.encoded_size import SizeGrowth
 from reconciler.planners.prediction.sampled_group import SampledGroup, SimulatedGroup
 from reconciler.state.clustering_layout import ClusteringLayout as Declared
 from reconciler.state.sampling.model import ForecastInput
 
-#: constants of the rewrite: bytes of a part, and the greatest file size relative to the target
+#: bytes of a part of the rewrite
 _PART_BYTES: Final = 64 * 1024 * 1024
-_MAX_SIZE_FACTOR: Final = 1.15
-#: greatest share of the target that a footer may have for a file to be split
-_MAX_FOOTER_SHARE: Final = 0.5
-_FOOTER_BYTES: Final = 10_000
 #: number of layouts to try if the rewrite's own sample is unknown
 TRIES: Final = 3
 
@@ -43,13 +40,13 @@ _FEW_ROWS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationInput:
-    """The common input of simulations. ``queries``: predicates; ``target``: bytes of a file."""
+    """The common input of simulations. ``queries``: predicates; ``split``: sizes of new files."""
 
     queries: tuple[str, ...]
     forecast_input: ForecastInput
     layout: Declared
     sizes: RecordSize
-    target: int
+    split: SplitRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -148,13 +145,12 @@ class FileCutter:
 
     def count_parts(self, times: float = 1.0) -> Integers:
         """Return into how many parts each file is split, with sizes scaled by ``times``."""
-        target, size = self._ask.target, self._size * times
+        split, size = self._ask.split, self._size * times
         parts = np.ones(self._outputs, np.int64)
-        if max(self._fixed, _FOOTER_BYTES) > _MAX_FOOTER_SHARE * target:
+        if not split.can_split(max(self._fixed, FOOTER_BYTES)):
             return parts
-        room = max(target - self._fixed, 1)
-        needed = np.maximum(2, np.round((size - self._fixed) / room + 0.45)).astype(np.int64)
-        parts = np.where(size > _MAX_SIZE_FACTOR * target, needed, parts)
+        needed = np.maximum(2, split.count_parts(size - self._fixed, self._fixed))
+        parts = np.where(size > split.max_bytes, needed, parts)
         rows = np.bincount(self._file, minlength=self._outputs)
         return np.minimum(parts, np.maximum(rows, 1))
 

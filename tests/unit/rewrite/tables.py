@@ -18,6 +18,7 @@ from reconciler.file_slices.merge.avro_schema import META_COLUMNS
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.file_slices.merge.slice_reader import SliceFiles, SliceReadOptions
 from reconciler.hudi.codecs.bloom import BloomShape
+from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.rewrite.local import LocalRewriter, MemoryLimits
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, RowOrdering
 from reconciler.storage.open import open_storage
@@ -74,7 +75,7 @@ def work(schema=None, **more):
         "schema": schema,
         "form": FORM,
         "ordering": TREE,
-        "target": 1 << 30,
+        "split": SplitRule(target=more.pop("target", 1 << 30)),
     }
     return RewriteJob(**{**said, **more})
 
