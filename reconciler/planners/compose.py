@@ -179,7 +179,7 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     window = find_reader_window(spec, state, now)
     clean = _plan_clean_part(picture, now, window)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
-    cluster = _plan_cluster(picture, forecast) if _needs_cluster_plan(picture) else None
+    cluster = _plan_cluster(picture, forecast) if picture.can_rewrite else None
     parts = _TableParts(
         window=window, clean=clean, forecast=forecast, cluster=cluster, resumes=resumes
     )
@@ -259,13 +259,6 @@ def _report_file_sizes(
     )
 
     return report_file_sizes(picture, next_insert), warn_of_writes(picture.state)
-
-
-def _needs_cluster_plan(picture: TablePicture) -> bool:
-    """Return whether the spec declares a rewrite; for file sizes past writes must be readable."""
-    spec, state = picture.spec, picture.state
-    is_known = spec.clustering is not None or state.clustering_facts is not None
-    return spec.rewriting is not None and is_known
 
 
 def _plan_cluster(picture: TablePicture, forecast: Forecast | None) -> ClusterPlan:

@@ -37,6 +37,13 @@ class TablePicture:
         """Return the declared file sizes, or the defaults."""
         return self.spec.files or FileSizes()
 
+    @property
+    def can_rewrite(self) -> bool:
+        """Return whether a rewrite is planned: declared; for file sizes, with known past writes."""
+        spec = self.spec
+        is_known = spec.clustering is not None or self.state.clustering_facts is not None
+        return spec.rewriting is not None and is_known
+
     @cached_property
     def statistics(self) -> KnownStatistics:
         """Return what is known of the rows and files of the table."""

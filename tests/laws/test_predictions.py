@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from reconciler.spec.model import (
     ClusteringTrigger,
     FileSizes,
     Query,
+    SizeTrigger,
     TableSpec,
 )
 from reconciler.state.clustering_layout import ClusteringLayout
@@ -169,6 +171,87 @@ def test_files_beyond_the_maximum_are_split_like_in_the_rewrite(tmp_path):
     assert after.files == [one["filesAfter"] for one in plan.predictions]
     for prediction, made in zip(plan.predictions, after.bytes, strict=True):
         assert abs(prediction["bytesAfter"] - made) < 0.05 * made
+
+
+def write_sizes(path: Path, target: int, queries: tuple[str, ...]) -> TableSpec:
+    """Return a spec that declares sizes of files alone, and queries."""
+    sizes = FileSizes(target=target, small=target * 5 // 6, when=SizeTrigger())
+    asked = tuple(Query(name=where, where=where) for where in queries)
+    return TableSpec(name="orders", path=str(path), timezone="UTC", files=sizes, queries=asked)
+
+
+def forecast_and_rewrite(path, spec):
+    """Return the plan, and what its queries read of the files that its rewrite makes."""
+    storage = open_storage(str(path))
+    state = forecast_input.add_forecast_input(
+        storage, spec, observe(storage, spec, observed_ms=0), choose_samples
+    )
+    plan = plan_table(spec, state, NOW)
+    made = rewrite_table(storage, spec, state, plan, path)
+    return plan, made, measure_reads(storage, spec, made)
+
+
+SORTED = ("x between 20 and 21", "x <= 50", "x > 99", "y > 1.5")
+
+
+@settings(max_examples=examples(4, many=25), deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    files=st.integers(4, 30),
+    outputs=st.floats(0.6, 5.0),
+    is_sorted=st.booleans(),
+)
+def test_a_rewrite_for_file_sizes_is_predicted_as_it_comes_out(seed, files, outputs, is_sorted):
+    """Small files are packed in their order, one large file is split, and each query knows."""
+    rng = np.random.default_rng(seed)
+    table = make_table(rng, 9_000)
+    table = table.sort_by("x") if is_sorted else table
+    edges = np.linspace(0, len(table), files + 1).astype(int)
+    parts = [table.slice(a, b - a) for a, b in pairwise(edges.tolist())]
+    for pieces in (parts, [table]):
+        with tempfile.TemporaryDirectory() as folder:
+            path = write_table(Path(folder) / "t", {"": pieces})
+            size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+            spec = write_sizes(path, int(size / outputs), SORTED)
+            storage = open_storage(str(path))
+            if not plan_table(spec, observe(storage, spec, observed_ms=0), NOW).steps:
+                continue
+            plan, made, after = forecast_and_rewrite(path, spec)
+
+        assert "sizes" == plan.steps[0].purpose
+        for prediction, read in zip(plan.predictions, after.files, strict=True):
+            assert abs(prediction["filesAfter"] - read) <= 1, (plan.predictions, after, len(made))
+
+
+def test_a_rewrite_for_file_sizes_warns_of_queries_that_read_more_bytes(tmp_path):
+    """Nine small files of distinct ranges become one: a query of one of them reads all."""
+    table = make_table(np.random.default_rng(1), 9_000).sort_by("x")
+    path = write_table(tmp_path / "t", {"": [table.slice(n * 1000, 1000) for n in range(9)]})
+    spec = write_sizes(path, 1 << 20, ("x between 20 and 21", "y > 1.5"))
+    plan, made, after = forecast_and_rewrite(path, spec)
+
+    assert 1 == len(made)
+    assert [1, 1] == [one["filesAfter"] for one in plan.predictions] == after.files
+    assert plan.predictions[0]["bytesAfter"] > 5 * plan.predictions[0]["bytesBefore"]
+    (warning,) = [note for note in plan.warnings if note.rule == "moreBytes"]
+    assert warning.because.startswith(
+        "query 'x between 20 and 21' is predicted to read more bytes after the rewrite for file "
+        "sizes: "
+    )
+    assert "; declare a clustering with its columns, or a smaller files.target" in warning.because
+
+
+def test_files_between_the_target_and_large_stay_whole_in_the_prediction_too(tmp_path):
+    """Rows of 1.6 targets become one file: the forecast splits where the rewrite does."""
+    table = make_table(np.random.default_rng(2), 8_000).sort_by("x")
+    path = write_table(tmp_path / "t", {"": [table.slice(n * 1000, 1000) for n in range(8)]})
+    size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+    plan, made, after = forecast_and_rewrite(path, write_sizes(path, int(size / 1.6), ("x < 1",)))
+
+    assert 1 == len(made)
+    (prediction,) = plan.predictions
+    assert [prediction["filesAfter"]] == after.files
+    assert abs(prediction["bytesAfter"] - after.bytes[0]) < 0.15 * after.bytes[0]
 
 
 def test_partitions_excluded_by_a_query_are_read_neither_before_nor_after(tmp_path):

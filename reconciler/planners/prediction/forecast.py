@@ -39,7 +39,7 @@ _RULE: Final = "predictions"
 class Forecast:
     """The current and predicted reads of the declared queries.
 
-    ``decision``: None without a clustering block. ``predictions``: those of a plan with clustering;
+    ``decision``: None if no rewrite is declared. ``predictions``: those of a plan with a rewrite;
     ``predictions_unchanged``: those without. ``findings``: queries over their ``maxScan``.
     ``sample_warnings``: only for a plan with clustering. ``sampled``: the sample behind the
     predictions, or None.
@@ -61,30 +61,32 @@ def choose_samples(
 
     ``only_max_scan``: sample only if the result decides about steps.
     """
-    forecast_input = state.forecast_input
-    if spec.clustering is None or forecast_input is None or forecast_input.index is None:
+    picture, forecast_input = TablePicture(spec, state), state.forecast_input
+    if not picture.can_rewrite or forecast_input is None or forecast_input.index is None:
         return ()
     current = measure_reads(spec, forecast_input, find_candidates(state))
     if current is None:
         return ()
     max_scan = _find_max_scan(spec, current)
-    picture = TablePicture(spec, state)
     context = ForecastContext(picture, forecast_input, current)
     trial = decide_clustering(picture, max_scan, SimulatedGains())
     if only_max_scan and max_scan is None and not has_candidates(trial):
         return ()
     groups = build_groups(context, trial)
     return tuple(
-        group.request_rows(needed_sample_rows(group.outputs))
+        group.request_rows(needed_sample_rows(group.outputs) if trial.layout.columns else 1)
         for group in groups
         if len(group.members)
     )
 
 
 def forecast_queries(picture: TablePicture) -> Forecast:
-    """Decide about a clustering with regard to the queries, and forecast what they read."""
+    """Decide about a rewrite with regard to the queries, and forecast what they read.
+
+    For file sizes alone the queries decide nothing, and their reads are forecast all the same.
+    """
     spec, forecast_input = picture.spec, picture.state.forecast_input
-    decision = None if spec.clustering is None else decide_clustering(picture)
+    decision = decide_clustering(picture) if picture.can_rewrite else None
     if forecast_input is None:
         return Forecast(decision=decision)
     candidates = find_candidates(picture.state) if decision is None else decision.candidates
@@ -106,10 +108,12 @@ def forecast_queries(picture: TablePicture) -> Forecast:
 def _forecast_clustering(
     context: ForecastContext, first: ClusteringDecision, warnings: tuple[Note, ...]
 ) -> Forecast:
-    """Return the forecast with a clustering; ``first``: the decision without regard to queries."""
+    """Return the forecast with a rewrite; ``first``: the decision without regard to queries."""
     simulations = SimulationCache(context.build_question(first.layout))
     max_scan = _find_max_scan(context.picture.spec, context.current)
-    trial = decide_clustering(context.picture, max_scan, SimulatedGains())
+    trial = first
+    if max_scan is not None or first.gains is not None:
+        trial = decide_clustering(context.picture, max_scan, SimulatedGains())
     gains = simulate_gains(context, trial, simulations)
     decision, predicted_if_all = first, None
     if gains is not None:
@@ -124,6 +128,7 @@ def _forecast_clustering(
         current=context.current,
         forecast_input=context.forecast_input,
         decision=decision,
+        is_for_sizes=context.picture.spec.clustering is None,
         predicted=predicted,
         predicted_if_all=predicted_if_all,
         memory=find_past_result(context, first.layout),

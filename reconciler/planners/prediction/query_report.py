@@ -33,14 +33,16 @@ _BUDGET: Final = RULES.index("budget")
 class QueryReport:
     """The report on the queries that read more than their ``maxScan``.
 
-    ``decision``: what is rewritten; None without a clustering block. ``predicted``: the reads after
-    it. ``predicted_if_all``: the reads if everything possible were rewritten; None if no query
-    needs it. ``forecast_input``: facts about the columns.
+    ``decision``: what is rewritten; None if no rewrite is declared. ``is_for_sizes``: it is one for
+    file sizes alone. ``predicted``: the reads after it. ``predicted_if_all``: the reads if
+    everything possible were rewritten; None if no query needs it. ``forecast_input``: facts about
+    the columns.
     """
 
     current: CurrentReads
     forecast_input: ForecastInput
     decision: ClusteringDecision | None = None
+    is_for_sizes: bool = False
     predicted: PredictedReads | None = None
     predicted_if_all: PredictedReads | None = None
     memory: PastResult = field(default_factory=PastResult)
@@ -67,7 +69,8 @@ class QueryReport:
     def warn_of_unreached(self) -> Iterator[Note]:
         """Warn of queries that stay above their ``maxScan``, with the best result and a remedy."""
         for nth in self.current.exceeding.tolist():
-            sentence = self._explain_unreached(nth)
+            is_reached = self.is_for_sizes and self._is_reached(nth)
+            sentence = "" if is_reached else self._explain_unreached(nth)
             if sentence:
                 yield Note(WARNING_RULE, sentence)
 
@@ -79,19 +82,23 @@ class QueryReport:
         for nth, query in enumerate(now.queries):
             before, then = int(now.reads.bytes[nth]), round(float(after.bytes[nth]))
             if then > (1 + MIN_GAIN) * before:
+                step, remedy = "the clustering", "add its columns to clustering.columns"
+                if self.is_for_sizes:
+                    step = "the rewrite for file sizes"
+                    remedy = "declare a clustering with its columns, or a smaller files.target"
                 yield Note(
                     MORE_BYTES_RULE,
-                    f"query {query.name!r} is predicted to read more bytes after the clustering: "
+                    f"query {query.name!r} is predicted to read more bytes after {step}: "
                     f"{format_bytes(before)} today, {format_bytes(then)} then "
-                    f"±{format_percent(float(after.error[nth]))}; add its columns to "
-                    "clustering.columns, or remove it if it matters less than the others",
+                    f"±{format_percent(float(after.error[nth]))}; {remedy}, or remove it if it "
+                    "matters less than the others",
                 )
 
     def _explain_unreached(self, nth: int) -> str:
         now, decision, tried = self.current, self.decision, self.predicted_if_all
         name, limit = now.queries[nth].name, format_percent(now.queries[nth].max_scan or 0.0)
         reads = f"it reads {format_percent(now.share(nth))} of the table's bytes today"
-        if decision is None:
+        if decision is None or self.is_for_sizes:
             return (
                 f"query {name!r} should read at most {limit} (maxScan), but {reads}; add a "
                 "clustering block to the spec"
@@ -118,6 +125,13 @@ class QueryReport:
             return ""
         wide = format_percent(float(best.error[nth]) * share)
         return self._explain(nth, goal, f"predicted {format_percent(share)} ±{wide}", reads)
+
+    def _is_reached(self, nth: int) -> bool:
+        """Return whether the rewrite brings a query below its limit."""
+        after, limit = self.predicted, self.current.queries[nth].max_scan or 0.0
+        if after is None or not after.by_group or after.is_unknown:
+            return False
+        return bool(after.bytes[nth] <= limit * max(after.table_bytes, 1.0))
 
     def _explain(self, nth: int, goal: str, predicted: str, reads: str) -> str:
         decision = self.decision

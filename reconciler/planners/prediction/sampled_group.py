@@ -88,25 +88,22 @@ class SampledGroup:
     def draw(cls, sample: RowSample, group: SimulatedGroup) -> SampledGroup:
         starts = np.searchsorted(sample.file, group.members)
         counts = np.searchsorted(sample.file, group.members, side="right") - starts
-        parts = [
-            sample.rows.slice(start, count)
-            for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
-        ]
         sizes = np.maximum(group.sizes, 1).astype(np.float64)
         stands = _share_bytes(sizes, counts > 0)
         begins = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
         each = np.maximum(counts, 1)
-        inside = np.concatenate([(np.arange(n) + 0.5) / max(n, 1) for n in counts.tolist()])
+        nth = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        inside = (nth + 0.5) / np.repeat(each, counts)
         place = np.repeat(begins, counts) + inside * np.repeat(sizes, counts)
         at = np.searchsorted(sample.files, group.members)
         at = np.minimum(at, max(len(sample.files) - 1, 0))
         known = group.is_whole and len(sample.files) > 0
         known = known and bool((sample.files[at] == group.members).all())
-        rows = np.concatenate([np.arange(a, a + n) for a, n in zip(starts, counts, strict=True)])
+        rows = np.repeat(starts, counts) + nth
         times = sample.fit_counts[rows]
         member = np.repeat(np.arange(len(counts)), counts)
         return cls(
-            rows=pa.concat_tables(parts).combine_chunks() if parts else sample.rows.slice(0, 0),
+            rows=_take_rows(sample.rows, rows),
             weight=np.repeat(stands / each, counts),
             counts=counts,
             position=place / sizes.sum(),
@@ -115,6 +112,17 @@ class SampledGroup:
             fitted_rows=np.bincount(member, times, len(counts)).astype(np.int64),
             is_fit_known=known and bool(sample.is_whole[at].all()),
         )
+
+
+def _take_rows(table: Any, rows: Integers) -> Any:
+    """Return these rows of a table; those of one file follow each other."""
+    if not len(rows):
+        return table.slice(0, 0)
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    firsts = rows[np.append(0, breaks)].tolist()
+    lengths = np.diff(np.concatenate([[0], breaks, [len(rows)]])).tolist()
+    parts = [table.slice(*span) for span in zip(firsts, lengths, strict=True)]
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def _share_bytes(sizes: Floats, is_there: Mask) -> Floats:
