@@ -38,6 +38,20 @@ class ExcessSlices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnfoldedBuckets:
+    """Buckets that are rewritten to fold their log files.
+
+    ``total``: all buckets of their ``partitions``. ``share``: greatest share of a partition's
+    buckets that is rewritten.
+    """
+
+    buckets: int
+    total: int
+    partitions: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnclusteredSlices:
     """File slices that are rewritten because they are not clustered as declared.
 
@@ -47,6 +61,7 @@ class UnclusteredSlices:
     ``large`` base files are above ``files.large``.
     ``overlap``: greatest of a partition; None if unknown. ``gain``: greatest predicted share of
     files by which reads of a partition fall; None if no partition is rewritten for it.
+    ``unfolded``: buckets that have log files to fold; None if there are none.
     """
 
     layout: ClusteringLayout
@@ -60,6 +75,7 @@ class UnclusteredSlices:
     gain: float | None = None
     large: int = 0
     only_logs: int = 0
+    unfolded: UnfoldedBuckets | None = None
 
 
 def find_drift(
@@ -80,6 +96,9 @@ def find_drift(
         findings += [by_writers] if by_writers else []
     if unclustered is not None and spec.rewriting is not None:
         findings += _find_layout_drift(spec.rewriting, spec.files or FileSizes(), unclustered)
+        if unclustered.unfolded is not None:
+            block = "files" if spec.clustering is None else "clustering"
+            findings.append(_describe_unfolded(block, spec.rewriting, unclustered.unfolded))
     return tuple(findings)
 
 
@@ -123,6 +142,20 @@ def _describe_sizes(files: FileSizes, misfit: UnclusteredSlices) -> str:
         of_files = "" if clauses else f" of {misfit.files} {noun} in {partitions}"
         clauses += [f"{count}{of_files} {'is' if count == 1 else 'are'} {side}"] if count else []
     return ", and ".join(clauses)
+
+
+def _describe_unfolded(block: str, clustering: Clustering, unfolded: UnfoldedBuckets) -> Finding:
+    """Return that buckets have log files to fold; ``when: always`` leaves none."""
+    when, partitions = clustering.when, f"{unfolded.partitions} partition"
+    partitions += "" if unfolded.partitions == 1 else "s"
+    verb = "has" if unfolded.buckets == 1 else "have"
+    return Finding(
+        field=f"{block}.when.smallFileShareAbove",
+        desired=0.0 if when.always else float(when.small_file_share_above or 0),
+        actual=unfolded.share,
+        because=f"{unfolded.buckets} of {unfolded.total} buckets in {partitions} {verb} log files "
+        "to fold into the base file",
+    )
 
 
 def _find_order_drift(misfit: UnclusteredSlices) -> Iterator[Finding]:

@@ -14,10 +14,12 @@ _LIMITS: Final = {
     "retention.fileVersions": ("kept: ", "version", "keeps"),
     "files.target": ("mean size ", "", "targets"),
     "clustering.when.overlapAbove": ("observed ", "", "allows"),
+    "clustering.when.smallFileShareAbove": ("observed ", "", "allows"),
+    "files.when.smallFileShareAbove": ("observed ", "", "allows"),
     "clustering.when.gainAbove": ("predicted ", "", "asks for more than"),
 }
 _SCAN: Final = ".maxScan"
-_SHARES: Final = (_SCAN, ".gainAbove")
+_SHARES: Final = (_SCAN, ".gainAbove", ".smallFileShareAbove")
 
 
 def describe_difference(finding: Finding) -> str:

@@ -19,6 +19,7 @@ from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups, concatenate_groups
 from reconciler.planners.cluster.passes import has_few_logs
 from reconciler.planners.cluster.slice_verdicts import SliceVerdicts
+from reconciler.planners.drift import UnfoldedBuckets
 from reconciler.planners.reasons import pluralize
 from reconciler.spec.model import Clustering
 
@@ -98,8 +99,7 @@ def choose_buckets(
     if not is_open.any():
         return BucketGroups()
     always = clustering.when.always
-    is_folded = candidates.logs == 0 if always else has_few_logs(candidates)
-    is_due = is_open & ~(candidates.has_base & is_folded)
+    is_due = is_open & ~_find_folded(candidates, always=always)
     if clustering.columns:
         is_due |= is_open & ~is_clustered
     count = len(candidates.view.files.partitions)
@@ -118,6 +118,33 @@ def choose_buckets(
     _explain_settled(candidates, verdicts, is_open & ~is_due, large)
     reasons = tuple(explain(code) for code in candidates.partition[chosen].tolist())
     return BucketGroups(chosen, reasons)
+
+
+def measure_unfolded(
+    candidates: CandidateSlices, is_rewritten: Mask, *, always: bool
+) -> UnfoldedBuckets | None:
+    """Measure the buckets that are rewritten to fold log files; None if there are none."""
+    is_bucket = find_buckets(candidates)
+    is_unfolded = is_bucket & is_rewritten & ~_find_folded(candidates, always=always)
+    if not is_unfolded.any():
+        return None
+    count = len(candidates.view.files.partitions)
+    total = np.bincount(candidates.partition[is_bucket], minlength=count)
+    rewritten = np.bincount(candidates.partition[is_bucket & is_rewritten], minlength=count)
+    touched = np.unique(candidates.partition[is_unfolded])
+    return UnfoldedBuckets(
+        buckets=int(is_unfolded.sum()),
+        total=int(total[touched].sum()),
+        partitions=len(touched),
+        share=round(float((rewritten[touched] / total[touched]).max()), 3),
+    )
+
+
+def _find_folded(candidates: CandidateSlices, *, always: bool) -> Mask:
+    """Return which slices have a base file and few log bytes, none at all under ``always``."""
+    has_no_logs = candidates.logs == 0 if always else has_few_logs(candidates)
+    is_folded: Mask = candidates.has_base & has_no_logs
+    return is_folded
 
 
 def _count_due(due: int, total: int) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from reconciler.errors import BusyError, UnsupportedError, did_you_mean
 from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_rewrite_sync
-from reconciler.planners.cluster.buckets import find_buckets
+from reconciler.planners.cluster.buckets import find_buckets, measure_unfolded
 from reconciler.planners.cluster.gain import list_partition_gains
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
 from reconciler.planners.cluster.notes import refuse_tiny_files
@@ -301,4 +301,5 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         only_logs=int((small & ~candidates.has_base & is_touched).sum()),
         overlap=round(float(worst.max()), 2) if len(worst) else None,
         gain=gain,
+        unfolded=measure_unfolded(candidates, member, always=triggers is None),
     )

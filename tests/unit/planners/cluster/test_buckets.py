@@ -13,6 +13,7 @@ from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.slice_verdicts import RULES
 from reconciler.planners.compose import plan_table
 from reconciler.planners.known_statistics import KnownStatistics
+from reconciler.render.drift import describe_difference
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -210,3 +211,25 @@ def test_declared_sizes_alone_neither_merge_nor_split_buckets():
     [step] = folded.steps
     assert ("cluster", "sizes", [1]) == (step.kind, step.purpose, step.groups.outputs.tolist())
     assert ["00000001"] == [i[:8] for i in step.groups.file_id.to_pylist()]
+    [finding] = folded.drift
+    assert ("files.when.smallFileShareAbove", 0.3, 0.5) == (
+        finding.field,
+        finding.desired,
+        finding.actual,
+    )
+    assert "1 of 2 buckets in 1 partition has log files to fold into the base file" == (
+        finding.because
+    )
+    assert "observed 50 %; spec allows 30 %" == describe_difference(finding)
+
+
+def test_buckets_to_fold_are_drift_in_the_block_that_declares_the_rewrite():
+    state = sized({"a": {bucket(0): 10, log(1): 90}, "b": {bucket(0): 10, bucket(1): 10}})
+    facts = ClusteringFacts(
+        written=(), clusterings=(), footers=None, bounds=None, rows=np.zeros(4, np.int64)
+    )
+    spec = TableSpec(name="t", path="/t", clustering=Clustering(columns=(), when=ALWAYS))
+    [finding] = plan_table(spec, state.with_facts(clustering_facts=facts), NOW).drift
+
+    assert ("clustering.when.smallFileShareAbove", 0.0) == (finding.field, finding.desired)
+    assert finding.because.startswith("1 of 2 buckets in 1 partition has log files")
