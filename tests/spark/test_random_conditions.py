@@ -135,10 +135,14 @@ def test_no_row_for_which_a_random_condition_is_true_is_left_out(name, spark, tm
     publish_index(path, [one for one in values if schema.get_field_index(one.split(".")[0]) >= 0])
     chance = Random(f"{name} {SEED}")
     asking = Conditions(chance, values)
-    asked = list(dict.fromkeys(asking.made(chance.choice((0, 1, 1, 2))) for _ in range(ASKED)))
-    found, left_out = lost(spark, path, asked)
+    left_out = 0
+    for _ in range(10):  # a few conditions may each match a row of every file
+        if left_out:
+            break
+        asked = list(dict.fromkeys(asking.made(chance.choice((0, 1, 1, 2))) for _ in range(ASKED)))
+        found, left_out = lost(spark, path, asked)
+        assert {} == {where: ids for where, ids in found.items() if ids}
 
-    assert {} == {where: ids for where, ids in found.items() if ids}
     assert left_out
     for where in asked[:READ]:
         few, every = (
