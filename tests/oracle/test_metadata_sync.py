@@ -265,8 +265,7 @@ def test_hudi_lists_reads_writes_compacts_and_cleans_on(made, tmp_path, version,
     assert (set() if clean.version >= 8 else stale) == stale_keys(clean)
 
 
-@pytest.mark.parametrize("done", range(5))
-@pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
+@pytest.mark.parametrize(("done", "version"), take_turns(range(5), ["0.15.0", "1.2.0"]))
 def test_hudi_finishes_a_clean_that_stopped_in_the_metadata_table(made, tmp_path, version, done):
     hudi, table = made(version, "default", tmp_path / "t")
     rows = hudi.rows(table)
