@@ -79,6 +79,7 @@ class Sessions:
         from reconciler.cli.spark import open_spark_session  # noqa: PLC0415 - heavy, and few need it
 
         settings = {f"spark.{key.replace('_', '.')}": value for key, value in conf.items()}
+        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         if self._held is None or self._held[0] != settings:
             self.stop()
             session = self._running.enter_context(open_spark_session("local[2]", settings))
