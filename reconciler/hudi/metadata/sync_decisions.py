@@ -182,6 +182,8 @@ def _decide_rewrite(partition: str, live: frozenset[str], facts: NewFilesFacts) 
         if obstacle is not None:
             return Decision(SyncEffect.DROP, obstacle)
         return Decision(SyncEffect.SYNC, _SYNCED[partition])
+    if partition.startswith(_SECONDARY) and not facts.adds_values:
+        return _decide_secondary_index(partition, live, facts)
     raise _refusal(partition, facts)
 
 
@@ -206,6 +208,27 @@ def _decide_partition_stats(live: frozenset[str], facts: NewFilesFacts) -> Decis
     else:
         return Decision(SyncEffect.LEAVE, "a rewrite changes no partition's bounds")
     return Decision(SyncEffect.DROP, because)
+
+
+def _decide_secondary_index(partition: str, live: frozenset[str], facts: NewFilesFacts) -> Decision:
+    """Decide for a secondary index when rows move: it holds keys, and the record index places.
+
+    Hudi does not update it for a clustering either (HoodieBackedTableMetadataWriter,
+    updateSecondaryIndexIfPresent). UnsupportedError if the record index cannot place all rows.
+    """
+    reason = "the table has none"
+    if RECORD_INDEX in live:
+        located = _decide_rewrite(RECORD_INDEX, live, facts)
+        if located.effect is SyncEffect.SYNC:
+            because = "it maps values to keys, and the record index locates the keys"
+            return Decision(SyncEffect.LEAVE, because)
+        reason = f"this would be dropped, because {located.because}"
+    raise UnsupportedError(
+        f"the table has the secondary index {partition.removeprefix(_SECONDARY)}, which finds rows "
+        f"by the record index, but {reason}; rewrite fewer rows at once (files.budget, "
+        "clustering.budget), let Hudi cluster the table, or drop the index and create it again "
+        "afterwards"
+    )
 
 
 def _refusal(partition: str, facts: NewFilesFacts) -> UnsupportedError:

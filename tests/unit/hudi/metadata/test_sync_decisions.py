@@ -87,7 +87,6 @@ def test_without_a_metadata_table_there_are_no_decisions():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("secondary_index_idx_n", "has the secondary index idx_n, which would miss the rows"),
         ("expr_index_day", "has the expression index day, which would miss the rows"),
         ("vector_index_v", "partition 'vector_index_v' is unknown"),
     ],
@@ -97,6 +96,31 @@ def test_an_index_that_no_writer_rebuilds_stops_the_rewrite(name, message):
         decide_rewrite_sync(("files", name), table_version=9, rows=1)
 
     assert "let Hudi cluster the table" in str(problem.value)
+
+
+def test_a_secondary_index_is_left_where_the_record_index_locates_the_rows():
+    found = decisions((*EVERYTHING, "secondary_index_n"))
+
+    assert LEAVE is found["secondary_index_n"]
+    assert SYNC is found["record_index"]
+
+
+@pytest.mark.parametrize(
+    ("live", "rows", "obstacles", "reason"),
+    [
+        (("files",), 1, {}, "by the record index, but the table has none"),
+        (EVERYTHING, 1, {"record_index": "no keys"}, "this would be dropped, because no keys"),
+        (EVERYTHING, MAX_RECORDS + 1, {}, "would be dropped, because 4000001 rows move"),
+    ],
+)
+def test_a_secondary_index_stops_a_rewrite_that_the_record_index_does_not_follow(
+    live, rows, obstacles, reason
+):
+    live = (*live, "secondary_index_n")
+    with pytest.raises(UnsupportedError, match=f"has the secondary index n, .*{reason}") as problem:
+        decisions(live, rows=rows, **obstacles)
+
+    assert "rewrite fewer rows at once (files.budget, clustering.budget)" in str(problem.value)
 
 
 def test_a_metadata_table_of_an_unknown_version_stops_the_rewrite():

@@ -249,6 +249,7 @@ class TestInTheWay:
         assert 0 == plan.impact.bytes_rewritten
         assert plan.drift
 
+    # a secondary index is of no use without a record index, which locates the keys
     @pytest.mark.parametrize("index", ["secondary_index_by_x", "expr_index_by_day"])
     def test_an_index_that_would_lose_rows_refuses_the_step(self, index):
         state = sized(30, 20, 40, metadata_partitions=("files", index))
@@ -257,6 +258,13 @@ class TestInTheWay:
         assert [("metadata", "cluster")] == [(note.rule, note.step) for note in plan.refusals]
         assert cluster_of(plan) is None
         assert plan.layout is None
+
+    def test_a_secondary_index_needs_no_refusal_beside_a_record_index(self):
+        live = ("files", "record_index", "secondary_index_by_x")
+        plan = plan_table(spec(**PACKING), sized(30, 20, 40, metadata_partitions=live), NOW)
+
+        assert () == plan.refusals
+        assert cluster_of(plan) is not None
 
     def test_such_an_index_is_no_matter_where_nothing_is_rewritten(self):
         state = sized(90, 90, metadata_partitions=("files", "secondary_index_by_x"))
