@@ -108,7 +108,7 @@ def make_index_options(
     if unknown := sorted(set(live) - {FILES, *_INDEXES}):
         raise UnsupportedError(
             f"the table has the index {', '.join(unknown)}, which Hudi may not keep when it "
-            "executes a plan; let a Hudi writer cluster the table"
+            "executes a plan; apply with --executor native"
         )
     options = {"hoodie.metadata.enable": format_boolean(bool(live))}
     options |= {key: format_boolean(partition in live) for partition, key in _INDEXES.items()}
