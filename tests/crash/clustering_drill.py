@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
@@ -51,10 +51,12 @@ DEFAULTS = {
 
 @dataclass
 class ClusteringDrill(Drill):
-    """A table with real rows that is clustered."""
+    """A table with real rows that is clustered. ``SPEC_TEXT``: with names of what is said."""
+
+    SPEC_TEXT: ClassVar[str] = SPEC
 
     def __post_init__(self) -> None:
-        text = SPEC.format(name="t", path=self.table, **{**DEFAULTS, **self.said})
+        text = self.SPEC_TEXT.format(name="t", path=self.table, **{**DEFAULTS, **self.said})
         (self.folder / "spec.yaml").write_text(text)
         (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
 
@@ -117,14 +119,28 @@ class ClusteringDrill(Drill):
         self.clock, self.runs = TestClock(), 0
 
 
+class PlannedDrill(ClusteringDrill):
+    """A table that is planned as users plan it."""
+
+    plan = Drill.plan
+
+
+_Kind = TypeVar("_Kind", bound=ClusteringDrill)
+
+
 def make_clustering_drill(zipped: Path, folder: Path, **said: str) -> ClusteringDrill:
     """Unpack a table with its times and rows."""
+    return make_drill_of(ClusteringDrill, zipped, folder, **said)
+
+
+def make_drill_of(kind: type[_Kind], zipped: Path, folder: Path, **said: str) -> _Kind:
+    """Unpack a table with its times and rows for a kind of drills."""
     there = folder.parent / f"{folder.name}.unpacked"
     unpack(zipped, there)
     root = there if (there / ".hoodie").exists() else next(there.iterdir())
     folder.mkdir(parents=True)
     root.rename(folder / "table")
-    return ClusteringDrill(folder, said)
+    return kind(folder, said)
 
 
 def list_leftovers(table: Path, of: str | None = None) -> list[str]:

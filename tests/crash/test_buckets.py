@@ -7,21 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.clustering_drill import ClusteringDrill, get_outcome, make_clustering_drill
-from tests.crash.drill import Drill
+from tests.crash.clustering_drill import (
+    ClusteringDrill,
+    PlannedDrill,
+    get_outcome,
+    make_drill_of,
+)
 
 #: Hudi 1.0.2 wrote it: one bucket in each of two partitions, with log files
 TABLE = Path(__file__).parents[1] / "cases/clean/mor_bucket_logonly__1.0.2/table.zip"
 
 
-class BucketDrill(ClusteringDrill):
-    plan = Drill.plan
-
-
 @pytest.fixture
-def it(tmp_path) -> BucketDrill:
-    made = make_clustering_drill(TABLE, tmp_path / "t", columns="[ts]", target="64KiB")
-    return BucketDrill(made.folder, made.said)
+def it(tmp_path) -> PlannedDrill:
+    return make_drill_of(PlannedDrill, TABLE, tmp_path / "t", columns="[ts]", target="64KiB")
 
 
 def live_buckets(it: ClusteringDrill) -> Counter[tuple[str, str]]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import reconciler
-from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
-from tests.crash.drill import Drill
+from tests.crash.clustering_drill import PlannedDrill, make_drill_of
 
 #: 24 file slices in three partitions
 TABLE = Path(__file__).parents[1] / "tables" / "clustering" / "orders.zip"
@@ -22,13 +20,8 @@ spec:
 """
 
 
-class Declared(ClusteringDrill):
-    def __post_init__(self) -> None:
-        text = SPEC.format(path=self.table, asked=self.said["asked"])
-        (self.folder / "spec.yaml").write_text(text)
-        (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
-
-    plan = Drill.plan
+class Declared(PlannedDrill):
+    SPEC_TEXT = SPEC
 
     def now(self, asked: str) -> Declared:
         """The same table, declared otherwise."""
@@ -36,7 +29,7 @@ class Declared(ClusteringDrill):
 
 
 def declared(asked: str, folder: Path) -> Declared:
-    return Declared(make_clustering_drill(TABLE, folder).folder, {"asked": asked})
+    return make_drill_of(Declared, TABLE, folder, asked=asked)
 
 
 def applied(it: Declared) -> list[int]:

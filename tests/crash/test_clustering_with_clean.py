@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import reconciler
 from reconciler.executor import session
 from reconciler.planners import compose
-from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
-from tests.crash.drill import Drill
+from tests.crash.clustering_drill import PlannedDrill, make_drill_of
 
 #: Hudi 1.2.0 wrote it in 8 commits, each with new small files: 42 files, of which 24 are read
 TABLE = Path(__file__).parents[1] / "tables" / "clustering" / "orders.zip"
@@ -27,19 +25,13 @@ spec:
 """
 
 
-class Both(ClusteringDrill):
-    def __post_init__(self) -> None:
-        text = SPEC.format(path=self.table, retention=self.said["retention"])
-        (self.folder / "spec.yaml").write_text(text)
-        (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
-
-    plan = Drill.plan
+class Both(PlannedDrill):
+    SPEC_TEXT = SPEC
 
 
 @pytest.mark.parametrize("retention", ["commits: 3", "fileVersions: 1"])
 def test_both_are_done_as_reviewed(retention, tmp_path):
-    made = make_clustering_drill(TABLE, tmp_path / "t", retention=retention)
-    it = Both(made.folder, made.said)
+    it = make_drill_of(Both, TABLE, tmp_path / "t", retention=retention)
     rows, plan = it.rows(), it.plan()
     (reviewed,) = plan.tables
     result = it.apply(plan)
@@ -56,8 +48,7 @@ def test_both_are_done_as_reviewed(retention, tmp_path):
 
 
 def test_then_there_is_nothing_to_do(tmp_path):
-    made = make_clustering_drill(TABLE, tmp_path / "t", retention="commits: 3")
-    it = Both(made.folder, made.said)
+    it = make_drill_of(Both, TABLE, tmp_path / "t", retention="commits: 3")
     it.apply(it.plan())
 
     (table,) = it.plan().tables
@@ -66,8 +57,8 @@ def test_then_there_is_nothing_to_do(tmp_path):
 
 def test_the_clean_is_planned_without_another_rewrite(tmp_path, monkeypatch):
     """Then the replaced files count as newest ones once more, and they are small."""
-    made = make_clustering_drill(TABLE, tmp_path / "t", retention="commits: 3")
-    it, planned = Both(made.folder, made.said), []
+    it = make_drill_of(Both, TABLE, tmp_path / "t", retention="commits: 3")
+    planned = []
 
     def plan_table(*arguments):
         planned.append(compose.plan_table(*arguments))

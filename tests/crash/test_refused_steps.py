@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import reconciler
 from reconciler.errors import PlanError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.gate import RefusedError
@@ -19,8 +18,8 @@ from reconciler.render.plan_text import plan_text
 from reconciler.render.result import result_json, result_text
 from reconciler.render.terminal import Terminal
 from reconciler.spec.model import GuardPolicy, Waiver
-from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
-from tests.crash.drill import Drill, Killed
+from tests.crash.clustering_drill import PlannedDrill, make_drill_of
+from tests.crash.drill import Killed
 from tests.storage_wrappers import FaultyStorage, StorageFault
 
 #: Hudi 1.2.0 wrote it in 8 commits, each with new small files
@@ -33,7 +32,7 @@ spec:
   path: {path}
   retention: {{commits: 3}}
   files: {{target: 1MiB, small: 512KiB}}
-  clustering: {{columns: [{columns}]}}
+  clustering: {{columns: [{by}]}}
   index: {{columns: [amount]}}
   concurrency: {{lock: {{provider: filesystem}}}}
 """
@@ -41,13 +40,8 @@ NO_CLEAN = GuardPolicy(name="gold", max_files_removed=0)
 NO_REWRITE = GuardPolicy(name="gold", max_rewrite=0)
 
 
-class Story(ClusteringDrill):
-    def __post_init__(self) -> None:
-        columns = self.said.get("by", "customer_id")
-        (self.folder / "spec.yaml").write_text(SPEC.format(path=self.table, columns=columns))
-        (self.spec,) = reconciler.load_specs(self.folder / "spec.yaml")
-
-    plan = Drill.plan
+class Story(PlannedDrill):
+    SPEC_TEXT = SPEC
 
     def guard(self, *policies: GuardPolicy) -> None:
         self.spec = replace(self.spec, guarded_by=policies)
@@ -55,9 +49,8 @@ class Story(ClusteringDrill):
 
 @pytest.fixture
 def make(tmp_path):
-    def unpacked(**said: str) -> Story:
-        made = make_clustering_drill(TABLE, tmp_path / "t", **said)
-        return Story(made.folder, made.said)
+    def unpacked(by: str = "customer_id") -> Story:
+        return make_drill_of(Story, TABLE, tmp_path / "t", by=by)
 
     return unpacked
 
