@@ -14,7 +14,7 @@ from reconciler.plans.plan import Plan
 from reconciler.spec.model import TableSpec
 from reconciler.transaction.process import Clock
 
-_OF_THE_RUN = ("parallelism", "journal", "on_table", "on_crash", "on_stop")
+_OF_THE_RUN = ("parallelism", "journal", "on_crash", "on_stop")
 
 
 def admit_and_apply(

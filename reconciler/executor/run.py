@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
@@ -54,13 +54,12 @@ from reconciler.transaction.recovery.finished_runs import remove_finished_runs
 OnCrash = Callable[[TablePlan, Exception], None]
 
 
-def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
+def apply_plan(
     admitted: AdmittedPlan,
     context: ApplyContext,
     *,
     parallelism: int = 1,
     journal: Journal | None = None,
-    on_table: Callable[[TableResult], None] | None = None,
     on_crash: OnCrash | None = None,
     on_stop: Callable[[int], None] | None = None,
 ) -> ApplyResult:
@@ -68,9 +67,8 @@ def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
 
     What goes wrong with a table is in its result. ``parallelism``: tables at a time, never two at
     one place. ``journal`` records a table before anything is done to it and when its work ends.
-    ``on_table`` gets its result, ``on_crash`` errors that are this program's own. An interruption
-    ends each table at its next phase and is raised when all have ended; ``on_stop`` gets their
-    number.
+    ``on_crash`` gets errors that are this program's own. An interruption ends each table at its
+    next phase and is raised when all have ended; ``on_stop`` gets their number.
     """
     run = _ApplyRun(context, admitted.digest, on_crash, journal or Journal())
     started = context.clock.now_ms()
@@ -78,11 +76,6 @@ def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
 
     def apply_tables(numbers: Sequence[int]) -> dict[int, TableResult]:
         return {number: run.apply_table(tables[number]) for number in numbers}
-
-    def report(results: Mapping[int, TableResult]) -> None:
-        for result in results.values():
-            if on_table is not None:
-                on_table(result)
 
     def stop(under_way: int) -> None:
         context.stop.request()
@@ -94,9 +87,7 @@ def apply_plan(  # noqa: PLR0913 (who watches an apply, and how)
 
     shares = group_by_key(range(len(tables)), choose_key)
     results: dict[int, TableResult] = {}
-    for done in run_parallel(
-        apply_tables, shares, parallelism=parallelism, on_done=report, on_stop=stop
-    ):
+    for done in run_parallel(apply_tables, shares, parallelism=parallelism, on_stop=stop):
         results |= done
     return ApplyResult(
         plan_digest=admitted.digest,

@@ -148,14 +148,14 @@ def _is_certain(leaf: Predicate, scan: Scan) -> bool:
         case IsNull():
             return _is_comparable(kind)
         case Compare(right=literal):
-            return _fits(kind, literal, is_partition=is_partition)
+            return _is_of_type(kind, literal, is_partition=is_partition)
         case In(values=literals):
             kinds = {literal.kind for literal in literals}
-            fits = (_fits(kind, literal, is_partition=is_partition) for literal in literals)
-            return len(kinds) == 1 and all(fits)
+            same = (_is_of_type(kind, literal, is_partition=is_partition) for literal in literals)
+            return len(kinds) == 1 and all(same)
         case Like(pattern=pattern, escape=escape):
             is_plain = escape == "\\" and "\\" not in str(pattern.value)
-            return not is_partition and is_plain and _fits(kind, pattern, is_partition=False)
+            return not is_partition and is_plain and _is_of_type(kind, pattern, is_partition=False)
         case _:
             return False
 
@@ -167,7 +167,8 @@ def _is_comparable(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in tests)
 
 
-def _fits(kind: pa.DataType, literal: Literal, *, is_partition: bool) -> bool:
+def _is_of_type(kind: pa.DataType, literal: Literal, *, is_partition: bool) -> bool:
+    """True if Spark compares values of a type with a literal without a cast that may differ."""
     types = pa.types
     if types.is_string(kind):
         return literal.kind is LiteralKind.STRING and not literal.is_double_quoted
@@ -192,20 +193,20 @@ def _parse_day(text: str) -> date | None:
 def _find_matching_partitions(scan: Scan, predicate: Predicate) -> Mask:
     """Return a mask of the partitions for which what a condition implies for them is true."""
     names = scan.partition_schema.names
-    implied = _derive(predicate, names) if names else None
+    implied = _derive_for_partitions(predicate, names) if names else None
     if implied is None:
         return np.ones(len(scan.partitions), np.bool_)
     matches = _evaluate(implied, scan.partitions)
     return to_numpy(pc.fill_null(matches, fill_value=False)).astype(np.bool_)
 
 
-def _derive(predicate: Predicate, names: list[str]) -> Predicate | None:
+def _derive_for_partitions(predicate: Predicate, names: list[str]) -> Predicate | None:
     """Return what a predicate implies for the partition columns alone; None for nothing."""
     if all(_get_name(leaf) in names for leaf in _list_leaves(predicate)):
         return predicate
     if not isinstance(predicate, And | Or):
         return None
-    parts = [_derive(part, names) for part in predicate.parts]
+    parts = [_derive_for_partitions(part, names) for part in predicate.parts]
     known = tuple(part for part in parts if part is not None)
     if not known or (isinstance(predicate, Or) and len(known) < len(parts)):
         return None

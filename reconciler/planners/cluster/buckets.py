@@ -111,8 +111,8 @@ def choose_buckets(
     chosen = np.flatnonzero(is_due & fires[candidates.partition])
 
     def explain(partition: int) -> str:
-        said = _count_due(int(due[partition]), int(total[partition]))
-        return f"{said} ({_name_limit(clustering, exceeds=bool(fires[partition]))})"
+        sentence = _count_due(int(due[partition]), int(total[partition]))
+        return f"{sentence} ({_name_limit(clustering, exceeds=bool(fires[partition]))})"
 
     verdicts.decide("when", is_due & ~fires[candidates.partition], explain, candidates.partition)
     _explain_settled(candidates, verdicts, is_open & ~is_due, large)

@@ -141,7 +141,7 @@ def _group_new_slices(
     is_near[partition[read]] = True
     open_ = (selected | read) & is_near[partition]
 
-    def settled(which: Mask, worth: _WorthCheck, near: Mask) -> list[SliceGroups]:
+    def take_groups(which: Mask, worth: _WorthCheck, near: Mask) -> list[SliceGroups]:
         formed, _ = form_groups(
             need.sort_slices(np.flatnonzero(which), near),
             need.pack,
@@ -153,12 +153,12 @@ def _group_new_slices(
             selected[groups.members] = False
         return formed
 
-    both = settled(open_, lambda groups: _is_worth_for_queries(need, groups, selected), is_near)
+    both = take_groups(open_, lambda groups: _is_worth_for_queries(need, groups, selected), is_near)
     is_asked = [~_are_all(groups, need.triggers.is_selected(partition)) for groups in both]
-    alone = settled(selected, lambda groups: _is_worth(need, groups), np.zeros_like(is_near))
+    alone = take_groups(selected, lambda groups: _is_worth(need, groups), np.zeros_like(is_near))
     is_asked += [np.zeros(len(groups), np.bool_) for groups in alone]
     none = np.zeros_like(selected)
-    rest = settled(open_, lambda groups: _is_worth_for_queries(need, groups, none), is_near)
+    rest = take_groups(open_, lambda groups: _is_worth_for_queries(need, groups, none), is_near)
     is_asked += [np.ones(len(groups), np.bool_) for groups in rest]
     flags = np.concatenate([np.zeros(0, np.bool_), *is_asked])
     return concatenate_groups([*both, *alone, *rest]), flags, np.flatnonzero(selected)

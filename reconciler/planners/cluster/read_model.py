@@ -227,8 +227,8 @@ class _BlockReader:
         return _Shares(
             files=np.add.reduceat(met, block_starts, axis=1),
             bytes=np.add.reduceat(met * self.blocks.bytes, block_starts, axis=1),
-            volume=_join(np.add.reduceat(volume, block_starts, axis=1), starts),
-            sides=np.stack([_join(side, starts) for side in sides]),
+            volume=_add_alternatives(np.add.reduceat(volume, block_starts, axis=1), starts),
+            sides=np.stack([_add_alternatives(side, starts) for side in sides]),
         )
 
     def _predict(self, shares: list[_Shares], outputs: Floats) -> Floats:
@@ -275,7 +275,7 @@ class _BlockReader:
         return ways
 
 
-def _join(shares: Floats, starts: Integers) -> Floats:
+def _add_alternatives(shares: Floats, starts: Integers) -> Floats:
     """Return the share of the alternatives of each query together."""
     if len(starts) == len(shares):
         return shares
