@@ -118,7 +118,7 @@ def plan_table(
         *policies.refusals,
     )
     refusals = (*blocked, *unplannable, *guards)
-    if find_refused_kinds(refusals):
+    if find_refused_kinds(refusals) and not blocked:  # else there are no steps to leave out
         refused = find_refused_kinds(guards)
         parts = _leave_refused(picture, parts, find_refused_kinds(unplannable), refused)
         plan = _build_plan(picture, parts)

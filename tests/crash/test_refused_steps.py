@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+import reconciler
 from reconciler.errors import PlanError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.gate import RefusedError
@@ -187,6 +189,15 @@ def test_a_step_that_only_the_table_of_today_refuses_is_left(make):
     assert [("bucketIndex", "cluster")] == refused(table.refusals)
     assert ["index", "clean"] == kinds(table.outcomes)
     assert (3, None) == (result.exit_code, table.error)
+
+
+def test_a_refused_step_brings_no_other_step_to_a_blocked_table(make):
+    it = make()
+    it.guard(GuardPolicy(name="gold", min_retention={"commits": 5}))
+    [table] = reconciler.plan([it.spec], now=datetime(2023, 1, 1, tzinfo=UTC)).tables
+
+    assert [("clock", None), ("minRetention", "clean")] == refused(table.refusals)
+    assert () == table.steps
 
 
 def test_nothing_oscillates_while_a_step_is_refused(make):
