@@ -59,7 +59,9 @@ def refuse_by_state(spec: TableSpec, state: TableState, now: datetime) -> tuple[
             )
         return tuple(notes)
     if state.timezone != "UTC" and spec.timezone is not None:
-        contradiction = find_contradiction(state.timeline, spec.timezone)
+        contradiction = find_contradiction(
+            state.timeline, spec.timezone, are_copied=spec.file_times == "copied"
+        )
         if contradiction is not None:
             return (*notes, Note("clock", contradiction))
     newest = state.timeline.newest_time

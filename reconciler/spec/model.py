@@ -248,7 +248,8 @@ class TableSpec:
     until the environment that gives it is selected. ``source`` is the file of the spec.
     ``provenance`` maps the dotted path of every declared field to "file:line". ``document`` is the
     effective spec as JSON data, as plan.json carries it. ``guarded_by`` are the policies that cover
-    the table, sorted by name; they are not in the document.
+    the table, sorted by name; they are not in the document. ``file_times``: "copied" if the files
+    of the timeline are a copy's, later than their writers'; None: they are the writers'.
     """
 
     name: str
@@ -256,6 +257,7 @@ class TableSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     owner: str | None = None
     timezone: str | None = None
+    file_times: Literal["copied"] | None = None
     suspend: bool = False
     retention: Retention | None = None
     files: FileSizes | None = None

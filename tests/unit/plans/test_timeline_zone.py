@@ -104,6 +104,60 @@ def test_writes_since_a_copy_show_the_zone_again():
     assert observe(before + write_hourly("UTC")) == {0}
 
 
+def follow(files, lag, *, took=0):
+    """Return the timeline of a replica: files of an instant are written at once, ``lag`` later."""
+    found = []
+    for name, at in files:
+        end = datetime.strptime(name[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        completed = format_instant(end + timedelta(seconds=took), UTC)
+        for state, done in ((State.REQUESTED, None), (State.COMPLETED, completed)):
+            instant = Instant(name, Action.COMMIT, state, done)
+            later = 1000 * (state is State.COMPLETED)
+            found.append(
+                TimelineFile(instant, f"{name}.{state}", 1, int((at + lag) * 1000) + later)
+            )
+    return Timeline.from_files(found)
+
+
+@pytest.mark.parametrize("lag", [3600, 6 * 3600])
+def test_a_replica_is_known_by_files_that_were_written_at_once(lag):
+    """A write takes a minute; files of a copy of it do not."""
+    writes = write_hourly("Asia/Tokyo")
+
+    assert find_contradiction(follow(writes, lag, took=60), "Asia/Tokyo") is None
+    assert find_contradiction(follow(writes, lag, took=3), "Asia/Tokyo") is not None
+
+
+def test_long_writes_of_a_writer_show_its_zone_as_short_ones_do():
+    files = write_hourly("UTC")
+    slow = follow(files, 0, took=60)
+    slow = Timeline.from_files(
+        replace(file, modified_ms=file.modified_ms + 60_000 * file.instant.is_completed)
+        for file in slow.files
+    )
+
+    assert find_contradiction(slow, "Europe/Berlin") is not None
+
+
+def test_a_replica_that_nothing_tells_from_a_wrong_zone_is_declared():
+    late = make_timeline([(name, at + 3600) for name, at in write_hourly("Europe/Berlin")])
+
+    assert find_contradiction(late, "Europe/Berlin").endswith(
+        "declare timezone: UTC (Europe/London fits too), fileTimes: copied if these files are "
+        "copies made 1h later, or correct the writers' clock"
+    )
+    assert find_contradiction(late, "Europe/Berlin", are_copied=True) is None
+
+
+def test_no_copy_is_earlier_than_its_source():
+    """A zone west of the writers' is wrong, whatever was copied."""
+    files = make_timeline(write_hourly("Europe/Berlin"))
+    found = find_contradiction(files, "UTC", are_copied=True)
+
+    assert "fileTimes" not in found
+    assert found == find_contradiction(files, "UTC")
+
+
 def test_too_few_writes_and_other_actions_show_nothing():
     assert observe(write_hourly("UTC", commits=2)) == set()
     assert observe([("001", WINTER.timestamp()), *write_hourly("UTC", commits=2)]) == set()
@@ -115,8 +169,8 @@ def test_too_few_writes_and_other_actions_show_nothing():
 def test_a_zone_east_of_the_writers_is_contradicted_with_what_fits():
     assert contradict(write_hourly("UTC"), "Europe/Berlin") == (
         "the writers are at UTC by the times of the timeline's files, but timezone: Europe/Berlin "
-        "is UTC+01:00; declare timezone: UTC (Europe/London fits too), or correct the writers' "
-        "clock"
+        "is UTC+01:00; declare timezone: UTC (Europe/London fits too), fileTimes: copied if these "
+        "files are copies made 1h later, or correct the writers' clock"
     )
 
 
@@ -168,10 +222,11 @@ def test_only_another_offset_is_contradicted(writers, declared, start, minutes):
     assert contradict(copied, declared) is None
 
 
-def refuse(timezone, files, recorded=None):
+def refuse(timezone, files, recorded=None, file_times=None):
     state = replace(upserts(5), timezone=recorded, timeline=make_timeline(files))
     hours = Retention(policy=Policy.HOURS, keep=24)
     spec = TableSpec(name="t", path="/t", retention=hours, timezone=timezone)
+    spec = replace(spec, file_times=file_times)
     return refuse_by_state(spec, state, WINTER + timedelta(days=1))
 
 
@@ -180,6 +235,7 @@ def test_a_contradicted_zone_is_refused_as_a_clock():
 
     assert note.rule == "clock"
     assert refuse("UTC", write_hourly("UTC")) == ()
+    assert refuse("Europe/Berlin", write_hourly("UTC"), file_times="copied") == ()
 
 
 def test_a_zone_that_the_table_records_is_not_doubted():
