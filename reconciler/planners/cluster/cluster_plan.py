@@ -39,6 +39,7 @@ from reconciler.plans.model import (
     Untouched,
 )
 from reconciler.plans.refusals import warn_of_unlocked_writes
+from reconciler.spec.model import ClusteringBudget, FileSizes, TableSpec
 from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import TableState
@@ -105,22 +106,31 @@ def plan_cluster_step(
 def _add_waiting_drift(
     picture: TablePicture, decision: ClusteringDecision, plan: ClusterPlan
 ) -> ClusterPlan:
-    """Return the plan with the drift, or the doubt, of slices that only ``afterCommits`` keeps.
+    """Return the plan with the drift, or the doubt, of slices that wait: for commits or a budget.
 
-    A table that waits for commits is not in sync if it would be rewritten without the wait.
+    A table is not in sync if it would be rewritten without the wait.
     """
-    clustering = picture.spec.clustering
-    is_waiting = bool((decision.rule == RULES.index("afterCommits")).any())
-    if clustering is None or clustering.when.always or not is_waiting:
+    rewriting = picture.spec.rewriting
+    waiting = [RULES.index(rule) for rule in ("afterCommits", "budget")]
+    if rewriting is None or rewriting.when.always or not np.isin(decision.rule, waiting).any():
         return plan
-    spec = replace(picture.spec, clustering=replace(clustering, after_commits=0))
-    due = decide_clustering(replace(picture, spec=spec))
+    due = decide_clustering(replace(picture, spec=_lift_waits(picture.spec)))
     if len(due.groups):
         return replace(plan, unclustered=_measure_unclustered(picture, due))
     doubts = (note for note in due.warnings if note.rule in UNMEASURED_RULES)
     rules = {note.rule for note in plan.warnings}
     more = (note for note in doubts if note.rule not in rules)
     return replace(plan, warnings=(*plan.warnings, *more))
+
+
+def _lift_waits(spec: TableSpec) -> TableSpec:
+    """Return a spec whose rewrite waits for no commits and may be of any size."""
+    if (clustering := spec.clustering) is not None:
+        budget = replace(clustering.budget, rewrite=None)
+        return replace(spec, clustering=replace(clustering, after_commits=0, budget=budget))
+    files = spec.files or FileSizes()
+    budget = replace(files.budget or ClusteringBudget(), rewrite=None)
+    return replace(spec, files=replace(files, budget=budget))
 
 
 # --- refusals and warnings -----------------------------------------------------------------------

@@ -274,6 +274,21 @@ def test_the_step_and_the_drift_say_that_it_is_for_sizes():
     ] == [(one.field, one.desired, one.actual, one.because) for one in plan.drift]
 
 
+@pytest.mark.parametrize("clustering", [None, Clustering(columns=(), after_commits=0)], ids=str)
+def test_what_no_budget_allows_to_reach_is_drift(clustering):
+    budget = ClusteringBudget(rewrite=400)
+    block = clustering and replace(clustering, budget=budget)
+    plan = plan_of(sized({"a": bases(520)}), clustering=block, budget=budget)
+    within = plan_of(sized({"a": bases(180)}), clustering=block, budget=budget)
+
+    assert () == plan.steps == within.steps
+    assert ["1 of 1 base files in 1 partition is above files.large, 200B"] == [
+        finding.because for finding in plan.drift
+    ]
+    assert "budget" in [note.rule for note in plan.warnings]
+    assert () == within.drift
+
+
 class TestWriters:
     """Settings of writers that undo the step are warnings with both values and the option."""
 
