@@ -179,7 +179,7 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     window = find_reader_window(spec, state, now)
     clean = _plan_clean_part(picture, now, window)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
-    cluster = _plan_cluster(picture, forecast) if picture.can_rewrite else None
+    cluster = _plan_cluster(picture, forecast) if spec.rewriting is not None else None
     parts = _TableParts(
         window=window, clean=clean, forecast=forecast, cluster=cluster, resumes=resumes
     )

@@ -155,7 +155,8 @@ class TableState:
     does not need them. ``v6_completions``: in version 6, requested time -> completion time from the
     modification time of the completed file, as Hudi 1.x reads it.
     ``observed_ms``: epoch milliseconds at which the listing began.
-    ``clustering_facts``: None if the spec declares no rewrite, or past writes are damaged.
+    ``clustering_facts``: None if the spec declares no rewrite, or a past write is damaged;
+    ``damaged_write``: the error of that write if file sizes alone are declared, else empty.
     ``index_state``: None if the spec has no index block.
     ``forecast_input``: None if the spec has no queries or it was not read.
     ``recent_writes``: None if file sizes are not reported.
@@ -187,6 +188,7 @@ class TableState:
     v6_completions: Mapping[str, str]
     observed_ms: int
     clustering_facts: ClusteringFacts | None = None
+    damaged_write: str = ""
     index_state: IndexState | None = None
     forecast_input: ForecastInput | None = None
     recent_writes: RecentWrites | None = None
@@ -219,6 +221,7 @@ class TableState:
         index_state: IndexState | None = None,
         forecast_input: ForecastInput | None = None,
         recent_writes: RecentWrites | None = None,
+        damaged_write: str = "",
     ) -> Self:
         """Return the state with these facts added. The files are the same, so it keeps its view."""
         changed = replace(
@@ -227,6 +230,7 @@ class TableState:
             index_state=index_state or self.index_state,
             forecast_input=forecast_input or self.forecast_input,
             recent_writes=recent_writes or self.recent_writes,
+            damaged_write=damaged_write or self.damaged_write,
         )
         if "view" in self.__dict__:
             changed.__dict__["view"] = self.view

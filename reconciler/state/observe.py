@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from time import sleep
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -43,9 +43,6 @@ from reconciler.state.timeline_reader import (
     list_clustering_slices,
 )
 from reconciler.storage.api import Storage
-
-if TYPE_CHECKING:
-    from reconciler.state.clustering_facts import ClusteringFacts
 
 _ATTEMPTS: Final = 4
 #: pause for a writer to finish a file; it grows with every attempt
@@ -176,8 +173,7 @@ class _Observation:
     ) -> TableState:
         """Add what blocks of the spec need; few tables have these blocks."""
         if spec.rewriting is not None:
-            facts = self._read_clustering_facts(spec, properties, state)
-            state = state.with_facts(clustering_facts=facts)
+            state = self._add_clustering_facts(spec, properties, state)
         if spec.index is not None:
             from reconciler.state.index_state_reader import read_index_state  # noqa: PLC0415
 
@@ -185,22 +181,23 @@ class _Observation:
             state = state.with_facts(index_state=index_state)
         return state
 
-    def _read_clustering_facts(
+    def _add_clustering_facts(
         self, spec: TableSpec, properties: TableProperties, state: TableState
-    ) -> ClusteringFacts | None:
-        """Return the facts for a rewrite; None for file sizes alone if a past write is damaged.
+    ) -> TableState:
+        """Add the facts for a rewrite; for file sizes alone the error of a damaged past write.
 
         File sizes then make no step, but the table can be cleaned.
         """
         from reconciler.state.clustering_facts_reader import read_clustering_facts  # noqa: PLC0415
 
         try:
-            return read_clustering_facts(self.storage, properties, spec, state)
+            facts = read_clustering_facts(self.storage, properties, spec, state)
         except FormatError as damaged:
             may_change = is_being_written(self.storage, damaged.path, self.observed_ms)
             if spec.clustering is not None or (may_change and not self.is_last):
                 raise
-            return None
+            return state.with_facts(damaged_write=str(damaged))
+        return state.with_facts(clustering_facts=facts)
 
     def _read_touched(
         self, reader: TimelineReader, cleans: tuple[CompletedClean, ...]

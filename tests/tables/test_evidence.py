@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.column_stats import read_column_stats
 from reconciler.hudi.metadata.table import open_metadata_table
+from reconciler.planners.compose import plan_table
 from reconciler.spec.model import (
     Clustering,
     ClusteringTrigger,
@@ -268,6 +270,20 @@ class TestBounds:
         facts = gathered(tmp_path / "t", ("customer",), when=when).clustering_facts
 
         assert is_read == (facts.bounds is not None)
+
+
+def test_a_damaged_write_refuses_a_rewrite_for_file_sizes_and_nothing_else(tmp_path):
+    write_table(tmp_path / "t", {"": make_orders(30, 3)})
+    damaged = tmp_path / f"t/.hoodie/{INSTANT}.commit"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    sizes = FileSizes(large=1 << 30, when=SizeTrigger())
+    spec = TableSpec(name="t", path=str(tmp_path / "t"), files=sizes)
+    now = datetime.now(UTC) + timedelta(days=1)  # nobody is writing the file any more
+    state = observe(open_storage(spec.path), spec, observed_ms=int(now.timestamp() * 1000))
+    [refusal] = plan_table(spec, state, now).refusals
+
+    assert ("damagedWrite", "cluster") == (refusal.rule, refusal.step)
+    assert refusal.because.startswith(f"no rewrite for file sizes: .hoodie/{INSTANT}.commit: ")
 
 
 LYING = Path(__file__).parent / "lying"

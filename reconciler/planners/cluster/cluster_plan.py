@@ -68,6 +68,8 @@ def plan_cluster_step(
 
     ``decision``, ``sampled``: those of the forecast, if the spec has queries.
     """
+    if not picture.can_rewrite:
+        return ClusterPlan(refusals=tuple(_refuse_damaged_write(picture.state)))
     if decision is None:
         decision = decide_clustering(picture)
     state, facts = picture.state, picture.statistics.facts
@@ -142,6 +144,14 @@ def _collect_warnings(decision: ClusteringDecision, facts: ClusteringFacts) -> I
     rules = {note.rule for note in notes}
     yield from notes
     yield from (note for note in decision.warnings if note.rule not in rules)
+
+
+def _refuse_damaged_write(state: TableState) -> Iterator[Note]:
+    """Refuse a rewrite for file sizes alone if a past write cannot be read."""
+    if state.damaged_write:
+        yield Note(
+            "damagedWrite", f"no rewrite for file sizes: {state.damaged_write}", step="cluster"
+        )
 
 
 def _refuse_consistent_hashing(facts: ClusteringFacts) -> Iterator[Note]:
