@@ -18,8 +18,7 @@ from typing import Final, Protocol
 from reconciler.errors import NotFoundError, ReconcilerError, StorageError, UsageError
 from reconciler.hudi.load import PROPERTIES
 from reconciler.storage.api import Storage
-from reconciler.storage.locations import LocationMap
-from reconciler.storage.open import normalise_location
+from reconciler.storage.locations import LocationMap, normalise_location
 
 #: files that make a folder a table; the second exists while a writer replaces the first
 _TABLE_FILES: Final = (PROPERTIES, f"{PROPERTIES}.backup")

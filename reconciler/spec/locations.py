@@ -10,6 +10,7 @@ from reconciler.storage.locations import (
     find_local_path,
     identify_text,
     make_absolute,
+    split_url,
     use_store_scheme,
 )
 
@@ -31,8 +32,8 @@ def resolve_location(text: str, folder: str) -> str:
     local = find_local_path(text)
     if local is not None:
         return make_absolute(local, folder)
-    scheme, _, rest = text.partition("://")
-    return f"{scheme.lower()}://{rest.rstrip('/')}"
+    scheme, rest = split_url(text)
+    return f"{scheme}://{rest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from datetime import date
 from typing import Final
 
 from reconciler.errors import quote_value
-from reconciler.storage.locations import LOCAL_SCHEMES
+from reconciler.storage.locations import LOCAL_SCHEMES, find_url_problem
 
 PLACEHOLDERS: Final = ("{name}", "{schema}", "{table}")
 """Stand for a table's name, and for its parts before and after the last dot."""
@@ -72,8 +72,7 @@ def find_location_problem(text: str) -> str | None:
         return f"{quote_value(text)}: variables are not expanded; write the full path"
     single = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)", text)
     if single is not None and single[1].lower() not in LOCAL_SCHEMES:
-        hint = f"write {single[1]}://bucket/folder"
-        return f"{quote_value(text)} has one slash after the scheme; {hint}"
+        return f"{quote_value(text)} {find_url_problem(text)}"
     return _find_url_problem(text) if "://" in text else None
 
 
@@ -119,15 +118,13 @@ def fill_placeholders(pattern: str, name: str) -> str:
 def _find_url_problem(text: str) -> str | None:
     scheme, _, rest = text.partition("://")
     host, _, path = rest.partition("/")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
-        return f"{quote_value(text)} has no scheme before ://; write s3://bucket/folder or a path"
     if ":" in host.rpartition("@")[0]:
         return "the URL has credentials; remove them and configure the store's client instead"
     if scheme.lower() in LOCAL_SCHEMES:
         is_here = host in ("", "localhost")
         return None if is_here else f"{quote_value(text)} has a host; write file:///path"
-    if not host and not path.strip("/"):
-        return f"{quote_value(text)} has no bucket or folder"
+    if problem := find_url_problem(text):
+        return f"{quote_value(text)} {problem}"
     if ".." in path.split("/"):
         return f"{quote_value(text)} has '..', which stores do not resolve; write the full path"
     return None

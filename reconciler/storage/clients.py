@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import fsspec
 
 from reconciler.errors import StorageError
 from reconciler.storage.api import StorageRef
+from reconciler.storage.locations import is_opened_at
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote import CLIENTS, FAMILIES, RemoteStorage
+
+_WRAPPERS: Final = (
+    "asynclocal", "async_wrapper", "asyncwrapper", "blockcache", "cached", "dask", "dir",
+    "filecache", "generic", "libarchive", "reference", "simplecache", "tar", "zip",
+)  # fmt: skip
 
 
 def connect(ref: StorageRef) -> RemoteStorage:
@@ -20,16 +26,7 @@ def connect(ref: StorageRef) -> RemoteStorage:
     Raises StorageError when the scheme is unknown, or its client is not installed or misconfigured.
     """
     scheme = ref.location.partition("://")[0]
-    try:
-        factory = fsspec.get_filesystem_class(scheme)
-    except ImportError as error:
-        package = CLIENTS.get(FAMILIES.get(scheme, "other"))
-        remedy = f"pip install {package}" if package else str(error)
-        raise StorageError(
-            ref.location, f"{scheme}:// needs a client that is not installed; {remedy}"
-        ) from None
-    except ValueError:
-        raise StorageError(ref.location, f"{scheme}:// is not a supported store") from None
+    factory = _find_client(ref.location, scheme)
     fresh: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True}
     if scheme == "memory":
         fresh = {}
@@ -42,7 +39,26 @@ def connect(ref: StorageRef) -> RemoteStorage:
             ref.location, f"the client of {scheme}:// did not start: {message}"
         ) from None
     root = filesystem._strip_protocol(ref.location).rstrip("/")  # noqa: SLF001
+    if not is_opened_at(ref.location, root):
+        message = f"is {root!r} for the client of {scheme}://; write {scheme}://bucket/folder"
+        raise StorageError(ref.location, message)
     return RemoteStorage(ref, filesystem, root, connect)
+
+
+def _find_client(location: str, scheme: str) -> Any:
+    if scheme in _WRAPPERS:
+        message = f"{scheme}:// opens a location of another store; write that location"
+        raise StorageError(location, message)
+    try:
+        return fsspec.get_filesystem_class(scheme)
+    except ImportError as error:
+        package = CLIENTS.get(FAMILIES.get(scheme, "other"))
+        remedy = f"pip install {package}" if package else str(error)
+        raise StorageError(
+            location, f"{scheme}:// needs a client that is not installed; {remedy}"
+        ) from None
+    except ValueError:
+        raise StorageError(location, f"{scheme}:// is not a supported store") from None
 
 
 def _decode_options(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,8 @@
 """Locations of tables: what is the same place, whatever client or spelling a location is for.
 
 This is the only module that knows it. Policies, duplicates and reviewed plans compare locations by
-their identity. Stores are opened at the location that the user wrote.
+their identity, and stores are opened at the normalised location. Both come from ``split_url``, and
+a location that a client would take for another place is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 from urllib.parse import unquote
 
+from reconciler.errors import StorageError
+
 LOCAL_SCHEMES: Final = ("file", "local")
 
 _LOCAL: Final = re.compile(
@@ -23,7 +26,15 @@ _STORES: Final = {
     "gcs": "gs",
     "abfss": "abfs", "az": "abfs", "wasb": "abfs", "wasbs": "abfs",
     "webhdfs": "hdfs", "swebhdfs": "hdfs",
+    "ssh": "sftp",
 }  # fmt: skip
+_CLIENT_SCHEMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_BUCKETS: Final = {
+    "s3": ("bucket", "s3://bucket/folder"),
+    "gs": ("bucket", "gs://bucket/folder"),
+    "abfs": ("container", "abfs://container@account.dfs.core.windows.net/folder"),
+}
+_ONE_PLACE: Final = (*_BUCKETS, "hdfs", "memory")  # stores whose client reads the location alone
 _Value = TypeVar("_Value")
 
 
@@ -82,16 +93,102 @@ class PlaceIdentity:
         return all(mine == others or not mine or not others for mine, others in pairs)
 
 
+def split_url(url: str) -> tuple[str, str]:
+    """Return the scheme of a URL, and what follows ``://`` without slashes at its ends.
+
+    The path of hdfs keeps its first slash: no host stands before it.
+
+    >>> split_url("S3A:////Lake//t/"), split_url("hdfs:////t/")
+    (('s3a', 'Lake//t'), ('hdfs', '/t'))
+    """
+    scheme, _, rest = url.partition("://")
+    scheme = scheme.lower()
+    is_path = _STORES.get(scheme, scheme) == "hdfs" and rest.startswith("/")
+    return scheme, ("/" if is_path else "") + rest.strip("/")
+
+
+def find_url_problem(url: str) -> str | None:
+    """Return what is wrong with a URL of a store, as the end of a sentence; None if nothing is.
+
+    >>> find_url_problem("s3:///lake/t")
+    'names no bucket; write s3://bucket/folder'
+    >>> find_url_problem("abfs://acct.dfs.core.windows.net/c/t")
+    'names no container; write abfs://container@account.dfs.core.windows.net/folder'
+    >>> find_url_problem("s3:/lake/t")
+    'has one slash after the scheme; write s3://bucket/folder'
+    >>> find_url_problem("s3a://lake/t")
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme = url.partition(":")[0]
+        return f"has one slash after the scheme; write {scheme}://bucket/folder"
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        return "has no scheme before ://; write s3://bucket/folder or a path"
+    store = _STORES.get(scheme.lower(), scheme.lower())
+    host = rest.partition("/")[0]
+    if store in _BUCKETS and not _find_bucket(store, host):
+        bucket, example = _BUCKETS[store]
+        return f"names no {bucket}; write {example}"
+    return None if rest.strip("/") else "names no bucket or folder"
+
+
+def _find_bucket(store: str, host: str) -> str:
+    if store != "abfs":
+        return host
+    container, separator, _ = host.partition("@")
+    is_account = not separator and container.lower().endswith(".core.windows.net")
+    return "" if is_account else container
+
+
+def normalise_location(location: str) -> str:
+    """Return the location that is opened: an absolute local path, or a URL without last slash.
+
+    Raises StorageError for a location that names no place.
+
+    >>> normalise_location("/a//b/"), normalise_location("file:///a/b%20c")
+    ('/a/b', '/a/b c')
+    >>> normalise_location("file:/a"), normalise_location("s3a://bucket/t/")
+    ('/a', 's3://bucket/t')
+    """
+    if not location:
+        raise StorageError("''", "is an empty location")
+    local = find_local_path(location)
+    if local is None or re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", local):
+        if problem := find_url_problem(location):
+            raise StorageError(location, problem)
+        scheme, rest = split_url(location)
+        return f"{_CLIENT_SCHEMES.get(scheme, scheme)}://{rest}"
+    if names_local_host(location):
+        raise StorageError(location, "names a host; a local location is file:///path")
+    return make_absolute(local)
+
+
+def is_opened_at(location: str, path: str) -> bool:
+    """Return whether the path that a client makes of a location is the place it is identified by.
+
+    >>> is_opened_at("abfss://c@acct.dfs.core.windows.net/t", "c/t")
+    True
+    >>> is_opened_at("abfs://c/t?", "c/t")
+    False
+    """
+    scheme = split_url(location)[0]
+    store = _STORES.get(scheme, scheme)
+    if store not in _ONE_PLACE:
+        return True
+    start = "/" if store == "hdfs" else ""
+    opened = identify_text(f"{store}://{start}{path.lstrip('/')}")
+    return opened.place == identify_text(location).place
+
+
 def use_store_scheme(location: str) -> str:
     """Return a location with one scheme per store, and without empty folders; nothing else changes.
 
     >>> use_store_scheme("s3a://Lake//orders"), use_store_scheme("/a/b")
     ('s3://Lake/orders', '/a/b')
     """
-    scheme, separator, rest = location.partition("://")
-    if not separator:
+    if "://" not in location:
         return location
-    scheme = scheme.lower()
+    scheme, rest = split_url(location)
     return f"{_STORES.get(scheme, scheme)}://{re.sub('/+', '/', rest)}"
 
 

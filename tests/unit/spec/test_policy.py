@@ -382,6 +382,8 @@ SPELLINGS = [
     ("hdfs://nn:8020/fin/**", "hdfs://nn/fin/t"),
     ("hdfs://nn/fin/*", "hdfs:///fin/t"),
     ("gs://lake/**", "gcs://lake/fin/t"),
+    ("memory://lake/**", "memory:////lake/fin/t"),
+    ("memory:///lake/fin/*", "memory://lake/fin/t"),
 ]
 
 
@@ -400,6 +402,7 @@ def test_no_spelling_of_a_path_escapes_a_policy(write, glob, path):
         ("abfss://c@prod.dfs.core.windows.net/t", "az://c/t"),
         ("hdfs://nn:8020/t", "hdfs://nn/t"),
         ("gcs://lake/t", "gs://lake//t/"),
+        ("memory://lake/t", "memory:///lake/t"),
     ],
 )
 def test_two_spellings_of_a_path_declare_one_table_twice(write, one, other):

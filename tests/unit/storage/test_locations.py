@@ -5,12 +5,22 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
+import fsspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.errors import StorageError
 from reconciler.spec.locations import compile_glob, resolve_location
-from reconciler.storage.locations import LocationMap, identify_place
-from reconciler.storage.open import normalise_location
+from reconciler.spec.text_rules import find_location_problem
+from reconciler.storage.locations import (
+    LocationMap,
+    identify_place,
+    is_opened_at,
+    normalise_location,
+)
+from reconciler.storage.open import open_storage
+from tests.selection import examples
 
 ONE_PLACE = {
     "disk": ["/lake/t", "/lake//t/", "file:/lake/t", "file:///lake/t/", "FILE:////lake/t",
@@ -21,7 +31,7 @@ ONE_PLACE = {
     "azure": ["abfs://c@acct.dfs.core.windows.net/t", "abfss://C@ACCT.dfs.core.windows.net/t/",
               "wasbs://c@acct.blob.core.windows.net/t", "az://c@acct.dfs.core.windows.net//t"],
     "hdfs": ["hdfs://nn:8020/t", "HDFS://NN:8020//t/", "hdfs://etl@nn:8020/t"],
-    "memory": ["memory://lake/t", "Memory://lake//t/"],
+    "memory": ["memory://lake/t", "Memory://lake//t/", "memory:///lake/t", "memory:////lake/t/"],
 }  # fmt: skip
 MAYBE_ONE_PLACE = [
     ("abfss://c@acct.dfs.core.windows.net/t", "abfs://c/t"),
@@ -135,3 +145,84 @@ def test_a_store_opens_what_is_written(written, opened):
 def test_a_local_location_has_no_other_host(location):
     with pytest.raises(StorageError, match="names a host"):
         normalise_location(location)
+
+
+@pytest.mark.parametrize("location", [
+    "s3:///lake/t", "s3a:////lake/t", "gs:///lake/t", "abfs:///c/t", "az://",
+    "abfs://acct.dfs.core.windows.net/c/t", "abfss://@acct.dfs.core.windows.net/c/t", "s3:/lake/t",
+    "no_scheme://lake/t",
+])  # fmt: skip
+def test_a_location_without_a_bucket_is_neither_declared_nor_opened(location):
+    problem = find_location_problem(location)
+
+    assert problem
+    with pytest.raises(StorageError) as raised:
+        open_storage(location)
+    assert str(raised.value).endswith(problem.partition("' ")[2])
+
+
+@pytest.mark.parametrize("location", ["generic://file:///lake/t", "dir:///lake/t"])
+def test_a_client_that_opens_other_stores_is_refused(location):
+    with pytest.raises(StorageError, match="another store; write that location"):
+        open_storage(location)
+
+
+def test_a_place_that_a_client_makes_of_a_location_is_refused(monkeypatch):
+    class _Cutting(type(fsspec.filesystem("memory"))):
+        @classmethod
+        def _strip_protocol(cls, path):
+            return super()._strip_protocol(path.partition("?")[0])
+
+    monkeypatch.setattr("fsspec.get_filesystem_class", lambda _: _Cutting)
+
+    assert open_storage("memory://lake/t").location == "memory://lake/t"
+    with pytest.raises(StorageError, match=r"is '/lake/t' for the client of memory://"):
+        open_storage("memory://lake/t?x")
+
+
+def _find_client(scheme: str) -> type[fsspec.AbstractFileSystem] | None:
+    try:
+        return fsspec.get_filesystem_class(scheme)
+    except (ImportError, ValueError):
+        return None
+
+
+CLIENTS = {
+    scheme: client
+    for scheme in ("file", "local", "memory", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az")
+    if (client := _find_client(scheme))
+}
+
+
+def open_by_client(location: str) -> str | None:
+    """Return what fsspec opens for a location, of which client; None if it is refused."""
+    try:
+        normalised = normalise_location(location)
+    except StorageError:
+        return None
+    scheme = normalised.partition("://")[0] if "://" in normalised else "file"
+    opened = CLIENTS[scheme]._strip_protocol(normalised).rstrip("/")
+    return f"{CLIENTS[scheme].__name__} {opened}" if is_opened_at(normalised, opened) else None
+
+
+PARTS = st.sampled_from(["c", "t", "c@acct.dfs.core.windows.net", "acct.dfs.core.windows.net", "."])
+SPELLED = st.builds(
+    lambda scheme, start, parts, end: f"{scheme}:{'/' * start}{parts}{end}",
+    st.sampled_from([*CLIENTS, *map(str.upper, CLIENTS)]),
+    st.integers(1, 4),
+    st.lists(PARTS, min_size=1, max_size=3).flatmap(
+        lambda parts: st.sampled_from(["/", "//"]).map(lambda between: between.join(parts))
+    ),
+    st.sampled_from(["", "/", "//", "?", "#"]),
+)
+
+
+@settings(max_examples=examples(300, many=5000))
+@given(st.lists(SPELLED, min_size=2, max_size=12, unique=True))
+def test_locations_that_open_one_place_have_one_identity(locations):
+    opened = [(text, place) for text in locations if (place := open_by_client(text))]
+
+    for (one, place), (other, other_place) in combinations(opened, 2):
+        if place == other_place and not find_location_problem(one):
+            mine, others = (identify_place(resolve_location(text, "/")) for text in (one, other))
+            assert mine.may_be(others), (one, other)
