@@ -4,9 +4,10 @@ Today, a file is read if its value ranges meet a box. After a rewrite, the rows 
 files of equal size along the curve. A side of a box that holds the share p of the group's rows
 meets 1 + (m - 1) p of m parts along its column, and a box with the share v of the rows meets at
 least 1 + (n - 1) v of n files, which counts where columns are correlated. Pieces of a curve are no
-boxes, so their bounds meet more boxes: by their overlap times the root of the parts, which fits the
-measurements in docs/layouts.md. A kd-tree cuts columns as
-the declared queries need it, a linear order cuts the first column with different values.
+boxes, so their bounds meet more boxes. Few pieces are looked at (``curve_pieces``). Many meet more
+by their overlap times the root of the parts, which fits the measurements in docs/layouts.md. A
+kd-tree cuts columns as the declared queries need it, a linear order cuts the first column with
+different values.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ import numpy as np
 
 from reconciler.arrays import Floats, Integers, sort_unique
 from reconciler.planners.cluster.asked_boxes import AskedBoxes, BoxesOnScale
+from reconciler.planners.cluster.curve_pieces import (
+    CURVES,
+    MAX_COLUMNS,
+    MAX_PIECES,
+    count_met_pieces,
+)
 from reconciler.planners.cluster.file_boxes import FileRanges
 from reconciler.planners.cluster.overlap import estimate_curve_overlap
 from reconciler.spec.model import Clustering
@@ -240,10 +247,27 @@ class _BlockReader:
             for share in shares:
                 parts = np.prod(1 + (cuts[:, None, :] - 1) * share.sides, axis=0)
                 parts += extra * (1 - share.sides).mean(axis=0) * np.sqrt(parts)
+                self._look_at_pieces(parts, share.sides, outputs)
                 files = np.maximum(parts, 1 + (outputs - 1) * share.volume)
                 total += (np.minimum(files, outputs) * (share.files > 0)).sum(axis=0)
             best = np.minimum(best, total)
         return best
+
+    def _look_at_pieces(self, parts: Floats, sides: Floats, outputs: Floats) -> None:
+        """Correct the parts of a curve that boxes meet, (boxes, blocks), where they are few."""
+        curve = self.clustering.curve or ""
+        if curve not in CURVES:
+            return
+        spread = self.files.has_spread[:, self.files.partition[self.blocks.starts]]
+        columns = spread.sum(axis=0)
+        is_few = (outputs > 1) & (outputs <= MAX_PIECES) & (columns > 1) & (columns <= MAX_COLUMNS)
+        few = np.flatnonzero(is_few)
+        # blocks with as many files and the same columns are alike
+        kinds = np.concatenate([outputs[None, few], spread[:, few]]).astype(np.int64)
+        for kind in {tuple(kind) for kind in kinds.T.tolist()}:
+            alike = few[(kinds == np.array(kind)[:, None]).all(axis=0)]
+            used = np.flatnonzero(kind[1:])
+            parts[:, alike] = count_met_pieces(curve, kind[0], sides[used][:, :, alike])
 
     def _measure_uneven_bounds(self, outputs: Floats) -> Floats:
         """Return how many more files cover a row because pieces of a curve are no boxes."""
