@@ -52,6 +52,11 @@ class ClusteringBudget:
     per_group: int = 2 * 1024**3
     groups: int = 30
 
+    @property
+    def max_group_bytes(self) -> int:
+        """Return the most bytes of a group of several slices."""
+        return min(self.per_group, self.rewrite or self.per_group)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringTrigger:

@@ -199,7 +199,7 @@ class _FactsReader:
         """Return the candidates in partitions whose statistics can decide about a rewrite.
 
         They have more files than ``overlapAbove``, or several files that are neither all of one
-        clustering with the declared layout nor all new and small.
+        group with the declared layout nor all new and small.
         """
         files, when = self.state.files, self.clustering.when
         partition = files.partition[candidates]
@@ -214,8 +214,8 @@ class _FactsReader:
     def _find_decided(self, candidates: Integers) -> Mask:
         """Return the partitions whose rewrite does not depend on a gain.
 
-        Files of a single clustering with the declared layout stay, and new files are rewritten
-        anyway if all are small. In several groups they are ordered by their statistics.
+        Files of one group of a clustering with the declared layout stay, and new files are
+        rewritten anyway if all are small. In several groups they are ordered by their statistics.
         """
         files, count = self.state.files, len(self.state.files.partitions)
         declared = declared_layout(self.clustering)
@@ -225,13 +225,13 @@ class _FactsReader:
         least, most = np.full(count, len(files.instants), np.int64), np.full(count, -1, np.int64)
         np.minimum.at(least, partition, instant)
         np.maximum.at(most, partition, instant)
-        is_decided: Mask = least == most
+        size = np.bincount(partition, files.size[candidates], minlength=count)
+        is_one_group = size <= self.clustering.budget.max_group_bytes
+        is_decided: Mask = (least == most) & is_one_group
         is_decided[is_decided] = is_done[most[is_decided]]
         share = self.clustering.when.small_file_share_above
         if share is not None and share < 1:
             is_other = ~self._find_small(candidates) | is_done[instant]
-            size = np.bincount(partition, files.size[candidates], minlength=count)
-            is_one_group = size <= self.clustering.budget.per_group
             others = np.bincount(partition[is_other], minlength=count)
             is_decided |= (others == 0) & is_one_group
         return is_decided

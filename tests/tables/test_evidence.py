@@ -15,6 +15,7 @@ from reconciler.hudi.metadata.table import open_metadata_table
 from reconciler.planners.compose import plan_table
 from reconciler.spec.model import (
     Clustering,
+    ClusteringBudget,
     ClusteringTrigger,
     FileSizes,
     PartitionFilter,
@@ -253,9 +254,17 @@ class TestBounds:
 
         assert is_read == (facts.bounds is not None)
 
-    @pytest.mark.parametrize(("instant", "is_read"), [(INSTANT, False), ("2025", True)])
-    def test_for_a_gain_no_footers_of_one_clustering_are_read(
-        self, tmp_path, monkeypatch, instant, is_read
+    @pytest.mark.parametrize(
+        ("instant", "budget", "is_read"),
+        [
+            (INSTANT, ClusteringBudget(), False),
+            ("2025", ClusteringBudget(), True),
+            (INSTANT, ClusteringBudget(per_group=1), True),
+            (INSTANT, ClusteringBudget(rewrite=1), True),
+        ],
+    )
+    def test_for_a_gain_no_footers_of_one_group_are_read(
+        self, tmp_path, monkeypatch, instant, budget, is_read
     ):
         when = ClusteringTrigger(small_file_share_above=None, gain_above=0.2)
         layout = ClusteringLayout(columns=("customer",), curve="kd-tree", mapping="rank")
@@ -267,7 +276,7 @@ class TestBounds:
             lambda *given, **more: replace(read(*given, **more), clusterings=(past,)),
         )
         write_table(tmp_path / "t", {"": make_orders(30, 3)})
-        facts = gathered(tmp_path / "t", ("customer",), when=when).clustering_facts
+        facts = gathered(tmp_path / "t", ("customer",), when=when, budget=budget).clustering_facts
 
         assert is_read == (facts.bounds is not None)
 

@@ -13,7 +13,7 @@ from reconciler.planners.cluster.asked_boxes import AskedBoxes
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups, pack_next_fit
 from reconciler.planners.cluster.overlap import z_order_keys
-from reconciler.planners.cluster.passes import PassCounts, max_group_bytes
+from reconciler.planners.cluster.passes import PassCounts
 from reconciler.planners.cluster.read_model import BlockReads
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.cluster.triggers import Triggers
@@ -78,7 +78,7 @@ class ClusteringInput:
     @property
     def max_group_bytes(self) -> int:
         """Return the most bytes of a group of several slices."""
-        return max_group_bytes(self.clustering)
+        return self.clustering.budget.max_group_bytes
 
     def count_outputs(self, groups: SliceGroups) -> Integers:
         return self.limits.count_files(self.sizes, groups.sum_values(self.row_bytes))

@@ -2,8 +2,9 @@
 
 All files of a partition that may be rewritten are tried: those that no clustering laid out as
 declared alone, and together with those that earlier clusterings laid out. Both are rewritten if
-they would otherwise overlap too much again, so that a second plan finds nothing to do. Files of a
-single clustering stay: its curve can do no better. Groups without a gain of their own stay too.
+they would otherwise overlap too much again, so that a second plan finds nothing to do. Files that
+were rewritten together stay: their curve can do no better. Groups of one clustering may cover the
+same values, so their files are tried too. Groups without a gain of their own stay.
 """
 
 from __future__ import annotations
@@ -189,8 +190,8 @@ class _GainSearch:
     def _find_partitions(self) -> Mask:
         """Return the partitions whose gain is not known without a prediction.
 
-        Nothing is gained of the files of one clustering. Where all files are new and small, and
-        too many are, they are rewritten anyway.
+        Nothing is gained of files that were rewritten together. Where all files are new and
+        small, and too many are, they are rewritten anyway.
         """
         need, candidates = self.need, self.need.candidates
         partition, count = candidates.partition, len(need.triggers.fires)
@@ -207,7 +208,10 @@ class _GainSearch:
         return known & (new | several) & ~is_certain
 
     def _differs_from_previous(self) -> Mask:
-        """Return which settled slices have another instant than the settled one before them."""
+        """Return which settled slices were not rewritten together with the one before them.
+
+        They have another instant, or one whose clustering had several groups in their partition.
+        """
         candidates = self.need.candidates
         settled = np.flatnonzero(self.is_open & self.need.is_settled)
         instant = candidates.view.files.instant[candidates.base_row[settled]]
@@ -215,7 +219,26 @@ class _GainSearch:
         differs = np.zeros(len(candidates), np.bool_)
         is_other = (np.diff(partition) == 0) & (np.diff(instant) != 0)
         differs[settled[1:][is_other]] = True
+        differs[settled] |= self._find_split()[settled]
         return differs
+
+    def _find_split(self) -> Mask:
+        """Return which settled slices one clustering wrote in several groups of a partition.
+
+        They are more than a group may have, so a rewrite brings files of several groups together.
+        """
+        need, candidates = self.need, self.need.candidates
+        is_split = np.zeros(len(candidates), np.bool_)
+        settled, files = np.flatnonzero(need.is_settled), candidates.view.files
+        if not len(settled):
+            return is_split
+        instant = files.instant[candidates.base_row[settled]]
+        both = candidates.partition[settled].astype(np.int64) * len(files.instants) + instant
+        order = np.argsort(both, kind="stable")
+        settled, is_first = settled[order], np.diff(both[order], prepend=-1) != 0
+        size = np.add.reduceat(candidates.base[settled], np.flatnonzero(is_first))
+        is_split[settled] = (size > need.max_group_bytes)[np.cumsum(is_first) - 1]
+        return is_split
 
     def _form_groups(self, is_tried: Mask) -> SliceGroups:
         """Return the groups of slices that a clustering could make."""
@@ -228,6 +251,7 @@ class _GainSearch:
         instant = candidates.view.files.instant[candidates.base_row[groups.members]]
         first, starts = instant[groups.starts[:-1]], groups.starts[:-1]
         is_mixed = np.logical_or.reduceat(instant != np.repeat(first, groups.sizes), starts)
+        is_mixed |= groups.sum_values(self._find_split().astype(np.int64)) > 0
         helps = (groups.sizes > 1) | (need.count_outputs(groups) > 1)
         return groups.filter((is_new | is_mixed) & helps & need.passes.needs_pass(groups))
 

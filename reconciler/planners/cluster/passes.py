@@ -122,7 +122,7 @@ def digest_declaration(spec: TableSpec, clustering: Clustering) -> str:
         **({} if gain is None else {"gainAbove": gain}),
         "overlapAbove": clustering.when.overlap_above,
         "queries": limited,
-        "perGroup": max_group_bytes(clustering),
+        "perGroup": clustering.budget.max_group_bytes,
         "target": files.target,
     }
     if _brings_sizes(spec):
@@ -133,13 +133,6 @@ def digest_declaration(spec: TableSpec, clustering: Clustering) -> str:
 def _brings_sizes(spec: TableSpec) -> bool:
     """Return whether existing files are brought to declared sizes."""
     return spec.files is not None and spec.files.when is not None
-
-
-def max_group_bytes(clustering: Clustering) -> int:
-    """Return the most bytes of a group of several slices."""
-    return min(
-        clustering.budget.per_group, clustering.budget.rewrite or clustering.budget.per_group
-    )
 
 
 def _count_made(
@@ -178,7 +171,7 @@ def _count_enough(candidates: CandidateSlices, clustering: Clustering) -> Intege
     partitions = candidates.partition[candidates.has_base]
     files = np.maximum(np.bincount(partitions, minlength=count), 1)
     size = np.bincount(partitions, weights=candidates.base[candidates.has_base], minlength=count)
-    together = np.maximum(max_group_bytes(clustering) * files / np.maximum(size, 1), 2)
+    together = np.maximum(clustering.budget.max_group_bytes * files / np.maximum(size, 1), 2)
     rounds = np.ceil(np.log(files) / np.log(together))
     return _BASE_PASSES + rounds.astype(np.int64)
 

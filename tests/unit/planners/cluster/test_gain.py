@@ -256,6 +256,22 @@ class TestMemory:
         assert 0 == len(decision.groups)
         assert np.isnan(decision.gains.reads.files_now[0])
 
+    def test_groups_of_one_clustering_that_meet_are_combined(self):
+        """Eight files are more than a group may have, so they were rewritten in two."""
+        state = sized({"a": self.clustered(8)}, [commit(0), commit(1), commit(3)])
+        budget = {"budget": ClusteringBudget(per_group=4 * SIZE)}
+        quarters = [(0, 24), (25, 49), (50, 74), (75, 99)]
+        eighths = [(12 * n, 12 * n + 11) for n in range(8)]
+
+        apart = decide(state, quarters * 2, past=self.PAST, clustering=budget)
+        joint = decide(state, eighths, past=self.PAST, clustering=budget)
+
+        assert [["c10", "c11", "c14", "c15"], ["c12", "c13", "c16", "c17"]] == sorted(
+            sorted(ids) for *_, ids in groups_of(apart)
+        )
+        assert 0 == len(joint.groups)
+        assert {"when"} == set(rules_of(joint))
+
     def test_few_new_files_beside_much_that_is_in_order_are_left(self):
         """One more file is read of 12: the others need no rewrite for that."""
         state = sized(
