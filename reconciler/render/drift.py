@@ -1,4 +1,4 @@
-"""Say how a table differs from its spec, with what is observed apart from what is declared."""
+"""Describe how a table differs from its spec: what is observed, and what is declared."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class FileSizes:
 
     @property
     def existing_small(self) -> int:
-        """The size below which an existing file is small; a full one never is, if it is judged."""
+        """The size below which existing files are small; at most a declared target."""
         return self.small if self.when is None else min(self.small, self.target)
 
 

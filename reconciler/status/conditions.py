@@ -114,7 +114,7 @@ def leftover_reasons(plan: TablePlan) -> tuple[str, ...]:
 
 
 def unknown_layout_reasons(plan: TablePlan) -> tuple[str, ...]:
-    """Return why nothing tells whether the declared layout is there, one sentence each."""
+    """Return why it is unknown whether the declared layout would pay, one sentence each."""
     return tuple(note.because for note in plan.warnings if note.rule in UNMEASURED_RULES)
 
 

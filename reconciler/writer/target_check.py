@@ -1,4 +1,4 @@
-"""Check before any rows are read what the spec and the table tell about a write."""
+"""Check before any rows are read whether the spec or the table forbids a write."""
 
 from __future__ import annotations
 

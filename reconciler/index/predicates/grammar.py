@@ -1,4 +1,4 @@
-"""Check the grammar of a Spark SQL condition without Spark, and say where it is wrong.
+"""Check the grammar of a Spark SQL condition without Spark, and find where it is wrong.
 
 Whatever Spark's parser takes as a condition passes. Spark lets nearly every keyword be a name, so
 ``and OR or`` is a condition; therefore a rule yields all ends that a part may have. Of subqueries,

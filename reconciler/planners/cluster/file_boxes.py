@@ -51,7 +51,7 @@ class FileRanges:
         return np.asarray(most > least)
 
     def sample_points(self) -> Floats:
-        """Return points that are even over rows and ranges: (columns, partitions, points)."""
+        """Return points spread evenly over rows and ranges: (columns, partitions, points)."""
         total = np.add.reduceat(self.rows, self.starts)
         ends = np.cumsum(self.rows)
         before = np.concatenate([[0.0], ends[self.starts[1:] - 1]])

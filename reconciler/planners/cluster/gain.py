@@ -140,7 +140,7 @@ def _confirm_gains(
 
 
 def _overwrite(reads: BlockReads, other: BlockReads, where: Mask) -> BlockReads:
-    """Return the reads with those of others in some places."""
+    """Return the reads, replaced by those of others in some places."""
     return BlockReads.build(
         {name: np.where(where, getattr(other, name), getattr(reads, name)) for name in READ_FIGURES}
     )
@@ -297,7 +297,7 @@ class _GainSearch:
     def _decide(
         self, together: BlockReads, files_apart: Floats, has_new: Mask
     ) -> tuple[Mask, Mask]:
-        """Return the partitions whose groups of all files, or of new ones alone, are worth it.
+        """Return the partitions to rewrite with all files, and those with new files alone.
 
         ``files_apart``: files that are read if only new files are rewritten.
         """

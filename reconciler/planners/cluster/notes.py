@@ -94,7 +94,7 @@ def warn_of_pending_writes(candidates: CandidateSlices, groups: SliceGroups) -> 
 def warn_of_unmeasured(
     candidates: CandidateSlices, clustering: Clustering, rule: NDArray[np.int8]
 ) -> Iterable[Note]:
-    """Warn of conditions that partitions may exceed: nobody knows, and a status says so.
+    """Warn of thresholds that are not checked, because files have no statistics.
 
     ``rule``: per slice, the index of its rule.
     """

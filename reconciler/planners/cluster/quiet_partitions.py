@@ -44,7 +44,7 @@ def find_busy_partitions(picture: TablePicture) -> dict[str, str]:
 
 
 def refuse_unknown_zone(picture: TablePicture) -> tuple[Note, ...]:
-    """Return the refusal of a rewrite for which the age of writes must be known and is not."""
+    """Return the refusal of a rewrite under ``files.quiet`` if the timeline's zone is unknown."""
     spec = picture.spec
     if spec.files is None or spec.files.when is None or spec.files.quiet is None:
         return ()

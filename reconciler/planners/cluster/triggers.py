@@ -138,10 +138,11 @@ def evaluate_triggers(
 def find_unmeasured(
     candidates: CandidateSlices, when: ClusteringTrigger, ranges: ColumnRanges | None, is_new: Mask
 ) -> Mask:
-    """Return the new slices of partitions that might exceed a threshold, but nobody knows.
+    """Return the new slices of partitions whose gain and overlap cannot be measured.
 
-    They have enough files for a gain or for overlap, and none of known statistics. ``is_new``: per
-    slice, it stays, and no clustering has laid it out as declared. ``ranges``: None if unknown.
+    Such partitions have enough files to gain or to overlap, and no file with known statistics.
+    ``is_new``: per slice, it stays, and no clustering has laid it out as declared. ``ranges``: None
+    if unknown.
     """
     partition, count = candidates.partition, len(candidates.view.files.partitions)
     limits = [1 if when.gain_above is not None else None, when.overlap_above]
