@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
 
 import reconciler
+from reconciler.planners.cluster import notes
 from reconciler.planners.cluster.candidates import find_candidates
+from tests.command import run
 from tests.oracle import clustered_checks
 from tests.oracle.clustered_tables import Shape, SubjectCache
 from tests.oracle.hudi import (
@@ -46,10 +49,15 @@ OTHERS = [
 WIDE = 4000
 
 
-def plan(table, target, small):
+def declare(table, target, small):
+    """Write the table's spec; returns its path."""
     file = table.path.parent / f"{table.path.name}.yaml"
     file.write_text(SPEC.format(path=table.path, target=target, small=small))
-    planned = reconciler.plan(reconciler.load_specs(file))
+    return file
+
+
+def plan(table, target, small):
+    planned = reconciler.plan(reconciler.load_specs(declare(table, target, small)))
     assert [(None, ())] == [(one.error, one.refusals) for one in planned.tables]
     return planned
 
@@ -143,3 +151,31 @@ def test_split_tables_are_read_as_before_and_written_on(
     expected = {row[0]: row[3] for row in before} | {row[0]: row[3] for row in later}
     assert expected == {row[0]: row[3] for row in hudi.rows(table, metadata=True)}
     assert hudi.listing(table) == directory_listing(table.path)
+
+
+def test_tiny_files_are_refused_and_declared_sizes_reached_by_the_command_line(
+    real_hudi, spark, tmp_path, capsys
+):
+    del spark  # the command uses this session
+    hudi, reviewed = real_hudi("1.2.0"), tmp_path / "plan.json"
+    table = make(hudi, tmp_path, merge_on_read=False)
+    before, old = hudi.rows(table), table.instants()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(notes, "LEAST_OUTPUT_BYTES", 64 * 1024)  # other tests make smaller files
+        assert 3 == run("plan", declare(table, "4KiB", "2KiB"), "-o", reviewed)
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"files\.target: 4KiB would make \d+ files from \d+ file slice", said), said
+    assert "raise files.target, for example to 120MiB" in said
+    assert 3 == run("apply", reviewed)
+    assert old == table.instants()
+
+    spec = declare(table, "60KiB", "40KiB")
+    assert 0 == run("plan", spec, "-o", reviewed)
+    assert "are below files.small, 40KiB" in " ".join(capsys.readouterr().out.split())
+    assert 0 == run("apply", reviewed)
+    assert 1 == len(table.instants(".replacecommit"))
+    assert before == hudi.rows(table) == hudi.rows(table, metadata=True)
+    capsys.readouterr()
+    assert 0 == run("plan", spec)
+    assert "Nothing to apply" in capsys.readouterr().out
