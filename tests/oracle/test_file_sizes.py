@@ -21,6 +21,7 @@ from tests.oracle.hudi import (
     keep_versions,
 )
 from tests.oracle.our_clustering import apply_here, assert_done, get_step
+from tests.oracle.prepared_tables import copy_table
 from tests.selection import long
 
 pytestmark = pytest.mark.oracle
@@ -90,7 +91,22 @@ def rows(time, keys):
     ]
 
 
-def make(hudi, folder, *, merge_on_read):
+@pytest.fixture(scope="module")
+def make(real_hudi, tmp_path_factory):
+    """Return a function that returns Hudi and a new copy of a table, which is made once."""
+    made = {}
+
+    def copy(version, folder, *, merge_on_read):
+        hudi, kind = real_hudi(version), (version, merge_on_read)
+        if kind not in made:
+            made[kind] = make_table(hudi, tmp_path_factory.mktemp("made"), merge_on_read)
+        copy_table(made[kind].path, folder / "t")
+        return hudi, made[kind].at(folder / "t")
+
+    return copy
+
+
+def make_table(hudi, folder, merge_on_read):
     """Return a table with a large file in one partition and small ones in another."""
     options = INDEXES | FEW_GROUPS | {"hoodie.parquet.small.file.limit": "0"}
     table = hudi.table(folder / "t", merge_on_read=merge_on_read, options=options)
@@ -122,11 +138,8 @@ def base_sizes(table):
         long("1.2.0", False),
     ],
 )
-def test_split_tables_are_read_as_before_and_written_on(
-    real_hudi, tmp_path, version, merge_on_read
-):
-    hudi = real_hudi(version)
-    table = make(hudi, tmp_path, merge_on_read=merge_on_read)
+def test_split_tables_are_read_as_before_and_written_on(make, tmp_path, version, merge_on_read):
+    hudi, table = make(version, tmp_path, merge_on_read=merge_on_read)
     before = hudi.rows(table)
     for _ in range(3):
         planned = plan(table, "60KiB", "40KiB")
@@ -154,11 +167,11 @@ def test_split_tables_are_read_as_before_and_written_on(
 
 
 def test_tiny_files_are_refused_and_declared_sizes_reached_by_the_command_line(
-    real_hudi, spark, tmp_path, capsys
+    make, spark, tmp_path, capsys
 ):
     del spark  # the command uses this session
-    hudi, reviewed = real_hudi("1.2.0"), tmp_path / "plan.json"
-    table = make(hudi, tmp_path, merge_on_read=False)
+    hudi, table = make("1.2.0", tmp_path, merge_on_read=True)
+    reviewed = tmp_path / "plan.json"
     before, old = hudi.rows(table), table.instants()
 
     with pytest.MonkeyPatch.context() as patch:
