@@ -205,6 +205,7 @@ def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, 
     unclustered = parts.cluster.unclustered if parts.cluster else None
     return (
         *find_drift(picture.spec, picture.state, parts.clean.excess, unclustered),
+        *(parts.cluster.findings if parts.cluster else ()),
         *(parts.forecast.findings if parts.forecast else ()),
         *(parts.index.drift if parts.index else ()),
     )

@@ -183,9 +183,7 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
     yield from _title_lines(table, terminal)
     for note in table.refusals:
         yield from terminal.note(terminal.bad(f"! {words.describe_refused(note.step)}"), note)
-    for finding in table.drift:
-        label = terminal.warn(f"~ {finding.field}")
-        yield from terminal.item(label, f"{describe_difference(finding)}: {finding.because}")
+    yield from _drift_lines(table, terminal)
     for step in table.steps:
         yield from plan_steps.step_lines(step, table, terminal, full=full)
     if table.steps:
@@ -194,6 +192,12 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
     yield from query_predictions.prediction_lines(table, terminal, full=full)
     yield from _kept_lines(table, terminal)
     yield from _warning_lines(table.warnings, terminal)
+
+
+def _drift_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
+    for finding in table.drift:
+        label = terminal.warn(f"~ {finding.field}")
+        yield from terminal.item(label, f"{describe_difference(finding)}: {finding.because}")
 
 
 def _effect_lines(table: TablePlan, terminal: Terminal) -> Iterator[str]:
@@ -233,6 +237,7 @@ def _unchanged_lines(tables: list[TablePlan], terminal: Terminal, *, full: bool)
     for table in tables:
         reason = plan_summary.explain_unchanged(table)
         yield from terminal.item(f"= {terminal.strong(words.escape_text(table.name))}", reason)
+        yield from (f"  {line}" for line in _drift_lines(table, inner))
         notes = [n for n in table.warnings if not plan_summary.is_explained(n, reason)]
         yield from (f"  {line}" for line in _warning_lines(notes, inner))
         is_simulated = table.file_sizes is not None and table.file_sizes.next_insert is not None

@@ -18,7 +18,8 @@ from reconciler.hudi.metadata.sync_decisions import SyncEffect, decide_rewrite_s
 from reconciler.planners.cluster.buckets import find_buckets, measure_unfolded
 from reconciler.planners.cluster.gain import list_partition_gains
 from reconciler.planners.cluster.layout_figures import PartitionFigures, predict_layout
-from reconciler.planners.cluster.notes import refuse_tiny_files
+from reconciler.planners.cluster.notes import refuse_tiny_files, refuse_tiny_target
+from reconciler.planners.cluster.oversized import find_oversized
 from reconciler.planners.cluster.planner import ClusteringDecision, decide_clustering
 from reconciler.planners.cluster.quiet_partitions import refuse_unknown_zone
 from reconciler.planners.cluster.size_limits import SizeLimits
@@ -31,6 +32,7 @@ from reconciler.plans import columns
 from reconciler.plans.model import (
     UNMEASURED_RULES,
     ClusterStep,
+    Finding,
     LayoutChange,
     LayoutFigures,
     Note,
@@ -50,11 +52,15 @@ _INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterPlan:
-    """The cluster step and its effect. All but notes are None if nothing is rewritten."""
+    """The cluster step and its effect. All but notes are None if nothing is rewritten.
+
+    ``findings``: differences from the spec that no rewrite removes.
+    """
 
     step: ClusterStep | None = None
     layout: LayoutChange | None = None
     unclustered: UnclusteredSlices | None = None
+    findings: tuple[Finding, ...] = ()
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
 
@@ -80,15 +86,18 @@ def plan_cluster_step(
         *_refuse_consistent_hashing(facts),
         *refuse_unknown_zone(picture),
     )
+    oversized = find_oversized(picture, decision)
+    findings = (oversized,) if oversized is not None else ()
     if never or not len(decision.groups):
         doubts = tuple(replace(note, step=None) for note in wrong)
-        plan = ClusterPlan(refusals=never, warnings=(*doubts, *notes))
+        never = never or tuple(refuse_tiny_target(picture.file_sizes.target, oversized))
+        plan = ClusterPlan(findings=findings, refusals=never, warnings=(*doubts, *notes))
         return plan if never else _add_waiting_drift(picture, decision, plan)
     refusals, drops = _check_metadata_indexes(picture, decision)
     target = picture.file_sizes.target
     tiny = refuse_tiny_files(decision.groups, _count_rows(picture, decision), target)
     if refusals := (*wrong, *refusals, *tiny):
-        return ClusterPlan(refusals=refusals, warnings=notes)
+        return ClusterPlan(findings=findings, refusals=refusals, warnings=notes)
     layout = decision.layout
     writers = warn_of_writers(picture, decision.candidates, decision.members)
     return ClusterPlan(
@@ -101,6 +110,7 @@ def plan_cluster_step(
         ),
         layout=_describe_change(picture, decision, sampled),
         unclustered=_measure_unclustered(picture, decision),
+        findings=findings,
         warnings=(*notes, *drops, *warn_of_unlocked_writes(picture.spec, state), *writers),
     )
 

@@ -14,12 +14,13 @@ from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.planners.cluster.grouping import SliceGroups
 from reconciler.planners.cluster.slice_verdicts import RULES, format_slices
 from reconciler.planners.reasons import format_bytes, pluralize
-from reconciler.plans.model import Note, Rewrites
+from reconciler.plans.model import Finding, Note, Rewrites
 from reconciler.spec.model import Clustering
 from reconciler.state.clustering_facts import UNMEASURED_REMEDY
 
 #: smaller files cost a reader more to open than to read
 LEAST_OUTPUT_BYTES: Final = 64 * 1024
+_RAISE_TARGET: Final = "raise files.target, for example to 120MiB"
 #: damaged files that a warning names
 _MAX_NAMES: Final = 5
 
@@ -53,12 +54,26 @@ def refuse_tiny_files(groups: Rewrites, rows: int | None, target: int) -> Iterab
         f"files.target: {units.format_size(target)} would make {outputs:,} files from "
         f"{pluralize(slices, 'file slice')} of {format_bytes(size)}"
     )
-    raise_it = "raise files.target, for example to 120MiB"
     if rows is not None and outputs > rows:
-        yield Note("files", f"{work}, which have about {rows:,} rows; {raise_it}", step="cluster")
+        them = f"which have about {rows:,} rows"
+        yield Note("files", f"{work}, {them}; {_RAISE_TARGET}", step="cluster")
     elif size < outputs * LEAST_OUTPUT_BYTES:
         each = f"{format_bytes(size // outputs)} each, less than {format_bytes(LEAST_OUTPUT_BYTES)}"
-        yield Note("files", f"{work}: {each}; {raise_it}", step="cluster")
+        yield Note("files", f"{work}: {each}; {_RAISE_TARGET}", step="cluster")
+
+
+def refuse_tiny_target(target: int, oversized: Finding | None) -> Iterable[Note]:
+    """Refuse a target of tiny files that files above ``files.large`` would have to be split into.
+
+    ``oversized``: that such files are there and cannot be split; None if there are none.
+    """
+    if oversized is not None and target < LEAST_OUTPUT_BYTES:
+        yield Note(
+            "files",
+            f"files.target: {units.format_size(target)} is less than "
+            f"{format_bytes(LEAST_OUTPUT_BYTES)}, and files are above files.large; {_RAISE_TARGET}",
+            step="cluster",
+        )
 
 
 def warn_of_damaged_files(

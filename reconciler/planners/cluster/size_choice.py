@@ -54,13 +54,13 @@ def explain_unsplit(need: ClusteringInput, verdicts: SliceVerdicts, stays: Mask)
     stays = stays & need.limits.find_large(need.candidates) & ~need.triggers.is_large
     limit = units.format_size(need.limits.large or 0)
     verdicts.decide(
-        "clustered",
+        "oversized",
         stays & need.passes.is_done,
         f"its base file is still above files.large ({limit}) after it was split as often as that "
         "may help; its rows are too large",
     )
     verdicts.decide(
-        "noGain",
+        "oversized",
         stays,
         f"its base file is above files.large ({limit}), but more files would not be smaller: "
         f"{units.format_size(need.sizes.fixed)} of each are not rows",

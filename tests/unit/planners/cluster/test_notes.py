@@ -11,6 +11,9 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.model import ClusterStep, Rewrites
 from reconciler.spec.model import Policy, Retention
 from tests.unit.planners.cluster.test_cluster_plan import BY_XY, NOW, WIDE, evidence, sized, spec
+from tests.unit.planners.cluster.test_planner import bases
+from tests.unit.planners.cluster.test_planner import sized as sized_folders
+from tests.unit.planners.cluster.test_sizes import MOSTLY_FOOTER, plan_of
 
 KIB = 1024
 
@@ -88,3 +91,12 @@ def test_tiny_files_refuse_the_clustering_and_nothing_else():
 
     assert [("files", "cluster")] == [(note.rule, note.step) for note in plan.refusals]
     assert not any(isinstance(step, ClusterStep) for step in plan.steps)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(520, [("files", "cluster")]), (150, [])])
+def test_a_tiny_target_is_refused_although_its_files_cannot_be_split(size, expected):
+    state = sized_folders({"a": bases(size, size)})
+    plan = plan_of(state, footers=MOSTLY_FOOTER)
+
+    assert () == plan.steps
+    assert expected == [(note.rule, note.step) for note in plan.refusals]

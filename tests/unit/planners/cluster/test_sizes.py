@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reconciler.hudi.timeline.instant import Action
-from reconciler.layout.sizing.record_size import PastWrite, RecordSize
+from reconciler.layout.sizing.record_size import FooterSizes, PastWrite, RecordSize
 from reconciler.planners.cluster.passes import build_pass_metadata
 from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.size_limits import SizeLimits
@@ -32,6 +32,8 @@ from tests.unit.planners.cow import base, commit, stamp
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
 PLAIN = RecordSize(fixed=0, per_row=1.0, because="")
+#: a file of 270 bytes of rows and 250 others
+MOSTLY_FOOTER = FooterSizes(rows=np.array([270]), bytes=np.array([520]), data=np.array([270]))
 SIZES = FileSizes(target=100, small=80, large=200, when=SizeTrigger(), budget=ClusteringBudget())
 
 
@@ -44,11 +46,11 @@ def decide(state, *, clustering=None, sizes=PLAIN, past=(), busy=None, **more):
     return plan_clustering(spec_of(clustering, **more), state, statistics, busy=busy or {})
 
 
-def plan_of(state, now=NOW, past=(), written=(), **more):
+def plan_of(state, now=NOW, past=(), written=(), footers=None, **more):
     facts = ClusteringFacts(
         written=written,
         clusterings=past,
-        footers=None,
+        footers=footers,
         bounds=None,
         rows=np.zeros(len(state.files), np.int64),
     )
@@ -156,10 +158,50 @@ class TestSplitting:
         footer = RecordSize(fixed=250, per_row=1.0, because="")
         decision = decide(sized({"a": bases(520)}), sizes=footer)
 
-        assert ["noGain"] == rules_of(decision)
+        assert ["oversized"] == rules_of(decision)
+        assert "1 file slice is above files.large and cannot be split into smaller files" in (
+            decision.warnings[0].because
+        )
         assert ["more files would not be smaller: 250B of each are not rows"] == [
             text.partition("but ")[2] for text in decision.because.to_pylist()
         ]
+
+    @pytest.mark.parametrize("clustering", [None, Clustering(columns=("x",), curve="linear")])
+    def test_files_that_stay_too_large_are_drift_that_says_what_to_declare(self, clustering):
+        state = sized({"a": bases(520, 520)})
+        plan = plan_of(state, footers=MOSTLY_FOOTER, clustering=clustering)
+
+        assert () == plan.steps
+        assert [("files.large", 200, 520)] == [
+            (found.field, found.desired, found.actual) for found in plan.drift
+        ]
+        assert (
+            "2 base files in 1 partition are above it and cannot be split into smaller files: "
+            "about 250 B of each are not rows (bloom filter, schema, statistics), and each new "
+            "file would have them too; declare at least files.target: 512B and files.large: 1KiB"
+        ) == plan.drift[0].because
+
+    def test_large_rows_are_drift_once_files_were_split_often_enough(self):
+        state, past = sized({"a": bases(520, hour=1)}), ()
+        for _ in range(2):
+            past = (self.next_pass(state, past),)
+        plan = plan_of(state, past=past)
+
+        assert () == plan.steps
+        assert "an earlier split brought them no lower, so their rows are too large" in (
+            plan.drift[0].because
+        )
+
+    @staticmethod
+    def next_pass(state, past):
+        """Return a clustering that has split the table once more and has changed nothing."""
+        one = PastClustering(instant=stamp(1), layout=ClusteringLayout(), extra={})
+        facts = ClusteringFacts(
+            written=(), clusterings=past or (one,), footers=None, bounds=None, rows=np.zeros(1)
+        )
+        known = state.with_facts(clustering_facts=facts)
+        groups = decide(state, past=past or (one,)).groups
+        return replace(one, extra=build_pass_metadata(spec_of(), known, groups)) if past else one
 
     def test_with_a_layout_large_files_are_split_by_it_even_if_it_wrote_them(self):
         clustering = Clustering(
