@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 from pathlib import Path
+from unittest.mock import MagicMock, create_autospec
 
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
+import reconciler.api
 from reconciler.cli.app import COMMANDS, build_program
+from reconciler.executor.result import ApplyResult
+from reconciler.plans.plan import Plan
 from reconciler.spec.load import load_specs, read_specs
+from reconciler.status.reconciliation import ReconciledWrite
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -21,6 +27,12 @@ SPECS = [
     for page in PAGES
     for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
 ]
+PROGRAMS = [
+    pytest.param(block, id=f"{page.relative_to(ROOT).as_posix()}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
+RESULTS = {"write": ReconciledWrite, "plan": Plan, "apply": ApplyResult}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +44,25 @@ def test_a_spec_that_a_page_shows_loads(tmp_path, page, block):
 
     assert [] == [str(problem) for problem in loaded.problems], page
     assert len(loaded.tables) == block.count("kind: HudiTable"), page
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_that_a_page_shows_runs(program, monkeypatch):
+    for name in reconciler.__all__:
+        result = create_autospec(RESULTS[name], instance=True) if name in RESULTS else MagicMock()
+        function = create_autospec(getattr(reconciler.api, name), return_value=result)
+        monkeypatch.setattr(reconciler.api, name, function)
+    monkeypatch.setattr(pyarrow.parquet, "read_table", create_autospec(pyarrow.parquet.read_table))
+    given = ("spark", "session", "frame", "frames", "spec", "place")
+    names: dict[str, object] = dict.fromkeys(given, MagicMock()) | {"reconciler": reconciler}
+
+    exec(program, names)
+    if "into_table" in names:
+        names["into_table"](MagicMock(), 1)
+
+
+def test_programs_are_shown():
+    assert len(PROGRAMS) > 3
 
 
 def test_the_environment_of_its_page_places_the_spec_of_its_page(tmp_path):
