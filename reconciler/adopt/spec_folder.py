@@ -35,12 +35,13 @@ class AdoptionResult:
     """The result for one table. ``file`` is its spec, new or existing.
 
     ``status``: ``written``; already ``declared`` in ``file``; ``placed``: an earlier run wrote
-    ``file``, and the environment gets its location now, under ``name``; ``undecided``: a table with
-    its name is declared in ``file`` without a location; or ``failed``. ``problem`` is the reason.
+    ``file``, and the environment gets its location now, under ``name``; ``unlisted``: the same, but
+    the location could not be added to the environment; ``undecided``: a table with its name is
+    declared in ``file`` without a location; or ``failed``. ``problem`` is the reason.
     """
 
     location: str
-    status: Literal["written", "declared", "placed", "undecided", "failed"]
+    status: Literal["written", "declared", "placed", "unlisted", "undecided", "failed"]
     file: str = ""
     name: str = ""
     problem: str = ""
@@ -131,7 +132,6 @@ class Adoption:
         done = [
             AdoptionResult(location=at, status="declared", file=file) for at, file in known.items()
         ]
-        done += placed.values()
         done += (result for result in looked.values() if isinstance(result, AdoptionResult))
         for outcome in done:
             on_result(outcome)
@@ -142,7 +142,10 @@ class Adoption:
                 done.append(future.result())
                 on_result(done[-1])
         finally:  # the environment gets the location of every table with a spec, however this ends
-            self._list_in_environment(work, placed)
+            is_listed = self._list_in_environment(work, placed)
+        for result in placed.values():
+            done.append(result if is_listed else replace(result, status="unlisted"))
+            on_result(done[-1])
         return tuple(sorted(done, key=lambda outcome: outcome.location))
 
     def _place_written_specs(
@@ -196,9 +199,10 @@ class Adoption:
 
     def _list_in_environment(
         self, work: Iterable[Future[AdoptionResult]], placed: Mapping[str, AdoptionResult]
-    ) -> None:
+    ) -> bool:
+        """Add the locations of tables with specs; return whether the environment has them all."""
         if self.environment is None:
-            return
+            return True
         for future in work:
             future.cancel()
         ended = [future for future in work if not future.cancelled() and not future.exception()]
@@ -211,8 +215,10 @@ class Adoption:
             for name, location in places.items()
             if not self.environment.is_listed(name, location)
         }
-        if lines := self.environment.add_tables(new):
+        lines = self.environment.add_tables(new)
+        if lines:
             self.on_unlisted(lines)
+        return not lines
 
     def _adopt_one(self, location: str, name: str) -> AdoptionResult:
         file = f"{name}.yaml"
@@ -276,6 +282,9 @@ def summarize(results: Sequence[AdoptionResult], folder: Path) -> str:
     rest = {
         "listed now, with a spec of an earlier run": [
             result.status == "placed" for result in results
+        ],
+        "to list by hand, with a spec of an earlier run": [
+            result.status == "unlisted" for result in results
         ],
         "already declared": [result.status == "declared" for result in results],
         "for you to decide on": [result.status == "undecided" for result in results],

@@ -193,4 +193,6 @@ def _format_result(result: AdoptionResult) -> str:
         return f"{location}: already declared in {result.file}"
     if result.status == "placed":
         return f"{location}: listed for {result.file}, which an earlier run wrote"
+    if result.status == "unlisted":
+        return f"{location}: not listed yet for {result.file}, which an earlier run wrote"
     return f"{location}: {result.status}"

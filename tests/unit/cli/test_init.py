@@ -215,6 +215,13 @@ def test_a_second_run_lists_what_an_earlier_one_could_not(lake, tmp_path, capsys
     lake("a", "c")
     assert run("init", "--from", lake(), "-o", specs, "--env", "prod") == 1
     written = {path.name: path.read_text() for path in specs.iterdir()}
+    capsys.readouterr()
+    assert run("init", "--from", lake(), "-o", specs, "--env", "prod") == 1
+    said = capsys.readouterr().err
+    assert "2 to list by hand, with a spec of an earlier run" in said
+    assert said.count("not listed yet for") == 2
+    assert " listed now" not in said
+    assert said.count("cannot edit one-line YAML; add these lines") == 1
     file.write_text(f"{head}spec:\n  tables:\n    b: /lake/b\n")
     capsys.readouterr()
 
