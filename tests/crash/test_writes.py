@@ -37,7 +37,7 @@ def test_the_history_knows_writes_of_this_tool(it, extra):
     properties = load_properties(storage)
     (written,) = read_newest_writes(storage, properties, load_timeline(storage, properties))
 
-    assert (False, bool(extra)) == (written.is_ours, written.follows_spec)
+    assert bool(extra) == written.is_ours
 
 
 def test_rows_are_changed_where_they_are_and_others_added(it):

@@ -43,9 +43,9 @@ class PastWrite:
     ``rows``: int64, numWrites: the records in the file; in a merged base file, old and new ones.
     ``bytes``: int64, totalWriteBytes: for a base file, the size of the file. ``is_base``: bool, a
     base file, not a log file. ``operation``: Hudi's name of the write operation. ``is_ours``:
-    whether an apply of this tool wrote them; ``follows_spec``: an apply or a write of it, whose
-    files get the sizes of the spec. ``inserts``: new rows by partition, without partitions of
-    zero. ``partitions``: all that it wrote to. ``options``: Hudi's options in its extra metadata.
+    whether this tool wrote them, by an apply or a write; it takes sizes from the spec. ``inserts``:
+    new rows by partition, without partitions of zero. ``partitions``: all that it wrote to.
+    ``options``: Hudi's options in its extra metadata.
     """
 
     instant: str
@@ -55,7 +55,6 @@ class PastWrite:
     is_base: Mask
     operation: str | None = None
     is_ours: bool = False
-    follows_spec: bool = False
     inserts: Mapping[str, int] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)

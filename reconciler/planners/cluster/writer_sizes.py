@@ -47,7 +47,7 @@ def _compare_options(picture: TablePicture) -> Iterator[Note]:
     sizes = picture.file_sizes
     found = {key: ("hoodie.properties", text) for key, text in picture.state.properties.items()}
     for write in picture.statistics.facts.written:
-        if not write.follows_spec:
+        if not write.is_ours:
             found |= {key: (f"write {write.instant}", text) for key, text in write.options.items()}
     for option, (field, unit) in _OPTIONS.items():
         place, text = found.get(option, ("", ""))
@@ -73,7 +73,7 @@ def _warn_of_large_files(
     operations = {
         write.instant: (write.operation or "write").lower()
         for write in picture.statistics.facts.written
-        if not write.follows_spec
+        if not write.is_ours
     }
     for is_clustering in (False, True):
         codes = [

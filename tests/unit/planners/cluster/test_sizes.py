@@ -370,7 +370,7 @@ class TestWriters:
         )
 
     def test_own_writes_take_the_sizes_of_the_spec_the_next_time(self):
-        written = write_of(0, operation="UPSERT", follows_spec=True)
+        written = write_of(0, operation="UPSERT", is_ours=True)
 
         assert [] == self.warnings(sized({"a": bases(520)}), written)
 
