@@ -136,7 +136,8 @@ def _predict_chunk(
             clustering, blocks, files, is_declared=asked.is_declared, at_best=at_best
         ).read(asked.on_scale(scale, files))
         total = reads.sum_partitions(starts)
-        gain = 1 - total.files_then / np.maximum(total.files_now, 1e-9)
+        is_read = total.files_now > 0
+        gain = np.where(is_read, 1 - total.files_then / np.where(is_read, total.files_now, 1.0), -1)
         if best is None:
             best, most = reads, gain
             continue

@@ -64,6 +64,15 @@ def files(count):
 
 
 class TestFiring:
+    def test_a_scale_on_which_nothing_is_read_decides_nothing(self):
+        """A date does not compare with numbers: where its 1 % lies depends on the scale."""
+        ranges = [(0, 1000), *[(404, 405)] * 4]
+        others = [(20, 30), *[(0, 10)] * 4]
+        days = [f"(x = date '2024-01-0{day}' and y = 5)" for day in (1, 2)]
+        decision = decide(files(5), ranges, others, queries=[" or ".join(days)])
+
+        assert [4.0] == decision.gains.reads.files_now.tolist()
+
     def test_ranges_may_be_nearly_a_point_beside_others_that_are_huge(self):
         ranges = [(0.0, 5e-324), (0.0, 1e300), (1e300, 1e301), (1e299, 1e301)]
         decision = decide(files(4), ranges)
