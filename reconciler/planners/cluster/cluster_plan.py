@@ -24,6 +24,7 @@ from reconciler.planners.cluster.planner import ClusteringDecision, decide_clust
 from reconciler.planners.cluster.quiet_partitions import refuse_unknown_zone
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.cluster.slice_verdicts import RULES
+from reconciler.planners.cluster.withheld import decide_withheld
 from reconciler.planners.cluster.writer_sizes import warn_of_writers
 from reconciler.planners.drift import UnclusteredSlices
 from reconciler.planners.picture import TablePicture
@@ -41,7 +42,6 @@ from reconciler.plans.model import (
     Untouched,
 )
 from reconciler.plans.refusals import warn_of_unlocked_writes
-from reconciler.spec.model import ClusteringBudget, FileSizes, TableSpec
 from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import ClusteringLayout
 from reconciler.state.model import TableState
@@ -92,7 +92,7 @@ def plan_cluster_step(
         doubts = tuple(replace(note, step=None) for note in wrong)
         never = never or tuple(refuse_tiny_target(picture.file_sizes.target, oversized))
         plan = ClusterPlan(findings=findings, refusals=never, warnings=(*doubts, *notes))
-        return plan if never else _add_waiting_drift(picture, decision, plan)
+        return plan if never else _add_withheld_drift(picture, decision, plan)
     refusals, drops = _check_metadata_indexes(picture, decision)
     target = picture.file_sizes.target
     tiny = refuse_tiny_files(decision.groups, _count_rows(picture, decision), target)
@@ -115,34 +115,26 @@ def plan_cluster_step(
     )
 
 
-def _add_waiting_drift(
+def _add_withheld_drift(
     picture: TablePicture, decision: ClusteringDecision, plan: ClusterPlan
 ) -> ClusterPlan:
     """Return the plan with the drift, or the doubt, of slices that wait: for commits or a budget.
 
     A table is not in sync if it would be rewritten without the wait.
     """
-    rewriting = picture.spec.rewriting
-    waiting = [RULES.index(rule) for rule in ("afterCommits", "budget")]
-    if rewriting is None or rewriting.when.always or not np.isin(decision.rule, waiting).any():
+    withheld = decide_withheld(picture, decision)
+    if withheld is None:
         return plan
-    due = decide_clustering(replace(picture, spec=_lift_waits(picture.spec)))
+    due, warnings = withheld.due, plan.warnings
+    if withheld.named is not None:
+        former = {*decision.warnings}
+        warnings = (*(note for note in warnings if note not in former), *withheld.named)
     if len(due.groups):
-        return replace(plan, unclustered=_measure_unclustered(picture, due))
+        return replace(plan, unclustered=_measure_unclustered(picture, due), warnings=warnings)
     doubts = (note for note in due.warnings if note.rule in UNMEASURED_RULES)
     rules = {note.rule for note in plan.warnings}
     more = (note for note in doubts if note.rule not in rules)
     return replace(plan, warnings=(*plan.warnings, *more))
-
-
-def _lift_waits(spec: TableSpec) -> TableSpec:
-    """Return a spec whose rewrite waits for no commits and may be of any size."""
-    if (clustering := spec.clustering) is not None:
-        budget = replace(clustering.budget, rewrite=None)
-        return replace(spec, clustering=replace(clustering, after_commits=0, budget=budget))
-    files = spec.files or FileSizes()
-    budget = replace(files.budget or ClusteringBudget(), rewrite=None)
-    return replace(spec, files=replace(files, budget=budget))
 
 
 # --- refusals and warnings -----------------------------------------------------------------------

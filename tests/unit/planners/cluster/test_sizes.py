@@ -331,6 +331,35 @@ def test_what_no_budget_allows_to_reach_is_drift(clustering):
     assert () == within.drift
 
 
+@pytest.mark.parametrize("columns", [(), ("x",)])
+@pytest.mark.parametrize("field", ["rewrite", "per_group"])
+def test_a_budget_too_small_for_two_files_is_named_and_drift(field, columns):
+    budget, name = ClusteringBudget(**{field: 1}), {"rewrite": "rewrite", "per_group": "perGroup"}
+    clustering = Clustering(
+        columns=columns, curve="linear", after_commits=0, budget=budget, single_file=False
+    )
+    plan = plan_of(sized({"a": bases(30, 40), "b": bases(90)}), clustering=clustering)
+
+    assert () == plan.steps
+    assert "2 of 2 base files in 1 partition are below files.small, 80B" in [
+        found.because for found in plan.drift
+    ]
+    assert [
+        ("budget", f"clustering.budget.{name[field]}: 1B is too small for any group"),
+        ("nothingToDo", "no clustering: clustering.budget is too small for 2 file slices"),
+    ] == [
+        (note.rule, note.because.partition(" of file" if note.rule == "budget" else "; ")[0])
+        for note in plan.warnings
+        if note.rule in ("budget", "nothingToDo")
+    ]
+
+
+def test_files_that_a_larger_budget_would_leave_alone_too_are_no_drift():
+    plan = plan_of(sized({"a": bases(90, 95)}), budget=ClusteringBudget(rewrite=1))
+
+    assert ((), ["nothingToDo", "lock"]) == (plan.drift, [note.rule for note in plan.warnings])
+
+
 class TestWriters:
     """Settings of writers that undo the step are warnings with both values and the option."""
 
