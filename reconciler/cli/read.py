@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import tzinfo
 
+    from reconciler.cli.options import SparkSettings
     from reconciler.reader.request import ReadArguments
     from reconciler.storage.api import Storage
 
@@ -38,16 +39,29 @@ def read(options: ReadOptions) -> int:
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     storage, zone = _open_table(options.table, specs, env)
+    settings = find_spark_options(env, specs or [Path()], given)
+    if options.where is not None:
+        _check_where(options.where, settings)
     work = TableRead(
         storage=storage,
         request=request,
         zone=zone,
         index=None if options.no_skipping else ReadOnlyStorage(storage),
-        spark=find_spark_options(env, specs or [Path()], given),
+        spark=settings,
     )
     print_read = print_explanation if options.explain else print_rows
     print_read(work, options)
     return 0
+
+
+def _check_where(where: str, settings: SparkSettings) -> None:
+    """Refuse what Spark's parser would refuse, before Spark starts."""
+    from reconciler.index.predicates.grammar import find_condition_problem  # noqa: PLC0415
+
+    if "spark.sql.extensions" in settings.conf:  # they may bring a parser of their own
+        return
+    if problem := find_condition_problem(where, may_have_alias=True):
+        raise UsageError(f"--where: {problem}")
 
 
 def _build_request(options: ReadOptions) -> ReadArguments:

@@ -24,10 +24,10 @@ pytestmark = PYSPARK
 NAMED = ("Alias", "MultiAlias")
 
 
-def is_condition(parser, text):
+def is_condition(parser, text, names=NAMED):
     """True if Spark's parser takes a text as a condition."""
     try:
-        return parser.parseExpression(text).getClass().getSimpleName() not in NAMED
+        return parser.parseExpression(text).getClass().getSimpleName() not in names
     except (PySparkException, Py4JJavaError):
         return False
 
@@ -52,6 +52,9 @@ def test_no_condition_that_spark_parses_is_an_error_and_few_others_pass(spark):
         elif "${" not in text:
             refused += 1
             missed += [text] if problem is None else []
+        if problem and is_condition(parser, text, names=()):
+            aliased = find_condition_problem(text, may_have_alias=True)
+            wrong += [] if aliased is None else [aliased]
 
     assert [] == wrong
     assert taken > PARSED / 5

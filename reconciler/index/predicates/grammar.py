@@ -39,6 +39,7 @@ _STATEMENT_WORDS: Final = frozenset(
 #: parentheses, QUERY a group that begins like a query.
 _RULES: Final = {
     "condition": "boolean END_OF_TEXT",
+    "expression": "named END_OF_TEXT",
     "boolean": "NOT* simple ((AND | OR) NOT* simple)*",
     "simple": "value predicate?",
     "predicate": "NOT? positive | IS NOT? truth",
@@ -74,10 +75,11 @@ _RULES: Final = {
 _RULE_TOKENS: Final = re.compile(r"'[^']+'|\w+|[()|*+?]")
 
 
-def find_condition_problem(text: str) -> str | None:
+def find_condition_problem(text: str, *, may_have_alias: bool = False) -> str | None:
     """Return what is wrong with the grammar of a condition, with the character; None for nothing.
 
-    A condition that passes may still be wrong in ways that only Spark knows.
+    A condition that passes may still be wrong in ways that only Spark knows. ``may_have_alias``:
+    take a name after it, as Spark's filter of a DataFrame does and WHERE does not.
 
     >>> find_condition_problem("zip = = 3")
     "'zip = = 3' is not an SQL condition: unexpected = at character 7"
@@ -87,7 +89,8 @@ def find_condition_problem(text: str) -> str | None:
         return None
     try:
         tokens = split_sql(text)
-        problem = _find_unexpected(tokens, match_parentheses(tokens), text)
+        rule = "expression" if may_have_alias else "condition"
+        problem = _find_unexpected(tokens, match_parentheses(tokens), text, rule)
     except UnknownTokensError:
         return None
     except WrongTokenError as error:
@@ -101,14 +104,14 @@ def find_condition_problem(text: str) -> str | None:
 
 
 def _find_unexpected(
-    tokens: Sequence[SqlToken], pairs: dict[int, int], text: str
+    tokens: Sequence[SqlToken], pairs: dict[int, int], text: str, rule: str
 ) -> tuple[str, int] | None:
     """Return the first token that no rule accepts, described, and its offset."""
     words = [frozenset(list_token_words(token)) for token in tokens]
     if len(words) > _MAX_TOKENS or _measure_depth(words) > _MAX_DEPTH:
         return None
     matcher = _Matcher([*words, frozenset({"END_OF_TEXT"})], pairs)
-    if matcher.find_ends(_Node("rule", "condition"), 0):
+    if matcher.find_ends(_Node("rule", rule), 0):
         return None
     if matcher.farthest == len(tokens):
         return ("it ends too early" if tokens else "it is empty"), len(text.rstrip())

@@ -147,3 +147,35 @@ def test_where_spark_must_interpret_a_condition_the_reason_is_given(
 
     assert 1 == run("read", folder / "v8_mor_part", "--explain", "--where", where, *options)
     assert f"Spark interprets the condition: {why}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [(), ("--explain",)])
+def test_a_condition_that_spark_cannot_parse_is_refused_before_spark_starts(
+    options, folder, capsys, monkeypatch
+):
+    monkeypatch.setattr(run_read, "open_spark_session", lambda *_, **__: pytest.fail("Spark"))
+
+    assert 64 == run("read", folder / "v8_mor_part", "--where", "customer_id = = 42", *options)
+    assert (
+        "--where: 'customer_id = = 42' is not an SQL condition: unexpected = at character 15\n"
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "options"),
+    [
+        ("hash(p) = 1 AS chosen", ()),
+        ("p = = 'a'", ("--spark-conf", "spark.sql.extensions=their.Parser")),
+    ],
+)
+def test_a_condition_that_some_session_takes_reaches_spark(
+    where, options, folder, capsys, monkeypatch
+):
+    def stop(*_, **__):
+        raise ReconcilerError("here Spark would start")
+
+    monkeypatch.setattr(run_read, "open_spark_session", stop)
+
+    assert 1 == run("read", folder / "v8_mor_part", "--where", where, *options)
+    assert "here Spark would start" in capsys.readouterr().err
