@@ -48,6 +48,22 @@ SCRAPS = ("=", "==", "and", "OR", "not", "(", ")", "[", "]", ",", "'", '"', "`",
           "\f", "::", ">>", "5x", "1.5x", "x'1",
           "''", "interval", "date", "from", "order by", "then", "over", "distinct", "all",
           "e", "1e", "1e+", "0x1F", "\uff11")  # fmt: skip
+#: conditions on a int, b string and c array<int> that Spark parses, and refuses after WHERE
+FORBIDDEN_AFTER_WHERE = (
+    "count(*) > 1", "a = 1 or 1 in (sum(a))", "case when max(a) > 1 then true else false end",
+    "exists(c, x -> x > max(a))", "any(a = 1)", "some (a = 1)", "grouping(a) = 1",
+    "count(a) filter (where a > 1) > 1", "percentile_cont(0.5) within group (order by a) > 1",
+    "first(a ignore nulls) = 1", "abs(max(a) over (partition by b)) > 1", "row_number() = 1",
+    "a = :p", "a between :low and :high", "not :p", "a in (1, ?)", "abs(:p) = a",
+)  # fmt: skip
+#: those that look like them, and Spark takes
+TAKEN_AFTER_WHERE = (
+    "a > (select max(1))", "a in ((select max(1)))", "exists (select 1 having count(*) > 0)",
+    "b like any ('a%', 'b')", "b not ilike some ('a')", "aggregate(c, 0, (s, x) -> s + x) = 1",
+    "cast(null as struct<a:int, `b c`: array<int>>) is null", "b = 'count(*) > 1 :p ?'",
+    "a = 1 -- count(*) > ?", "array_max(c) = 1", "`a` = 1", "exists(c, count -> count > 1)",
+)  # fmt: skip
+
 _PIECES = re.compile(r"\s+|\w+|'[^']*'|.", re.DOTALL)
 
 

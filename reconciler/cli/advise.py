@@ -112,9 +112,9 @@ def _build_table_spec(options: AdviseOptions, queries: Sequence[str]) -> TableSp
     if any(not where.strip() for where in queries):
         raise UsageError('--query: the condition is empty; write it as "customer_id = 42"')
 
-    from reconciler.index.predicates.grammar import find_condition_problem  # noqa: PLC0415
+    from reconciler.index.predicates.where_rules import find_where_problem  # noqa: PLC0415
 
-    if problem := next(filter(None, map(find_condition_problem, queries)), None):
+    if problem := next(filter(None, map(find_where_problem, queries)), None):
         raise UsageError(f"--query: {problem}")
 
     from reconciler.spec.locations import resolve_location  # noqa: PLC0415

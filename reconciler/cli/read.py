@@ -55,12 +55,12 @@ def read(options: ReadOptions) -> int:
 
 
 def _check_where(where: str, settings: SparkSettings) -> None:
-    """Refuse what Spark's parser would refuse, before Spark starts."""
-    from reconciler.index.predicates.grammar import find_condition_problem  # noqa: PLC0415
+    """Refuse what Spark would refuse as a condition, before it starts."""
+    from reconciler.index.predicates.where_rules import find_where_problem  # noqa: PLC0415
 
-    if "spark.sql.extensions" in settings.conf:  # they may bring a parser of their own
+    if "spark.sql.extensions" in settings.conf:  # they may bring a parser and functions
         return
-    if problem := find_condition_problem(where, may_have_alias=True):
+    if problem := find_where_problem(where, may_have_alias=True):
         raise UsageError(f"--where: {problem}")
 
 

@@ -34,11 +34,11 @@ UNIT_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
 
 
 def _find_condition_problem(text: str) -> str | None:
-    from reconciler.index.predicates.grammar import (  # noqa: PLC0415 (few specs have queries)
-        find_condition_problem,
+    from reconciler.index.predicates.where_rules import (  # noqa: PLC0415 (few specs have queries)
+        find_where_problem,
     )
 
-    return find_condition_problem(text)
+    return find_where_problem(text)
 
 
 _PROBLEM_FINDERS: Final[Mapping[str, Callable[[str], str | None]]] = {

@@ -8,14 +8,21 @@ from __future__ import annotations
 import os
 from random import Random
 
+import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from reconciler.index.predicates.grammar import find_condition_problem
+from reconciler.index.predicates.where_rules import AGGREGATES, WINDOW_FUNCTIONS
 from tests.oracle.random_predicates import COLUMNS, EVERY, Predicates
 from tests.selection import rounds
 from tests.spark.frames import PYSPARK
-from tests.sql_conditions import break_condition, make_condition
+from tests.sql_conditions import (
+    FORBIDDEN_AFTER_WHERE,
+    TAKEN_AFTER_WHERE,
+    break_condition,
+    make_condition,
+)
 
 PARSED = rounds("CONDITIONS_PARSED", few=1000, many=60_000)
 SEED = os.environ.get("CONDITIONS_SEED", "1")
@@ -69,3 +76,24 @@ def test_conditions_of_the_oracle_are_no_errors(spark):
     problems = {text: problem for text in asked if (problem := find_condition_problem(text))}
 
     assert {} == {text: said for text, said in problems.items() if is_condition(parser, text)}
+
+
+def test_what_is_forbidden_after_where_is_what_spark_refuses_there(spark):
+    frame = spark.sql("select 1 a, 'x' b, array(1) c")
+    for text in TAKEN_AFTER_WHERE:
+        frame.filter(text)
+    for text in FORBIDDEN_AFTER_WHERE:
+        with pytest.raises(PySparkException):
+            frame.filter(text)
+
+
+def test_aggregates_and_window_functions_are_those_of_spark(spark):
+    registry = spark._jsparkSession.sessionState().functionRegistry()
+    names = registry.listFunction()
+    found = {"agg_funcs": set(), "window_funcs": set()}
+    for name in map(names.apply, range(names.size())):
+        found.get(registry.lookupFunction(name).get().getGroup(), set()).add(name.funcName())
+
+    # these two are in the grammar, and not in the registry
+    assert found["agg_funcs"] | {"percentile_cont", "percentile_disc"} == AGGREGATES
+    assert found["window_funcs"] == WINDOW_FUNCTIONS
