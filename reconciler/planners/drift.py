@@ -56,8 +56,9 @@ class UnclusteredSlices:
     """File slices that are rewritten because they are not clustered as declared.
 
     ``layout``: the declared layout; ``past``: the newest completed clustering. ``mean_bytes``: mean
-    size of a base file of the slices. ``small`` of ``files`` base files are small in the
-    ``partitions`` with too many of them, ``only_logs`` of them slices without a base file.
+    size of a base file of the slices; None if all have only log files. ``small`` of ``files`` base
+    files are small in the ``partitions`` with too many of them, ``only_logs`` of them slices
+    without a base file.
     ``large`` base files are above ``files.large``.
     ``overlap``: greatest of a partition; None if unknown. ``gain``: greatest predicted share of
     files by which reads of a partition fall; None if no partition is rewritten for it.
@@ -68,7 +69,7 @@ class UnclusteredSlices:
     past: PastClustering | None
     slices: int
     partitions: int
-    mean_bytes: int
+    mean_bytes: int | None
     small: int
     files: int
     overlap: float | None

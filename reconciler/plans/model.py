@@ -308,6 +308,7 @@ class LayoutChange:
     """The effect of a clustering: measured figures ``before`` it and predicted figures ``after``.
 
     ``below``: upper bounds of the size classes, bytes, ascending; the last class has no bound.
+    ``bytes_written``: of the new files, predicted; None in plans of earlier versions.
     ``untouched``: the rule with most slices first. ``sampled``: None if the spec has no queries.
     ``gains``: partitions that are rewritten because queries read fewer files; None if there are
     none.
@@ -317,6 +318,7 @@ class LayoutChange:
     before: LayoutFigures
     after: LayoutFigures
     untouched: tuple[Untouched, ...] = ()
+    bytes_written: int | None = field(default=None, metadata={"optional": True})
     sampled: Sampled | None = field(default=None, metadata={"optional": True})
     gains: tuple[PartitionGain, ...] | None = field(default=None, metadata={"optional": True})
 

@@ -19,6 +19,7 @@ _LIMITS: Final = {
     "files.when.smallFileShareAbove": ("observed ", "", "allows"),
     "clustering.when.gainAbove": ("predicted ", "", "asks for more than"),
 }
+_MEAN_SIZE: Final = "files.target"
 _SCAN: Final = ".maxScan"
 _SHARES: Final = (_SCAN, ".gainAbove", ".smallFileShareAbove")
 
@@ -37,6 +38,8 @@ def describe_difference(finding: Finding) -> str:
     observed, unit, verb = _LIMITS.get(finding.field, ("", "", ""))
     if finding.field.endswith(_SCAN):
         observed, verb = "reads ", "allows"
+    if finding.field == _MEAN_SIZE and finding.actual is None:
+        observed, actual = "log files only", ""
     if not verb:
         return f"{actual} → {desired}"
     if unit and type(finding.actual) is int:

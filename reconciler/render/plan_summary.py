@@ -13,6 +13,7 @@ from reconciler.plans import columns
 from reconciler.plans.model import (
     KEEP_RULES,
     REMOVAL_RULES,
+    ClusterStep,
     IndexStep,
     KeptFiles,
     Note,
@@ -107,10 +108,13 @@ def count_totals(plan: Plan) -> PlanTotals:
 
 def estimate_bytes_added(table: TablePlan) -> int:
     """Return the estimated bytes of the files that a clustering of the table writes."""
-    change = 0
-    if table.layout is not None:
-        change = table.layout.after.bytes - table.layout.before.bytes
-    return max(0, table.impact.bytes_rewritten + change) if table.impact.bytes_rewritten else 0
+    layout, rewritten = table.layout, table.impact.bytes_rewritten
+    steps = [one for one in list_applied_steps(table) if isinstance(one, ClusterStep)]
+    if layout is None or not steps:
+        return rewritten
+    if layout.bytes_written is None:  # a plan of an earlier version
+        return max(0, rewritten + layout.after.bytes - layout.before.bytes)
+    return rewritten - sum(int(step.groups.bytes.sum()) for step in steps) + layout.bytes_written
 
 
 def format_net_change(added: int, removed: int) -> str:

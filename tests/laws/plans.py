@@ -249,6 +249,7 @@ layouts = st.builds(
     before=figures,
     after=figures,
     untouched=st.lists(st.builds(Untouched, texts, counts, texts), max_size=2).map(tuple),
+    bytes_written=st.none() | counts,
 )
 spans = st.none() | st.builds(SizeRange, least=counts, most=counts)
 

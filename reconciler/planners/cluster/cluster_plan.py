@@ -251,6 +251,7 @@ def _describe_change(
         before=_sum_figures(forecast.before),
         after=_sum_figures(forecast.after),
         untouched=_list_untouched(decision),
+        bytes_written=forecast.bytes_written,
         sampled=sampled,
         gains=_list_gains(decision),
     )
@@ -316,7 +317,7 @@ def _measure_unclustered(picture: TablePicture, decision: ClusteringDecision) ->
         past=past[-1] if past else None,
         slices=int(member.sum()),
         partitions=len(touched_small),
-        mean_bytes=int(bases.mean()) if len(bases) else 0,
+        mean_bytes=int(bases.mean()) if len(bases) else None,
         small=int((small & is_touched).sum()),
         files=int(((candidates.has_base | small) & is_touched).sum()),
         large=int((large & is_touched).sum()),

@@ -70,10 +70,14 @@ class PartitionFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayoutForecast:
-    """Figures of a table before and after a clustering, with the same partitions in both."""
+    """Figures of a table before and after a clustering, with the same partitions in both.
+
+    ``bytes_written``: of the new files.
+    """
 
     before: PartitionFigures
     after: PartitionFigures
+    bytes_written: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -183,13 +187,15 @@ def predict_layout(
     overlap = before.overlap.copy()
     if ranges is not None:
         _predict_overlap(decision, ranges, codes, overlap)
+    new_size = sizes.fixed + data // groups.outputs
     new = _EqualFiles(
         partition=np.concatenate([candidates.partition[stays], of_group]),
-        size=np.concatenate([candidates.base[stays], sizes.fixed + data // groups.outputs]),
+        size=np.concatenate([candidates.base[stays], new_size]),
         count=np.concatenate([np.ones(len(stays), np.int64), groups.outputs]),
     )
     after = _build_figures(before.partition, new, files, before.rows, overlap)
-    return LayoutForecast(before=before, after=after)
+    written = int((new_size * groups.outputs).sum())
+    return LayoutForecast(before=before, after=after, bytes_written=written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,6 +15,8 @@ from reconciler.planners.cluster.planner import plan_clustering
 from reconciler.planners.cluster.size_limits import SizeLimits
 from reconciler.planners.compose import plan_table
 from reconciler.planners.known_statistics import KnownStatistics
+from reconciler.render import plan_summary
+from reconciler.render.drift import describe_difference
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
@@ -230,6 +232,25 @@ class TestLogs:
         assert "2 of 3 file slices are below files.small 80B (2 without a base file; above" in (
             decision.groups.because[0].as_py()
         )
+
+    @pytest.mark.parametrize("bases_too", [True, False])
+    def test_log_bytes_count_once_in_what_is_written(self, bases_too):
+        """100 and 60 bytes of log files become 56 of a base file, beside 90 others."""
+        more = {base("g3", 1): 50, base("g4", 1): 40} if bases_too else {}
+        plan = plan_of(
+            sized({"b": {log("g1", 1): 100, log("g2", 1): 60, **more}}, table_type="MERGE_ON_READ")
+        )
+        size = 146 if bases_too else 56
+
+        assert size == plan.layout.bytes_written == plan.layout.after.bytes
+        assert size == plan_summary.estimate_bytes_added(plan)
+
+    def test_slices_without_a_base_file_have_no_mean_size(self):
+        state = sized({"b": {log("g1", 1): 100, log("g2", 1): 60}}, table_type="MERGE_ON_READ")
+        (found,) = plan_of(state).drift
+
+        assert ("files.target", None) == (found.field, found.actual)
+        assert "log files only; spec targets 100 bytes" == describe_difference(found)
 
     def test_one_slice_of_log_files_gets_a_base_file(self):
         assert [("a", 1, 100, ["g1"])] == groups_of(
