@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
 import pytest
 
 import reconciler
@@ -27,7 +28,7 @@ spec:
   path: "{path}"
   timezone: UTC
   retention: {{fileVersions: 1}}
-  files: {{target: 60KiB, small: 40KiB, when: {{smallFileShareAbove: 0}}}}
+  files: {{target: 60KiB, small: 40KiB, when: {{smallFileShareAbove: 0, largeFiles: true}}}}
   concurrency: {{lock: {{provider: filesystem}}}}
 """
 #: Hudi 1.2.0 updates a secondary index only with a timeline server
@@ -38,9 +39,9 @@ SETTINGS = OPTIONS | {
 }
 DAY = 86_400
 #: rows of about 120 bytes, too many for one file of the declared size
-WIDE = [f"a{number:04d}" for number in range(3000)]
+WIDE = [f"a{number:04d}" for number in range(4000)]
 #: keys in files of every kind, one of a row that comes late and one of a row that goes
-SOME = ("a0001", "a2999", "b049", "b149", "b001", "c001", "a9999")
+SOME = ("a0001", "a3999", "b049", "b149", "b001", "c001", "a9999")
 
 
 def text(key, day):
@@ -123,7 +124,6 @@ def test_a_secondary_index_finds_packed_and_split_rows_and_is_written_on(
     real_hudi, tmp_path, version, merge_on_read
 ):
     it = Indexed(real_hudi(version), tmp_path, merge_on_read=merge_on_read)
-    it.assert_right()
 
     # the expression index lacks entries of new files, so that only the rewrite is refused
     [refused] = it.plan().tables
@@ -132,17 +132,21 @@ def test_a_secondary_index_finds_packed_and_split_rows_and_is_written_on(
     assert not [step for step in refused.steps if step.kind == "cluster"]
     it.hudi.sql("drop index by_day on t")
 
+    made = set()
     for _ in range(3):
         planned = it.plan()
         if not any(step.kind == "cluster" for step in planned.tables[0].steps):
             break
-        assert "sizes" == get_step(planned).purpose
+        step = get_step(planned)
+        assert "sizes" == step.purpose
+        slices = np.diff(step.groups.starts)
+        made |= set(np.sign(step.groups.outputs - slices).tolist())
         assert_done(apply_here(planned))
     it.assert_right()
-    assert it.table.instants(".replacecommit")
+    assert {-1, 1} <= made  # packed, and split
     assert "secondary_index_by_x" in it.table.metadata_partitions()
 
-    it.write(rows(20, ["a0001", "a2999", "b049", "a9999", "c001"]), options=COMPACT_METADATA)
+    it.write(rows(20, ["a0001", "a3999", "b049", "a9999", "c001"]), options=COMPACT_METADATA)
     it.write(rows(20, ["a0002", "b149"]), "delete")
     it.write(rows(21, ["a9998", "b998"]), "insert")
     it.assert_right()
