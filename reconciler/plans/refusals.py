@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.instant import Action, parse_instant
 from reconciler.plans.model import Note
 from reconciler.plans.timeline_zone import (
     find_contradiction,
@@ -66,14 +66,23 @@ def refuse_by_state(spec: TableSpec, state: TableState, now: datetime) -> tuple[
             return (*notes, Note("clock", contradiction))
     newest = state.timeline.newest_time
     if newest is not None and newest > format_instant(now + _AHEAD, zone)[: len(newest)]:
-        notes.append(
-            Note(
-                "clock",
-                f"instant {newest} is later than now, {format_instant(now, zone)} in {zone}: "
-                "correct the timezone of the spec, or a clock",
-            )
-        )
+        late = f"instant {newest} is later than now, {format_instant(now, zone)} in {zone}"
+        remedy = "correct the timezone of the spec, or a clock"
+        notes.append(Note("clock", _explain_impossible(state, newest) or f"{late}: {remedy}"))
     return tuple(notes)
+
+
+def _explain_impossible(state: TableState, newest: str) -> str | None:
+    """Return what is wrong with the file of an instant whose digits are no time, such as day 99."""
+    if parse_instant(newest) is not None:
+        return None
+    files = state.timeline.files
+    instants = ((file.name, file.instant) for file in files)
+    name = next(name for name, one in instants if newest in (one.requested, one.completed))
+    return (
+        f"the name of the timeline file {name} is no time, and later than every time of today: "
+        "find out what wrote it, because no Hudi writer does, and remove it if it is no write"
+    )
 
 
 def _time_dependent_block(spec: TableSpec) -> str | None:

@@ -31,8 +31,8 @@ def format_instant(now_ms: int, zone: tzinfo) -> str:
 def choose_instant(newest: str | None, now_ms: int, zone: tzinfo, *, back_ms: int = 0) -> str:
     """Return a time greater than ``newest``, the greatest requested or completion time there is.
 
-    ``back_ms``: how long before now it may lie. Raises BlockedError when the newest is more than
-    five minutes ahead of now in the zone.
+    ``back_ms``: how long before now it may lie. Raises BlockedError when the newest is no
+    time, or more than five minutes ahead of now in the zone.
 
     >>> choose_instant("20260101000000007", 1_767_225_600_007, UTC)
     '20260101000000008'
@@ -45,7 +45,12 @@ def choose_instant(newest: str | None, now_ms: int, zone: tzinfo, *, back_ms: in
     if newest is None or _pad(newest) < candidate:
         return candidate
     wall = _parse_wall_time(newest)
-    if wall is None or _get_earliest_ms(wall, zone) - now_ms > AHEAD_LIMIT_MS:
+    if wall is None:
+        raise BlockedError(
+            f"the newest instant {newest} is no time; find out what wrote its timeline file, "
+            "because no Hudi writer does, and remove the file if it is no write"
+        )
+    if _get_earliest_ms(wall, zone) - now_ms > AHEAD_LIMIT_MS:
         raise BlockedError(
             f"the newest instant {newest} is more than 5 minutes ahead of now "
             f"({format_instant(now_ms, zone)} in {zone}); check spec.timezone and the clocks of "

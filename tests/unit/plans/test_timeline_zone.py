@@ -238,6 +238,21 @@ def test_a_contradicted_zone_is_refused_as_a_clock():
     assert refuse("Europe/Berlin", write_hourly("UTC"), file_times="copied") == ()
 
 
+def test_a_name_that_is_no_time_is_named_and_blames_no_clock():
+    [note] = refuse("UTC", [*write_hourly("UTC"), ("29991199999999999", 1.0)], file_times="copied")
+
+    assert note.rule == "clock"
+    assert note.because.startswith("the name of the timeline file 29991199999999999")
+    assert "is no time" in note.because
+    assert "timezone" not in note.because
+
+    [late] = refuse("UTC", [*write_hourly("UTC"), ("29991130999999", 1.0)], file_times="copied")
+    assert "is no time" in late.because
+    [late] = refuse("UTC", [*write_hourly("UTC"), ("29991130101010999", 1.0)], file_times="copied")
+    assert "is later than now" in late.because
+    assert refuse("UTC", [*write_hourly("UTC"), ("00000000000000", 1.0)]) == ()
+
+
 def test_a_zone_that_the_table_records_is_not_doubted():
     assert refuse("Europe/Berlin", write_hourly("Asia/Tokyo"), recorded="UTC") == ()
 
