@@ -10,6 +10,7 @@ from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, delete_
 from reconciler.spark.jobs import report_progress, run_job_group
 from reconciler.spark.workers import set_up_workers
 from reconciler.storage.api import Advance, StorageRef
+from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class SparkFileDeleter:
         work = split_shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
         if not work:
             return []
-        set_up_workers(self._context)
+        set_up_workers(self._context, list_client_packages(ref.location))
         done = self._context.accumulator(0)
         task = _DeletionTask(ref, done, speculates=self._speculates())
         described = f"reconciler: delete {files} files of {ref.location}"

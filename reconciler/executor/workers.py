@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
+import pyarrow.compute as pc
+
 from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import (
     CleanStep,
@@ -15,7 +17,13 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
-from reconciler.spark.workers import READING_PACKAGES, WRITING_PACKAGES, set_up_workers
+from reconciler.spark.workers import (
+    MERGING_PACKAGES,
+    READING_PACKAGES,
+    WRITING_PACKAGES,
+    set_up_workers,
+)
+from reconciler.storage.open import list_client_packages
 
 
 def set_up_executors(session: Any, tables: Iterable[TablePlan]) -> None:
@@ -23,20 +31,26 @@ def set_up_executors(session: Any, tables: Iterable[TablePlan]) -> None:
 
     Raises ReconcilerError if they cannot, before anything is changed.
     """
-    steps = [step for table in tables for step in table.steps]
+    steps = [(step, table.path) for table in tables for step in table.steps]
     if steps:
-        packages = {package for step in steps for package in _list_packages(step)}
+        packages = {package for step, path in steps for package in _list_packages(step, path)}
         set_up_workers(session.sparkContext, sorted(packages))
 
 
-def _list_packages(step: Step) -> tuple[str, ...]:
-    """Return the packages that workers import for a step."""
+def _list_packages(step: Step, location: str) -> tuple[str, ...]:
+    """Return the packages that workers import for a step of the table at a location."""
     match step:
-        case ClusterStep() | ResumeStep(action="clustering"):
-            return WRITING_PACKAGES
+        case ClusterStep(groups=groups) | ResumeStep(action="clustering", groups=groups):
+            has_logs = groups is not None and pc.sum(pc.list_value_length(groups.logs)).as_py()
+            packages = (*WRITING_PACKAGES, *(MERGING_PACKAGES if has_logs else ()))
         case IndexStep(files=files):
-            return READING_PACKAGES if files >= MIN_FILES_FOR_JOB else ()
-        case CleanStep() | ResumeStep() | RollbackStep():
+            if files < MIN_FILES_FOR_JOB:
+                return ()
+            packages = READING_PACKAGES
+        case CleanStep() | ResumeStep():
+            packages = ()
+        case RollbackStep():
             return ()
         case _:
             assert_never(step)
+    return (*packages, *list_client_packages(location))

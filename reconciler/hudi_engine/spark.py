@@ -20,8 +20,9 @@ from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.slice_parts import SlicePart, split_into_parts
 from reconciler.spark.failures import JVM_ENDED
 from reconciler.spark.jobs import run_job_group
-from reconciler.spark.workers import READING_PACKAGES, set_up_workers
+from reconciler.spark.workers import MERGING_PACKAGES, set_up_workers
 from reconciler.storage.api import StorageRef
+from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class SparkHudiExecutor:
         parts = split_groups(groups)
         tallies = {group.number: Tally() for group in groups}
         if parts:
-            set_up_workers(context, READING_PACKAGES)
+            set_up_workers(context, (*MERGING_PACKAGES, *list_client_packages(ref.location)))
             task = partial(_tally_parts, ref, work)
             description = f"reconciler: count the rows of {len(groups)} groups"
             with run_job_group(

@@ -25,7 +25,7 @@ from reconciler.index.model import FileKeys
 from reconciler.spark.jobs import report_progress, run_job_group
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers
 from reconciler.storage.api import StorageRef
-from reconciler.storage.open import open_storage
+from reconciler.storage.open import list_client_packages, open_storage
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class SparkIndexBuilder:
     ) -> BuiltIndex:
         if not len(files) or len(files) < self._min_files:
             return ThreadedIndexBuilder(open_storage).build(ref, request, files, progress=progress)
-        set_up_workers(self._context, READING_PACKAGES)
+        set_up_workers(self._context, (*READING_PACKAGES, *list_client_packages(ref.location)))
         tasks = self._context.defaultParallelism * _TASKS_PER_SLOT
         rows = -(-len(files) // tasks)
         shares = [_pack_batch(share) for share in split_batch(files_to_batch(files), rows)]

@@ -46,8 +46,9 @@ from reconciler.reader.slice_rows import (
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
 from reconciler.spark.failures import JVM_ENDED, explain_failure, is_spark_error
-from reconciler.spark.workers import READING_PACKAGES, set_up_workers
+from reconciler.spark.workers import MERGING_PACKAGES, READING_PACKAGES, set_up_workers
 from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
@@ -335,7 +336,8 @@ def _make_partition_literal(
 def _read_with_python(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
     """Read and merge slices in Python workers, large ones first."""
     context = session.sparkContext
-    set_up_workers(context, READING_PACKAGES)
+    packages = MERGING_PACKAGES if scan.has_logs.any() else READING_PACKAGES
+    set_up_workers(context, (*packages, *list_client_packages(ref.location)))
     tasks = group_into_tasks(weigh_slices(scan.slices), context.defaultParallelism)
     packs: Any = pack_slices(scan, tasks)
     if sum(map(len, packs)) > _BROADCAST_BYTES:

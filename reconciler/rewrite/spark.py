@@ -30,8 +30,9 @@ from reconciler.spark.jobs import report_progress, run_job_group
 from reconciler.spark.staged_rows import BlockForPartition, Receive, RowSource, Send
 from reconciler.spark.staging import StagingOpener, choose_staging
 from reconciler.spark.tasks import get_task_attempt, make_local_folder, use_one_core
-from reconciler.spark.workers import WRITING_PACKAGES, set_up_workers
+from reconciler.spark.workers import MERGING_PACKAGES, WRITING_PACKAGES, set_up_workers
 from reconciler.storage.api import Advance, Storage, StorageRef
+from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_secrets
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class SparkRewriter:
     ) -> list[RewrittenGroup]:
         if not groups:
             return []
-        set_up_workers(self._context, WRITING_PACKAGES)
+        has_logs = any(files.logs for group in groups for files in group.slices)
+        packages = (*WRITING_PACKAGES, *(MERGING_PACKAGES if has_logs else ()))
+        set_up_workers(self._context, (*packages, *list_client_packages(ref.location)))
         slots = self._context.defaultParallelism
         done = self._context.accumulator(0)
         progress_counter = _ReadProgress(progress, sum(group.bytes for group in groups))

@@ -22,9 +22,12 @@ from reconciler.errors import ReconcilerError
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import check_running, run_job_group
 
-#: packages that workers import to read footers or rows, and to write rows
+#: packages that workers import to read footers or rows, to merge log files, to write rows, and to
+#: look keys up in a record index
 READING_PACKAGES: Final = ("numpy", "pyarrow")
+MERGING_PACKAGES: Final = (*READING_PACKAGES, "fastavro")
 WRITING_PACKAGES: Final = (*READING_PACKAGES, "xxhash")
+RECORD_INDEX_PACKAGES: Final = ("fastavro", "google_crc32c")
 #: a name that nobody gives to ``--py-files``
 _ARCHIVE: Final = "reconciler-of-the-driver.zip"
 #: what PySpark runs if PYSPARK_PYTHON is not set: the first of that name on PATH
@@ -95,7 +98,10 @@ def _check_workers(context: Any, packages: frozenset[str]) -> None:
     if found:
         host, missing = min(found)
         names = ", ".join(missing)
-        raise ReconcilerError(f"Spark's workers ({python} on {host}) lack {names}; {_REMEDY}")
+        raise ReconcilerError(
+            f"Spark's workers ({python} on {host}) lack {names}; install hudi-reconciler and "
+            f"{names} there, or set PYSPARK_PYTHON to a Python that has them"
+        )
     _CHECKED[context] = packages | (known or frozenset())
 
 

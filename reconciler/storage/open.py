@@ -24,3 +24,18 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None
     from reconciler.storage.clients import connect  # noqa: PLC0415 (loaded only for remote tables)
 
     return connect(replace(ref, location=location))
+
+
+def list_client_packages(location: str) -> tuple[str, ...]:
+    """Return the packages that a process imports to open a location; none for a local table.
+
+    >>> list_client_packages("/lake/t"), list_client_packages("s3a://lake/t")
+    ((), ('fsspec', 's3fs'))
+    """
+    scheme, separator, _ = normalise_location(location).partition("://")
+    if not separator:
+        return ()
+    from reconciler.storage.remote import CLIENTS, FAMILIES  # noqa: PLC0415 (only for remote tables)
+
+    client = CLIENTS.get(FAMILIES.get(scheme, "other"))
+    return ("fsspec",) if client is None else ("fsspec", client)

@@ -16,6 +16,7 @@ from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.reader.spark_types import to_spark_schema
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers
+from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
 from reconciler.writer.sources.formats import SourceFormat, detect_format, list_source_files
@@ -168,7 +169,8 @@ def _load_avro(session: SparkSession, files: Sequence[str], store: Mapping[str, 
     """Load Avro files, one task per file; all must have the columns of the first."""
     from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
 
-    set_up_workers(session.sparkContext, (*READING_PACKAGES, "fastavro"))
+    packages = (*READING_PACKAGES, "fastavro", "fsspec", *list_client_packages(files[0]))
+    set_up_workers(session.sparkContext, packages)
     schema = read_avro_schema(files[0], store)
     known = {field["name"] for field in json.loads(schema)["fields"]}
     for name in files[1:]:

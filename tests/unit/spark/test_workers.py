@@ -69,6 +69,6 @@ def test_packages_that_workers_lack_are_named_with_what_to_do():
 
         assert str(raised.value).startswith("Spark's workers (/opt/other/python on ")
         assert str(raised.value).endswith(
-            " lack no_such_package, nor_this; install hudi-reconciler there, or set "
-            "PYSPARK_PYTHON to a Python that has it"
+            " lack no_such_package, nor_this; install hudi-reconciler and no_such_package, "
+            "nor_this there, or set PYSPARK_PYTHON to a Python that has them"
         )
