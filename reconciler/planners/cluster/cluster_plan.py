@@ -88,11 +88,14 @@ def plan_cluster_step(
     )
     oversized = find_oversized(picture, decision)
     findings = (oversized,) if oversized is not None else ()
-    if never or not len(decision.groups):
-        doubts = tuple(replace(note, step=None) for note in wrong)
-        never = never or tuple(refuse_tiny_target(picture.file_sizes.target, oversized))
-        plan = ClusterPlan(findings=findings, refusals=never, warnings=(*doubts, *notes))
-        return plan if never else _add_withheld_drift(picture, decision, plan)
+    if not len(decision.groups):
+        doubts = tuple(replace(note, step=None) for note in (*never, *wrong))
+        tiny = tuple(refuse_tiny_target(picture.file_sizes.target, oversized))
+        findings += tuple(_find_missing_layout(decision, wrong))
+        plan = ClusterPlan(findings=findings, refusals=tiny, warnings=(*doubts, *notes))
+        return plan if tiny else _add_withheld_drift(picture, decision, plan)
+    if never:
+        return ClusterPlan(findings=findings, refusals=never, warnings=notes)
     refusals, drops = _check_metadata_indexes(picture, decision)
     target = picture.file_sizes.target
     tiny = refuse_tiny_files(decision.groups, _count_rows(picture, decision), target)
@@ -184,6 +187,22 @@ def _find_wrong_columns(layout: ClusteringLayout, facts: ClusteringFacts) -> Ite
         elif known[name]:
             rules = f"{name} is a {known[name]}, which has no order; remove it"
             yield Note("columns", f"clustering.columns: {rules}", step="cluster")
+
+
+def _find_missing_layout(
+    decision: ClusteringDecision, wrong: tuple[Note, ...]
+) -> Iterator[Finding]:
+    """Yield that rows cannot be in the declared order; nothing of a table without rows.
+
+    ``wrong``: the columns that rows cannot be ordered by.
+    """
+    if wrong and len(decision.candidates):
+        yield Finding(
+            field="clustering.columns",
+            desired=list(decision.layout.columns),
+            actual=None,
+            because="; ".join(note.because.removeprefix("clustering.columns: ") for note in wrong),
+        )
 
 
 def _warn_of_pending(state: TableState) -> Iterator[Note]:

@@ -186,6 +186,19 @@ def test_ids_that_non_blocking_writers_agree_on_are_refused():
     assert () == decide(sized({"a": {bucket(0): 10}})).refusals
 
 
+def test_such_ids_are_a_warning_where_their_buckets_are_as_declared():
+    name = base("00000001-0000-0000-0000-000000000000-0", 0)
+    facts = ClusteringFacts(
+        written=(), clusterings=(), footers=None, bounds=None, rows=np.zeros(1, np.int64)
+    )
+    files = FileSizes(target=100, small=80, large=200, when=SizeTrigger())
+    state = sized({"a": {name: 10}}).with_facts(clustering_facts=facts)
+    plan = plan_table(TableSpec(name="t", path="/t", files=files), state, NOW)
+
+    assert () == plan.refusals
+    assert ["bucketIndex", "nothingToDo"] == [note.rule for note in plan.warnings][:2]
+
+
 def test_declared_sizes_alone_neither_merge_nor_split_buckets():
     state = sized({"a": {bucket(0): 10, bucket(1): 10, bucket(2): 1000}})
     files = FileSizes(target=100, small=80, large=200, when=SizeTrigger())

@@ -296,6 +296,15 @@ class TestInTheWay:
 
         assert () == plan.refusals
         assert Note("columns", problem) in plan.warnings
+        assert [("clustering.columns", list(columns), expected)] == [
+            (found.field, found.desired, found.because) for found in plan.drift
+        ]
+
+    def test_columns_of_a_table_without_rows_are_no_drift(self):
+        state = sized(clustering_facts=evidence(0, columns={"x": ""}))
+        plan = plan_table(spec(**{**BY_XY, "columns": ("nope",)}), state, NOW)
+
+        assert (["columns", "nothingToDo"], ()) == (rules(plan.warnings), plan.drift)
 
     def test_columns_are_not_judged_where_no_write_says_them(self):
         state = sized(30, 20, 40, clustering_facts=evidence(3, columns=None))
@@ -369,6 +378,15 @@ class TestInTheWay:
         assert "consistent-hashing" in plan.refusals[0].because
         assert cluster_of(plan) is None
         assert not plan.is_blocked
+
+    def test_such_buckets_are_a_warning_where_nothing_is_to_be_rewritten(self):
+        state = sized(90, 90, clustering_facts=evidence(2, is_consistently_hashed=True))
+        plan = plan_table(spec(**PACKING), state, NOW)
+
+        assert ((), ()) == (plan.refusals, plan.drift)
+        assert [("bucketIndex", None), ("nothingToDo", None)] == [
+            (note.rule, note.step) for note in plan.warnings
+        ]
 
     def test_a_pending_restore_leaves_nothing_to_plan(self):
         restore = Instant(stamp(7), Action.RESTORE, State.INFLIGHT, None)
