@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import cache
 from typing import Final
@@ -24,6 +24,7 @@ from reconciler.reader.incremental import (
     find_touched_slices,
     make_read_limit,
 )
+from reconciler.reader.lost_files import LostFileError, check_newest_write
 from reconciler.reader.model import PATH, ReadRequest, Scan
 from reconciler.reader.request import ReadArguments
 from reconciler.reader.slice_selection import (
@@ -61,22 +62,31 @@ def open_requested_scan(
     guarded = ReadOnlyStorage(storage)
     if arguments.needs_zone and load_properties(guarded).timezone == "UTC":
         zone = UTC
-    return open_scan(guarded, arguments.to_request(zone))
+    return open_scan(guarded, arguments.to_request(zone), is_checked=True)
 
 
 def open_scan(
-    storage: Storage, request: ReadRequest, *, listing: ListingSource = "storage"
+    storage: Storage,
+    request: ReadRequest,
+    *,
+    listing: ListingSource = "storage",
+    is_checked: bool = False,
 ) -> Scan:
     """Return what a read of the table touches now.
 
     Of data files only the footers of a few are read. ``listing``: where file names come from.
+    ``is_checked``: files of the newest write must be there; rewrites and writes check their own.
     Raises BlockedError for a pending restore and for times whose files were cleaned, naming what
     can be read; UnsupportedError for tables that must not be read, UsageError for an unknown
-    column, FormatError and StorageError.
+    column, FormatError (LostFileError if a file of the newest write is gone) and StorageError.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return _ScanOpening.begin(storage, request, listing).make_scan()
+            opening = _ScanOpening.begin(storage, request, listing)
+            return replace(opening, is_checked=is_checked).make_scan()
+        except LostFileError:
+            if attempt > 1:
+                raise  # a rollback may have removed the file since the timeline was listed
         except NotFoundError as error:
             if attempt == _ATTEMPTS:
                 raise StorageError(
@@ -96,6 +106,7 @@ class _ScanOpening:
     properties: TableProperties
     state: TableState
     limit: ReadLimit
+    is_checked: bool = False
 
     @classmethod
     def begin(cls, storage: Storage, request: ReadRequest, listing: ListingSource) -> _ScanOpening:
@@ -109,6 +120,8 @@ class _ScanOpening:
     def make_scan(self) -> Scan:
         if self.limit != ReadLimit():
             check_readable(self.state, self.limit)
+        elif self.is_checked:
+            check_newest_write(self.storage, self.properties, self.state)
         times = self._find_commit_times()
         picked = pick_slices(self.state, self.limit, only_base=self.request.kind == "readOptimized")
         if times is not None:

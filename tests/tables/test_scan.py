@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from reconciler.errors import BlockedError, UnsupportedError
+from reconciler.reader.lost_files import LostFileError
 from reconciler.reader.model import ReadRequest
 from reconciler.reader.open_scan import open_scan
 from reconciler.reader.slice_rows import SliceRowReader, check_mergeable, get_slice_files
@@ -254,3 +255,39 @@ def test_partition_columns_hold_what_was_written(name, partitioned):
     hudi = PARTITIONED[name] or {}
 
     assert hudi | BETTER.get(name, {}) == columns_of(scan, storage, *names)
+
+
+def newest_base_file(folder):
+    """The path of the base file with the greatest instant."""
+    files = [path for path in folder.rglob("*.parquet") if ".hoodie" not in path.parts]
+    return max(files, key=lambda path: path.stem.rpartition("_")[2])
+
+
+@pytest.mark.parametrize("name", ["v6_cow_nopart", "v9_cow_nopart", "v8_index"])
+def test_a_lost_file_of_the_newest_write_is_an_error_that_names_it(name, tmp_path):
+    """The slice before it would be taken for the newest, and older rows read without a word."""
+    folder = unpack(TABLES / f"{name}.zip", tmp_path) / name
+    storage, lost = open_storage(str(folder)), newest_base_file(folder)
+    open_scan(storage, ReadRequest(), is_checked=True)
+    lost.unlink()
+    with pytest.raises(LostFileError) as error:
+        open_scan(storage, ReadRequest(), is_checked=True)
+
+    assert error.value.path == str(lost.relative_to(folder))
+    assert f"which commit {lost.stem.rpartition('_')[2]} wrote" in error.value.problem
+    assert "restore it from a copy, or roll that write back with Hudi" == error.value.remedy
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_files_that_no_newest_slice_has_may_be_gone(name, tmp_path):
+    """Cleans remove them, also those of the newest write that it has replaced itself."""
+    storage = opened(name, tmp_path)
+    scan = open_scan(storage, ReadRequest(), is_checked=True)
+    current = set(scan.slices.column("base").to_pylist())
+    folder = tmp_path / name
+    for path in [*folder.rglob("*.parquet")]:
+        is_data = ".hoodie" not in path.parts
+        if is_data and str(path.relative_to(folder)) not in current:
+            path.unlink()
+
+    assert len(scan.slices) == len(open_scan(storage, ReadRequest(), is_checked=True).slices)

@@ -1,4 +1,4 @@
-"""Find files that were lost or cut off after their commit, for clusterings and writes.
+"""Find files that were lost or cut off after their commit, for clusterings, writes and reads.
 
 Without its newest base file a file group shows an older one, whose rows are out of date. Without a
 log file it shows rows as they were before a change. A reader with the metadata table fails on such
@@ -81,25 +81,52 @@ def find_lost_files(
     slices = _find_newest_slices(groups, state)
     first = min(slices.values(), default="")
 
-    def list_written(entry: TimelineFile) -> list[tuple[FileGroup, str]]:
-        data, path = read_instant_file(storage, properties, entry)
-        with decoding(path, "the write statistics"):
-            record = _WANTED.read(data, path)
-            names = [
-                (folder, str(stat.get("path") or "").rpartition("/")[2])
-                for folder, stats in (record.get("partitionToWriteStats") or {}).items()
-                for stat in stats or ()
-            ]
-        return [
-            (group, name)
-            for folder, name in names
-            if (group := _match_file_group(folder, name, slices))
-        ]
+    def list_written(entry: TimelineFile) -> list[FileName]:
+        return _list_written(storage, properties, entry)
 
     writes = state.timeline.completed_files(COMMITS, first)
-    written = list(chain.from_iterable(run_parallel(list_written, writes, parallelism=_AT_ONCE)))
-    listed = _find_listed(state, {f"{folder}/{name}" for (folder, _), name in written})
-    return {group: name for group, name in written if f"{group[0]}/{name}" not in listed}
+    written = chain.from_iterable(run_parallel(list_written, writes, parallelism=_AT_ONCE))
+    return _select_lost(state, written, slices)
+
+
+def find_files_lost_of(
+    storage: Storage, properties: TableProperties, state: TableState, write: TimelineFile
+) -> dict[FileGroup, str]:
+    """Return the name of a file for every live group that lacks one that this write made.
+
+    Files before a newer base file of their group may be gone. Raises as ``find_lost_files``.
+    """
+    written = _list_written(storage, properties, write)
+    parsed = ((folder, BaseName.parse(name) or LogName.parse(name)) for folder, name in written)
+    groups = {(folder, name.file_id) for folder, name in parsed if name}
+    live = groups - state.replaced.keys()
+    return _select_lost(state, written, _find_newest_slices(live, state))
+
+
+def _list_written(
+    storage: Storage, properties: TableProperties, write: TimelineFile
+) -> list[FileName]:
+    data, path = read_instant_file(storage, properties, write)
+    with decoding(path, "the write statistics"):
+        record = _WANTED.read(data, path)
+        return [
+            (folder, str(stat.get("path") or "").rpartition("/")[2])
+            for folder, stats in (record.get("partitionToWriteStats") or {}).items()
+            for stat in stats or ()
+        ]
+
+
+def _select_lost(
+    state: TableState, written: Iterable[FileName], slices: Mapping[FileGroup, str]
+) -> dict[FileGroup, str]:
+    """Return the written files of these or newer slices that the listing lacks, by group."""
+    matched = [
+        (group, name)
+        for folder, name in written
+        if (group := _match_file_group(folder, name, slices))
+    ]
+    listed = _find_listed(state, {f"{folder}/{name}" for (folder, _), name in matched})
+    return {group: name for group, name in matched if f"{group[0]}/{name}" not in listed}
 
 
 def explain_lost_files(
