@@ -14,6 +14,7 @@ import numpy as np
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.files.view import FileView
 from reconciler.hudi.timeline.plans import RequestedReplace
+from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 
 _CURVE: Final = "hoodie.layout.optimize.strategy"
 _CURVES: Final = {"linear": "linear", "zorder": "z-order", "hilbert": "hilbert"}
@@ -24,7 +25,7 @@ _MIN_FILES: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedClustering:
-    """The newest clustering plan; ``curve`` is None if it does not record one.
+    """The newest clustering plan; ``curve``, ``mapping`` None: it does not record them, as Hudi's.
 
     ``equal_plans`` of the ``plans`` on the timeline, this one included, sort by the same columns.
     """
@@ -32,6 +33,7 @@ class ObservedClustering:
     instant: str
     columns: tuple[str, ...]
     curve: str | None
+    mapping: str | None = None
     equal_plans: int
     plans: int
 
@@ -52,13 +54,23 @@ def observe_clustering(plans: Iterable[tuple[str, RequestedReplace]]) -> Observe
         return None
     instant = max(clusterings)
     newest = clusterings[instant]
+    layout = _read_layout(newest, instant)
     return ObservedClustering(
         instant=instant,
-        columns=newest.sort_columns,
-        curve=_CURVES.get(newest.strategy.get(_CURVE, "").lower().replace("-", "")),
+        columns=layout.columns,
+        curve=layout.curve,
+        mapping=layout.mapping,
         equal_plans=sum(plan.sort_columns == newest.sort_columns for plan in clusterings.values()),
         plans=len(clusterings),
     )
+
+
+def _read_layout(plan: RequestedReplace, instant: str) -> ClusteringLayout:
+    """Return the layout of a plan: recorded by reconciler, else what Hudi's options tell."""
+    if LAYOUT_KEY in plan.extra:
+        return ClusteringLayout.parse(plan.extra[LAYOUT_KEY], f"clustering {instant}")
+    curve = _CURVES.get(plan.strategy.get(_CURVE, "").lower().replace("-", ""))
+    return ClusteringLayout(columns=plan.sort_columns, curve=curve)
 
 
 def observe_sizes(view: FileView) -> ObservedSizes | None:

@@ -204,13 +204,9 @@ def _clustering_lines(observed: ObservedClustering | None) -> list[str]:
         f"The clustering {observed.instant} {by}{alike}. "
         "The table does not record when to cluster again:"
     )
-    return [
-        *_comment_lines(sentence),
-        "  # clustering:",
-        f"  #   columns: {columns}",
-        f"  #   curve: {curve}",
-        "  #   mapping: direct           # as Hudi's; or rank",
-    ]
+    mapping = observed.mapping or "direct           # as Hudi's; or rank"
+    order = [f"  #   curve: {curve}", f"  #   mapping: {mapping}"] if observed.columns else []
+    return [*_comment_lines(sentence), "  # clustering:", f"  #   columns: {columns}", *order]
 
 
 def _size_lines(observed: ObservedSizes | None) -> list[str]:

@@ -92,7 +92,7 @@ Now = Annotated[
 TABLES_AT_ONCE: Final = 4
 Parallelism = Annotated[
     int,
-    typer.Option("--parallelism", metavar="N", min=1, help="Number of tables to plan in parallel."),
+    typer.Option("--parallelism", metavar="N", min=1, help="Number of tables to read in parallel."),
 ]
 Env = Annotated[
     str | None,

@@ -129,7 +129,7 @@ def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
     label = terminal.strong(f"{outcome.kind}{instant}")
     yield from terminal.item(label, _describe_outcome(outcome))
     if (boundary := outcome.earliest_instant_to_retain) is not None:
-        yield from terminal.detail(f"earliest instant to retain: {boundary}")
+        yield from terminal.detail(f"published earliest instant to retain: {boundary}")
     if outcome.partitions_removed:
         folders = words.format_count(len(outcome.partitions_removed), "partition directory")
         yield from terminal.detail(f"{folders} removed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -112,6 +113,8 @@ class SpecFiles:
                 if os.path.islink(path):  # noqa: PTH114
                     self.problems.file_error(path, "broken link", "remove or repair it")
             except OSError as error:
+                if os.path.islink(path.parent) and error.errno == errno.ELOOP:  # noqa: PTH114
+                    continue  # a link to itself is no folder, and reported where it is read
                 hint = "make it readable: its files must not be ignored"
                 self.report_unreadable(path, error, hint)
 
@@ -119,8 +122,9 @@ class SpecFiles:
         kind = self.find_kind(path)
         if kind != "folder":
             return [path] if kind else []
+        known = self.problems.errors
         files = self.find_files_below(path)
-        if not files:
+        if not files and self.problems.errors == known:
             message = "no spec file (*.yaml or *.yml) in this folder"
             hint = "check the path: an empty folder never means 'no tables'"
             self.problems.file_error(path, message, hint)

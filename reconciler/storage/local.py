@@ -366,7 +366,11 @@ def _translate_errors(full: str) -> Iterator[None]:
     except FileExistsError:
         raise AlreadyExistsError(full, "already exists") from None
     except PermissionError as error:
-        raise PermissionDeniedError(full, f"{error.strerror or error}") from None
+        problem = f"{error.strerror or error}; give this user access to it and the folders above"
+        raise PermissionDeniedError(full, problem) from None
+    except NotADirectoryError as error:
+        problem = f"{error.strerror}; its path leads through a file, correct the path"
+        raise StorageError(full, problem) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _not_a_file_error(full, modes.S_IFLNK) from None

@@ -72,7 +72,8 @@ class TableProperties:
         written = raw.get("hoodie.timeline.layout.version", str(layout))
         if written != str(layout):
             raise UnsupportedError(
-                f"{path}: table version {version} with timeline layout {written} is not supported"
+                f"{path}: table version {version} with timeline layout {written} is not supported; "
+                f"its layout is {layout}: upgrade the table with Hudi, or restore the file"
             )
         return cls(
             table_name=name,
@@ -240,7 +241,8 @@ def _read_version(raw: Mapping[str, str], path: str) -> int:
     if written not in {str(version) for version in KNOWN_VERSIONS}:
         raise UnsupportedError(
             f"{path}: table version {written!r} is not supported; supported are "
-            f"{', '.join(map(str, KNOWN_VERSIONS))}"
+            f"{', '.join(map(str, KNOWN_VERSIONS))}; upgrade the table with Hudi, or reconciler if "
+            "the table is newer"
         )
     return int(written)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from reconciler.adopt.observed_settings import (
@@ -11,6 +12,7 @@ from reconciler.adopt.observed_settings import (
     observe_sizes,
 )
 from reconciler.hudi.timeline.plans import RequestedReplace
+from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 from tests.unit.planners import cow
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
@@ -41,6 +43,15 @@ def test_a_curve_is_told_where_a_plan_says_it():
 
     assert found is not None
     assert found.curve == "z-order"
+
+
+def test_a_clustering_of_reconciler_records_its_whole_layout():
+    layout = ClusteringLayout(columns=("b", "a"), curve="kd-tree", mapping="rank")
+    ours = replace(plan(**{SORT: "b,a"}), extra={LAYOUT_KEY: layout.text})
+    found = observe_clustering([("1", plan(**{SORT: "a"})), ("2", ours)])
+
+    assert found is not None
+    assert (found.columns, found.curve, found.mapping) == (("b", "a"), "kd-tree", "rank")
 
 
 def test_a_clustering_may_name_no_columns():

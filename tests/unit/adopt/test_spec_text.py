@@ -123,6 +123,19 @@ def test_clustering_and_sizes_are_said_and_never_declared(tmp_path):
     assert "Of the 1 234 base files in the newest slices 95 % are at most 1.0 MiB" in written
 
 
+def test_a_clustering_that_records_its_layout_is_proposed_as_it_is():
+    ours = ObservedClustering(
+        instant="1", columns=("a",), curve="kd-tree", mapping="rank", equal_plans=1, plans=1
+    )
+    packed = replace(ours, columns=(), curve=None, mapping=None)
+
+    assert '  #   columns: ["a"]\n  #   curve: kd-tree\n  #   mapping: rank\n' in text(
+        clustering=ours
+    )
+    assert "not recorded" not in text(clustering=packed)
+    assert "curve" not in text(clustering=packed)
+
+
 def test_an_unknown_zone_is_asked_for_and_a_given_one_written(tmp_path):
     state = cow.upserts(1, timezone=None)
     asked = text(state, offsets=(-18000, -14400))

@@ -49,7 +49,7 @@ def test_a_completed_clean_takes_two_lines_and_a_summary():
     assert [
         "t  done  /w/t",
         "  clean 20261121041500123  removed 12 410 files, 1.8 TiB, in 1.2 minutes",
-        "      earliest instant to retain: 20261114041000000",
+        "      published earliest instant to retain: 20261114041000000",
         "",
         "Result: 1 table: 1 done; 12 410 files removed (1.8 TiB) in 1.2 minutes.",
         "Plan digest: sha256:0",

@@ -40,7 +40,7 @@ def test_a_completed_clean_is_one_sentence():
         "```",
         "t  done  /w/t",
         "  clean 20261121041500123  removed 12 410 files, 1.8 TiB, in 1.2 minutes",
-        "      earliest instant to retain: 20261114041000000",
+        "      published earliest instant to retain: 20261114041000000",
         "```",
         "</details>",
         "",

@@ -292,6 +292,16 @@ def test_a_link_to_itself_is_an_error_that_names_it(write, name):
     assert [f"specs/{name}: cannot be read: Too many levels of symbolic links"] == said(folder)
 
 
+def test_a_link_to_itself_is_one_error_alone_or_named(write):
+    folder = write(table())
+    (folder / "a.yaml").unlink()
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    problem = "specs/loop.yaml: cannot be read: Too many levels of symbolic links"
+
+    assert [problem] == said(folder)
+    assert [f"{problem}; check the path"] == said(folder / "loop.yaml")
+
+
 def test_a_folder_without_specs_is_an_error(tmp_path):
     with pytest.raises(SpecError, match=r"no spec file .* never means 'no tables'"):
         load_specs([tmp_path])

@@ -132,6 +132,16 @@ def test_refused_access_names_the_path(storage, monkeypatch):
         list(storage.walk(lambda _: True))
 
 
+def test_a_path_through_a_file_says_what_to_correct(storage, tmp_path):
+    write(tmp_path, "f")
+    with pytest.raises(StorageError) as error:
+        storage.read("f/g")
+
+    assert str(error.value) == (
+        f"{tmp_path}/f/g: Not a directory; its path leads through a file, correct the path"
+    )
+
+
 def test_one_refused_deletion_does_not_stop_the_others(storage, tmp_path, monkeypatch):
     write(tmp_path / "p", "f")
     write(tmp_path / "p", "g")
@@ -145,7 +155,9 @@ def test_one_refused_deletion_does_not_stop_the_others(storage, tmp_path, monkey
     monkeypatch.setattr(os, "unlink", refuse)
     first, second = storage.delete_many(["p/f", "p/g"])
 
-    assert first.error == f"{tmp_path}/p/f: Permission denied"
+    assert first.error == (
+        f"{tmp_path}/p/f: Permission denied; give this user access to it and the folders above"
+    )
     assert (first.existed, second.existed, second.error) == (False, True, None)
 
 
