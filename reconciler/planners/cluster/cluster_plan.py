@@ -87,13 +87,13 @@ def plan_cluster_step(
         *refuse_unknown_zone(picture),
     )
     oversized = find_oversized(picture, decision)
-    findings = (oversized,) if oversized is not None else ()
+    findings: tuple[Finding, ...] = (oversized,) if oversized is not None else ()
     if not len(decision.groups):
         doubts = tuple(replace(note, step=None) for note in (*never, *wrong))
-        tiny = tuple(refuse_tiny_target(picture.file_sizes.target, oversized))
+        refused = tuple(refuse_tiny_target(picture.file_sizes.target, oversized))
         findings += tuple(_find_missing_layout(decision, wrong))
-        plan = ClusterPlan(findings=findings, refusals=tiny, warnings=(*doubts, *notes))
-        return plan if tiny else _add_withheld_drift(picture, decision, plan)
+        plan = ClusterPlan(findings=findings, refusals=refused, warnings=(*doubts, *notes))
+        return plan if refused else _add_withheld_drift(picture, decision, plan)
     if never:
         return ClusterPlan(findings=findings, refusals=never, warnings=notes)
     refusals, drops = _check_metadata_indexes(picture, decision)
