@@ -28,6 +28,7 @@ from reconciler.transaction.run import Completion
 from reconciler.transaction.session import TableSession
 from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
 from reconciler.writer.facts import UnpublishedWrite
+from reconciler.writer.fixed_bytes import warn_of_fixed_bytes
 from reconciler.writer.request import WriteResult
 
 _SCHEMA: Final = "schema"
@@ -162,5 +163,5 @@ def _make_result(done: UnpublishedWrite, notes: tuple[Note, ...]) -> WriteResult
         files=len(done.files),
         bytes=sum(written.file.size for written in done.files),
         rewritten_bytes=sum(file.base_size for file in previous),
-        warnings=notes,
+        warnings=(*notes, *warn_of_fixed_bytes(done.files, done.facts.settings)),
     )
