@@ -232,6 +232,11 @@ def _decide_secondary_index(partition: str, live: frozenset[str], facts: NewFile
 
 
 def _refusal(partition: str, facts: NewFilesFacts) -> UnsupportedError:
+    """Return the error for an index that cannot be updated.
+
+    An expression index without entries of new files loses their rows: with the next insert, Hudi
+    1.2 computes a partition's bounds from the entries alone.
+    """
     what, remedy = "clustering", "let Hudi cluster the table"
     if facts.adds_values:
         what, remedy = "write", "let Hudi write the rows"
