@@ -22,6 +22,7 @@ from reconciler.render.terminal import Terminal
 #: how a notice that one kind of work is not due begins -> its label; other work may be due
 _NOTHING_LABELS: Final = {
     "no clustering: ": "no clustering",
+    "no rewrite for file sizes: ": "no rewrite for file sizes",
     "nothing to do: ": "nothing to clean",
 }
 #: rule of a kept file -> what keeps it

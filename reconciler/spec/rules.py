@@ -149,10 +149,21 @@ def _check_files(spec: Block, block: Block) -> None:
         if when and "smallFileShareAbove" in when.data:
             message = "has no effect beside clustering: clustering.when wins"
             when.warn("smallFileShareAbove", message, "remove it")
+    else:
+        _check_size_conditions(block)
     if "budget" in block.data:
         _check_budget(spec, block)
     if partitions := block.find_block("partitions"):
         _check_bounds(partitions)
+
+
+def _check_size_conditions(block: Block) -> None:
+    """Report a ``when`` that switches off all conditions, so that no file is ever rewritten."""
+    when = block.data.get("when")
+    if when is not None and not block.is_partial and when == {"largeFiles": False}:
+        message = "has no condition that is on, so no file is rewritten: those it does not name "
+        message += "are off"
+        block.error("when", message, "add smallFileShareAbove: 0.3 to pack small files")
 
 
 def _check_large(block: Block) -> None:

@@ -53,15 +53,17 @@ class SimulatedGains:
 class ClusteringInput:
     """The input of clustering planning: the declaration, the slices and facts about them.
 
-    ``limits``: the declared sizes of files. ``is_clustered``: per slice, an earlier clustering
-    wrote its base file as declared; ``is_settled``: and its log files are small. ``row_bytes``:
-    int64 per slice, bytes of its rows in new files. ``passes``: how often slices were clustered as
-    declared. ``max_scan``: slices that queries over their ``maxScan`` read; None if there are none.
-    ``asked``: what readers ask for; None if no gain is predicted. ``simulated``: simulated gains of
-    declared queries, which count more than predictions from ranges.
+    ``block``: the block of the spec with the conditions. ``limits``: the declared sizes of files.
+    ``is_clustered``: per slice, an earlier clustering wrote its base file as declared;
+    ``is_settled``: and its log files are small. ``row_bytes``: int64 per slice, bytes of its rows
+    in new files. ``passes``: how often slices were clustered as declared. ``max_scan``: slices that
+    queries over their ``maxScan`` read; None if there are none. ``asked``: what readers ask for;
+    None if no gain is predicted. ``simulated``: simulated gains of declared queries, which count
+    more than predictions from ranges.
     """
 
     clustering: Clustering
+    block: str
     limits: SizeLimits
     candidates: CandidateSlices
     triggers: Triggers

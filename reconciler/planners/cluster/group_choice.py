@@ -110,7 +110,7 @@ def explain_partition(
     is_shown = gains is not None and gains.is_predicted(partition)
     if gains is not None and is_shown and (gains.fires[partition] or not query):
         clauses.append(gains.explain(partition, rewritten))
-    return " and ".join(clauses) or "no threshold of clustering.when can be measured here"
+    return " and ".join(clauses) or f"no condition of {need.block}.when is known to hold here"
 
 
 def _explain_only_logs(need: ClusteringInput, verdicts: SliceVerdicts) -> None:

@@ -281,6 +281,7 @@ def _build_input(table: _ClusteringRun) -> ClusteringInput:
     can_split = table.limits.can_split(candidates, table.statistics.sizes) & ~passes.is_done
     return ClusteringInput(
         clustering=clustering,
+        block=table.block,
         limits=table.limits,
         candidates=candidates,
         triggers=evaluate_triggers(candidates, table.limits, can_split, clustering.when, ranges),

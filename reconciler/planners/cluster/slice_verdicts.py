@@ -45,7 +45,7 @@ _RULE_SENTENCES: Final = {
     "oversized": "{} are above files.large and cannot be split into smaller files",
     "large": "{} are not small",
     "unmeasured": "{} have no known statistics on clustering.columns, so their gain is unknown",
-    "when": "{} are in partitions below the clustering thresholds",
+    "when": "{} are in partitions below the thresholds of {block}.when",
     "clustered": "{} are clustered as declared",
     "noGain": "{} would not make fewer files",
     "singleFile": "{} have no other file to be rewritten with",

@@ -378,8 +378,8 @@ class TestOverlap:
             ),
             (
                 "no clustering: 3 file slices have no known statistics on clustering.columns, so "
-                "their gain is unknown; 1 file slice is in a partition below the clustering "
-                "thresholds"
+                "their gain is unknown; 1 file slice is in a partition below the thresholds "
+                "of clustering.when"
             ),
         ] == [note.because for note in decision.warnings]
 

@@ -156,6 +156,17 @@ class TestSplitting:
 
         assert [] == groups_of(decide(sized({"a": bases(520)}), when=when))
 
+    def test_what_stays_names_the_conditions_of_the_files(self):
+        when = SizeTrigger(small_file_share_above=None)
+        decision = decide(sized({"a": bases(90, 70)}), when=when)
+
+        assert {"no condition of files.when is known to hold here"} == {
+            *decision.because.to_pylist()
+        }
+        assert "2 file slices are in partitions below the thresholds of files.when" in (
+            decision.warnings[0].because
+        )
+
     def test_a_file_that_is_mostly_footer_stays(self):
         footer = RecordSize(fixed=250, per_row=1.0, because="")
         decision = decide(sized({"a": bases(520)}), sizes=footer)
