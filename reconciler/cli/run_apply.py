@@ -18,6 +18,7 @@ from reconciler.cli.terminal import find_terminal, log_message, show_progress
 from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import AuditLog
 from reconciler.executor.deletion import DeletionOutcome, FileDeleter, LocalDeleter
+from reconciler.executor.early_refusals import refuse_early
 from reconciler.executor.gate import AdmittedPlan, admit_plan, get_waiver_time
 from reconciler.executor.origin import Origin
 from reconciler.executor.progress import Phase, Progress
@@ -95,6 +96,7 @@ def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
         check_plan_variables(plan.tables)
         waiver_time = get_waiver_time(run.now, clock)
         admitted = admit_plan(plan, specs=run.specs, expected_digest=run.digest, now=waiver_time)
+        admitted = refuse_early(admitted, runtime.open_storage)
         with _open_executors(admitted, run) as executors:
             context = ApplyContext(
                 open_storage=runtime.open_storage,

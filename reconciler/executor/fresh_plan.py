@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -22,6 +22,7 @@ from reconciler.executor.freshness import (
 from reconciler.executor.gate import check_table_refusals, recount
 from reconciler.hudi.files.table_files import make_present_keys
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.instant import Instant
 from reconciler.plans.model import (
     INDEX_TARGETS,
     CleanStep,
@@ -63,8 +64,11 @@ def check_refusals(
 
     ``reviewed``: the steps that are to run. A refusal of one kind of step is none of these.
     """
-    unlocked = _find_unlocked_writes(fresh, spec, reviewed) if _needs_lock(fresh, reviewed) else ()
-    notes = (*fresh.plan.refusals, *refuse_apply(spec, fresh.state, now), *unlocked)
+    state = fresh.state
+    unlocked: tuple[Note, ...] = ()
+    if state.metadata_partitions and _needs_lock(fresh, reviewed):
+        unlocked = tuple(refuse_unlocked_writes(state.foreign_writes, spec, reviewed))
+    notes = (*fresh.plan.refusals, *refuse_apply(spec, state, now), *unlocked)
     check_table_refusals(tuple(dict.fromkeys(notes)))
     clean_sync.check_syncable(properties)
 
@@ -143,24 +147,28 @@ def _needs_lock(fresh: FreshPlan, reviewed: Sequence[Step]) -> bool:
     state = fresh.state
     if state.pending_cleans or any(clustering.is_ours for clustering in state.pending_clusterings):
         return True
+    return has_shared_steps(reviewed)
+
+
+def has_shared_steps(reviewed: Sequence[Step]) -> bool:
+    """Return whether a step changes more than reconciler's own index."""
     return any(not isinstance(step, IndexStep) or step.targets != (_ZINDEX,) for step in reviewed)
 
 
-def _find_unlocked_writes(
-    fresh: FreshPlan, spec: TableSpec, reviewed: Sequence[Step]
+def refuse_unlocked_writes(
+    writes: Iterable[Instant], spec: TableSpec, reviewed: Sequence[Step]
 ) -> Iterator[Note]:
-    """Note a pending write that could write the metadata table while we do, without a lock.
+    """Refuse a pending write that could write the live metadata table while we do, without a lock.
 
     A write that is rolled back first could not: if its rollback fails, the apply ends there.
     """
-    state = fresh.state
     lock = spec.concurrency.lock if spec.concurrency else None
     undone = {step.instant for step in reviewed if isinstance(step, RollbackStep)}
-    writes = [write for write in state.foreign_writes if write.requested not in undone]
-    if lock is not None and lock.provider == "none" and state.metadata_partitions and writes:
+    write = next((write for write in writes if write.requested not in undone), None)
+    if lock is not None and lock.provider == "none" and write is not None:
         yield Note(
             "lock",
-            f"{writes[0].action} {writes[0].requested} is pending, the metadata table is live, and "
+            f"{write.action} {write.requested} is pending, the metadata table is live, and "
             "without a lock both would write it; configure concurrency.lock or wait",
         )
 

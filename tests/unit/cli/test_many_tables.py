@@ -19,6 +19,7 @@ import pytest
 import reconciler
 from reconciler import api, runtime
 from reconciler.cli import app, interruption, run_apply
+from reconciler.errors import ReconcilerError
 from reconciler.executor import run as running
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.executor.progress import Progress
@@ -36,6 +37,7 @@ from tests.storage_wrappers import RecordingStorage
 from tests.trees import unpack
 
 CASE = Path(__file__).parents[2] / "cases" / "clean" / "cow_basic__1.2.0" / "table.zip"
+WITH_METADATA = CASE.parents[1] / "cow_mdt_incremental__1.2.0" / "table.zip"
 RESTORING = Path(__file__).parents[2] / "tables" / "v6_restore_pending.zip"
 SPEC = """\
 apiVersion: reconciler/v1
@@ -509,3 +511,29 @@ def test_the_state_of_a_table_goes_when_it_is_planned(tmp_path, monkeypatch):
 
 def test_the_order_of_the_worst_is_the_documented_one():
     assert (1, 6, 3, 5, 4, 2, 0) == WORST_FIRST
+
+
+@pytest.mark.parametrize("provider", ["none", "filesystem"])
+def test_a_pending_write_that_needs_a_lock_is_refused_before_spark_starts(
+    provider, lake, capsys, monkeypatch
+):
+    def stop(*_, **__):
+        raise ReconcilerError("here Spark would start")
+
+    monkeypatch.setattr(run_apply, "open_spark_session", stop)
+    table = unpack(WITH_METADATA, lake.declare("t", commits=1))
+    spec = lake.specs / "t.yaml"
+    spec.write_text(spec.read_text().replace("provider: filesystem", f"provider: {provider}"))
+    for name in ("commit.requested", "inflight"):
+        (table / ".hoodie" / "timeline" / f"20261122000000000.{name}").write_bytes(b"")
+
+    code = run("apply", lake.specs, *AT, "--auto-approve")
+    said = "".join(capsys.readouterr())
+
+    assert ("here Spark would start" in said) == (provider == "filesystem")
+    if provider == "none":
+        assert code == 3
+        assert "commit 20261122000000000 is pending, the metadata table is live" in " ".join(
+            said.split()
+        )
+        assert "[lock]" in said
