@@ -212,13 +212,15 @@ def test_no_group_of_a_partition_is_rewritten_more_often_than_its_files_can_merg
 @given(
     partitions=st.lists(st.lists(st.integers(1, 900), max_size=25), min_size=1, max_size=3),
     before=file_sizes(),
-    sizes=file_sizes(),
+    others=file_sizes(),
+    is_target_kept=st.booleans(),
     growth=st.sampled_from([0.2, 6.0]),
 )
 def test_sizes_that_are_declared_anew_are_reached_whatever_was_tried_before(
-    partitions, before, sizes, growth
+    partitions, before, others, is_target_kept, growth
 ):
     """The passes of one declaration do not count for another."""
+    sizes = replace(others, target=before.target) if is_target_kept else others
     it = SizedTable(partitions, growth)
     while it.run(TableSpec(name="t", path="/t", files=before)):
         pass
