@@ -241,6 +241,22 @@ def test_a_rewrite_for_file_sizes_warns_of_queries_that_read_more_bytes(tmp_path
     assert "; declare a clustering with its columns, or a smaller files.target" in warning.because
 
 
+def test_more_small_files_than_are_sampled_become_files_that_queries_read(tmp_path):
+    """Of 400 small files 64 are sampled; the statistics of all say which new file a query reads."""
+    rows = 400 * 100
+    table = pa.table({"id": np.arange(rows), "x": np.random.default_rng(4).random(rows)})
+    table = table.sort_by("x")
+    path = write_table(tmp_path / "t", {"": [table.slice(n * 100, 100) for n in range(400)]})
+    size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+    queries = tuple(f"x between {at / 20} and {at / 20 + 0.0005}" for at in range(1, 20))
+    plan, made, after = forecast_and_rewrite(path, write_sizes(path, size // 160, queries))
+
+    assert 64 == plan.layout.sampled.row_groups
+    assert 64 < len(made)
+    for prediction, read in zip(plan.predictions, after.files, strict=True):
+        assert 1 <= prediction["filesAfter"] <= 1 + read
+
+
 def test_files_between_the_target_and_large_stay_whole_in_the_prediction_too(tmp_path):
     """Rows of 1.6 targets become one file: the forecast splits where the rewrite does."""
     table = make_table(np.random.default_rng(2), 8_000).sort_by("x")

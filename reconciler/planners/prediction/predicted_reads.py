@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -89,6 +89,8 @@ class PredictedReads:
         some = [(c, limit) for c, limit in zip(counts, limits, strict=True) if c is not None]
         expected = iter(extrapolate_reads([c for c, _ in some], [limit for _, limit in some]))
         new = tuple(None if c is None else next(expected) for c in counts)
+        if some and not decision.layout.columns:
+            new = _raise_to_known_reads(context.current, decision, new, limits)
         written = sum(size for _, size in limits)
         return cls(
             kept=np.stack([reads.sum(axis=1), reads @ sizes]).astype(np.float64),
@@ -114,6 +116,35 @@ class PredictedReads:
     @property
     def error(self) -> Floats:
         return relative_error(self.new_files, self.kept, self.size_error)
+
+
+def _raise_to_known_reads(
+    current: CurrentReads,
+    decision: ClusteringDecision,
+    new: Sequence[ExpectedReads | None],
+    limits: Sequence[tuple[float, float]],
+) -> tuple[ExpectedReads, ...]:
+    """Return the reads of groups that keep the order of their rows, at least those that are known.
+
+    A query reads a new file if it reads one of the slices that become it. A sample alone misses
+    that where it has no rows of most slices. A slice counts for the file that has its middle.
+    """
+    raised = []
+    bounds = pairwise(decision.groups.starts.tolist())
+    for reads, (outputs, size), (start, end) in zip(new, limits, bounds, strict=True):
+        slices, files = decision.members[start:end], max(round(outputs), 1)
+        ends = np.cumsum(decision.candidates.bytes[slices])
+        middle = (ends - decision.candidates.bytes[slices] / 2) / max(int(ends[-1]), 1)
+        file = np.minimum((middle * files).astype(np.int64), files - 1)
+        query, at = np.nonzero(current.reads.kept[:, slices])
+        pairs = np.unique(query * files + file[at]) // files
+        count = np.bincount(pairs, minlength=len(current.queries)).astype(np.float64)
+        known = np.stack([count, count * size / files])
+        if reads is None:
+            raised.append(ExpectedReads(reads=known, variance=np.zeros_like(known)))
+        else:
+            raised.append(replace(reads, reads=np.maximum(reads.reads, known)))
+    return tuple(raised)
 
 
 def build_groups(
