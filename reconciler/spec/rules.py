@@ -158,12 +158,11 @@ def _check_files(spec: Block, block: Block) -> None:
 
 
 def _check_size_conditions(block: Block) -> None:
-    """Report a ``when`` that switches off all conditions, so that no file is ever rewritten."""
+    """Warn about a ``when`` without a condition that is on: only writes follow the sizes then."""
     when = block.data.get("when")
     if when is not None and not block.is_partial and when == {"largeFiles": False}:
-        message = "has no condition that is on, so no file is rewritten: those it does not name "
-        message += "are off"
-        block.error("when", message, "add smallFileShareAbove: 0.3 to pack small files")
+        message = "has no condition that is on, so only new files follow the sizes"
+        block.warn("when", message, "add smallFileShareAbove: 0.3 to pack existing files too")
 
 
 def _check_large(block: Block) -> None:

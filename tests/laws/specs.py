@@ -116,8 +116,6 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
         del block["mapping"]
     if "large" in block:  # it must exceed the target and twice the small size, also by default
         block.update(small="1B", target="1B", large="2B")
-    if block.get("when") == {"largeFiles": False}:  # one condition must be on
-        del block["when"]
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
     return block
