@@ -320,10 +320,10 @@ def _insert(hudi, table, row):
 
 def assert_same(hudi, table):
     """Every filter finds with the index what it finds without."""
-    every = hudi.rows(table, columns=["id", *WHERE])
     lost = {}
-    for nth, where in enumerate(WHERE, 1):
-        expected = [[row[0]] for row in every if row[nth]]
+    for where in WHERE:
+        # filtered as well: Hudi may lose a row by itself, such as -0.0 where 0.0 is asked for
+        expected = hudi.rows(table, where=where, columns=["id"])
         actual = hudi.rows(table, where=where, columns=["id"], metadata=True)
         if expected != actual:
             lost[where] = (expected, actual)

@@ -184,7 +184,7 @@ class Worker:
         frame = self.spark.read.format("hudi").options(**options).load(table)
         if where:
             frame = frame.where(where)
-        return sorted([list(row) for row in frame.selectExpr(*columns).collect()], key=repr)
+        return sorted([list(row) for row in frame.select(*columns).collect()], key=repr)
 
     def files_opened(self, table: str, options: dict[str, str], where: str) -> list[Any]:
         """Return how many files a read opens, and its keys."""
