@@ -118,7 +118,7 @@ class Indexed:
 
 @pytest.mark.parametrize(
     ("version", "merge_on_read"),
-    [("1.0.2", True), ("1.2.0", False), long("1.0.2", False), long("1.2.0", True)],
+    [("1.0.2", True), long("1.0.2", False), long("1.2.0", False), long("1.2.0", True)],
 )
 def test_a_secondary_index_finds_packed_and_split_rows_and_is_written_on(
     real_hudi, tmp_path, version, merge_on_read
