@@ -124,10 +124,11 @@ def _raise_to_known_reads(
     new: Sequence[ExpectedReads | None],
     limits: Sequence[tuple[float, float]],
 ) -> tuple[ExpectedReads, ...]:
-    """Return the reads of groups that keep the order of their rows, at least those that are known.
+    """Return the reads of groups that keep the order of their rows, also where a sample finds none.
 
-    A query reads a new file if it reads one of the slices that become it. A sample alone misses
-    that where it has no rows of most slices. A slice counts for the file that has its middle.
+    A query may read a new file if it reads one of the slices that become it. A sample alone misses
+    that where it has no rows of most slices. A slice counts for the file that has its middle. Where
+    the sample finds files it is closer: statistics may keep every slice, for NaN for example.
     """
     raised = []
     bounds = pairwise(decision.groups.starts.tolist())
@@ -143,7 +144,8 @@ def _raise_to_known_reads(
         if reads is None:
             raised.append(ExpectedReads(reads=known, variance=np.zeros_like(known)))
         else:
-            raised.append(replace(reads, reads=np.maximum(reads.reads, known)))
+            found = np.where(reads.reads[0] > 0, reads.reads, known)
+            raised.append(replace(reads, reads=found))
     return tuple(raised)
 
 
