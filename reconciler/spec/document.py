@@ -26,11 +26,11 @@ from reconciler.spec.model import (
 from reconciler.spec.rules import (
     COUNT_BY_POLICY,
     DEFAULT_CURVE,
-    LARGE_FACTOR,
     POLICY_BY_COUNT,
     SIZES_OF_EXISTING_FILES,
     Block,
     check_rules,
+    find_large,
 )
 from reconciler.spec.schema import Schema, load_definition
 from reconciler.spec.structure import read_structure
@@ -168,7 +168,7 @@ def fill_sizes(data: Data) -> Data:
     if files is None or not any(name in files for name in SIZES_OF_EXISTING_FILES):
         return data
     target = files.get("target", FileSizes().target)
-    defaults = {"large": LARGE_FACTOR * target, "budget": {}, "when": _encode_fields(SizeTrigger())}
+    defaults = {"large": find_large(target), "budget": {}, "when": _encode_fields(SizeTrigger())}
     return {**data, "files": {**defaults, **files}}
 
 

@@ -165,6 +165,11 @@ def _check_size_conditions(block: Block) -> None:
         block.warn("when", message, "add smallFileShareAbove: 0.3 to pack existing files too")
 
 
+def find_large(size: int) -> int:
+    """Return twice a file size, or the greatest size that fits a plan."""
+    return min(LARGE_FACTOR * size, units.MAX_SIZE)
+
+
 def _check_large(block: Block) -> None:
     """Report a ``large`` that leaves no room for files between small and large ones."""
     large = block.data.get("large")
@@ -172,14 +177,14 @@ def _check_large(block: Block) -> None:
         return
     target = block.data.get("target", FileSizes().target)
     small = min(block.data.get("small", FileSizes().small), target)
-    if large <= target:
+    if large <= target < units.MAX_SIZE:
         message = f"{units.format_size(large)} is not above files.target, "
         message += f"{units.format_size(target)}: full files would be split again and again"
         block.error("large", message, "set it to twice files.target, or leave it out")
-    elif large < LARGE_FACTOR * small:
+    elif large < find_large(small):
         message = f"{units.format_size(large)} is less than twice files.small, "
         message += f"{units.format_size(small)}: the parts of a file just above it would be small"
-        least = units.format_size(LARGE_FACTOR * small)
+        least = units.format_size(find_large(small))
         block.error("large", message, f"set it to {least} or more, or lower files.small")
 
 

@@ -56,7 +56,7 @@ from reconciler.planners.reasons import format_bytes, pluralize
 from reconciler.plans.model import Note, Rewrites
 from reconciler.spec.model import Clustering, FileSizes, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
-from reconciler.spec.rules import LARGE_FACTOR
+from reconciler.spec.rules import find_large
 from reconciler.state.clustering_layout import ClusteringLayout, declared_layout
 from reconciler.state.model import TableState
 
@@ -239,7 +239,7 @@ def _exclude_damaged(table: _ClusteringRun) -> None:
 
 def _plan_buckets(table: _ClusteringRun) -> _ClusteringRun:
     """Return the run with the buckets that it rewrites; no other group may take these."""
-    large = table.limits.large or LARGE_FACTOR * table.files.target
+    large = table.limits.large or find_large(table.files.target)
     due = choose_buckets(
         table.candidates, table.verdicts, table.clustering, table.is_clustered, large
     )

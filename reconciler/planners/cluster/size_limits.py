@@ -16,7 +16,7 @@ from reconciler.layout.sizing.record_size import RecordSize, estimate_compacted_
 from reconciler.layout.sizing.split_rule import SplitRule
 from reconciler.planners.cluster.candidates import CandidateSlices
 from reconciler.spec.model import FileSizes, TableSpec
-from reconciler.spec.rules import LARGE_FACTOR
+from reconciler.spec.rules import find_large
 
 #: distance from the limits that a predicted size keeps, because it is only predicted
 _MARGIN: Final = 1.05
@@ -41,7 +41,7 @@ class SizeLimits:
         if files.when is None:
             return cls(target=files.target, small=files.small)
         small = files.existing_small
-        large = max(files.large or LARGE_FACTOR * files.target, LARGE_FACTOR * small)
+        large = max(files.large or find_large(files.target), find_large(small))
         target = min(files.target, int(large / _MARGIN))
         return cls(target=target, small=small, large=large, splits=files.when.large_files)
 
