@@ -11,6 +11,8 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, Self
 
 from reconciler.errors import FormatError, UnsupportedError
@@ -51,6 +53,7 @@ class TableProperties:
     raw: Mapping[str, str]
 
     @classmethod
+    @lru_cache(maxsize=64)  # an apply reads the file a dozen times, and it rarely changes
     def parse(cls, data: bytes, path: str) -> Self:
         """Parse the bytes of the file.
 
@@ -95,7 +98,7 @@ class TableProperties:
             archive_folder=_archive_folder(raw, layout, path),
             base_extension=".parquet",
             bootstrap_base=raw.get("hoodie.bootstrap.base.path") or None,
-            raw=raw,
+            raw=MappingProxyType(raw),
         )
 
 
