@@ -7,6 +7,7 @@ left out unless the command line names them by their id.
     @pytest.mark.parametrize(("version", "kind", "state"), cover_pairs(product(A, B, C)))
     LAW = settings(max_examples=examples(20, many=100))
     ROUNDS = rounds("ROUNDS", few=3, many=12)
+    for call in take_turn(calls, of=3, turn=version):
 """
 
 from __future__ import annotations
@@ -56,6 +57,11 @@ def take_turns(first: Iterable[Any], second: Sequence[Any]) -> list[Any]:
         for number, one in enumerate(first)
         for at, other in enumerate(second)
     ]
+
+
+def take_turn(listed: Iterable[Any], *, of: int, turn: int = 0) -> list[Any]:
+    """Return every ``of``-th value, beginning with that at ``turn``; all under ``--all``."""
+    return list(listed) if EVERY_CASE else list(listed)[turn % of :: of]
 
 
 def examples(few: int, *, many: int) -> int:

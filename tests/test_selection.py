@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 from tests.oracle.prepared_tables import KINDS, TableKind
-from tests.selection import cover_pairs, take_turns
+from tests.selection import EVERY_CASE, cover_pairs, take_turn, take_turns
 
 
 def is_long(case):
@@ -40,6 +40,15 @@ def test_every_release_cleans_tables_of_both_types_with_each_layout():
     told = [kind.list_values() for kind in found]
 
     assert pairs(kind.list_values() for kind in KINDS) == pairs(told)
+
+
+def test_every_turn_takes_other_values_and_all_take_each():
+    turns = [take_turn(range(7), of=3, turn=turn) for turn in range(3)]
+
+    if EVERY_CASE:
+        assert [list(range(7))] * 3 == turns
+    else:
+        assert [[0, 3, 6], [1, 4], [2, 5]] == turns
 
 
 def test_values_that_take_turns_are_all_there():

@@ -13,7 +13,7 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.plan import Plan
 from tests.crash.clustering_drill import ClusteringDrill, list_leftovers, make_clustering_drill
 from tests.crash.drill import NOW, Killed, list_unlisted
-from tests.selection import EVERY_CASE, long
+from tests.selection import EVERY_CASE, long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -101,7 +101,7 @@ def is_killed(story: Story, at: int, how: str) -> bool:
 def test_a_clustering_that_stops_at_any_change_is_finished_by_the_next(story, how):
     it = story.it
     first = story.step if how == "after" else 1
-    for at in range(first, story.mutations + 1, story.step):
+    for at in take_turn(range(first, story.mutations + 1, story.step), of=2):
         it.again(story.before)
         if not is_killed(story, at, how):
             continue

@@ -20,7 +20,7 @@ from tests.oracle.prepared_tables import (
     assert_rows_and_listing,
     assert_still_correct,
 )
-from tests.selection import EVERY_CASE
+from tests.selection import EVERY_CASE, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageCall, StorageFault
 from tests.trees import unpack
 
@@ -97,16 +97,11 @@ def is_log(call):
     return call.method == "create" and ".log." in call.paths[0]
 
 
-def take_turns(stops, kind):
-    """Each third of the calls to die at; the other kinds of table take those in between."""
-    return stops if EVERY_CASE else stops[KINDS.index(kind) :: len(KINDS)]
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_hudi_writes_and_cleans_first_after_an_apply_that_died(library, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "undisturbed")
     before, calls = hudi.rows(table), calls_of(table)
-    for at in take_turns(kills(calls), kind):
+    for at in take_turn(kills(calls), of=len(KINDS), turn=KINDS.index(kind)):
         hudi, table = library.table(kind, tmp_path / f"{at}")
         rows = before
         # never copied: a requested clean holds absolute paths

@@ -23,7 +23,7 @@ from tests.crash.drill import (
     make_drill,
     read_cleans,
 )
-from tests.selection import EVERY_CASE, long
+from tests.selection import EVERY_CASE, long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.trees import Tree
 
@@ -44,7 +44,7 @@ TABLES = {
     "an empty requested clean": ("cow_empty_clean_plan__1.2.0", "commits: 1"),
 }
 
-#: cleans of the same ten changes, which take turns at being stopped at every second one
+#: cleans of the same ten changes, which take turns at being stopped at every third one
 ALIKE = (
     "version 6",
     "version 8, not partitioned",
@@ -119,10 +119,10 @@ def expected_to_go(it: Drill, steps: tuple[Step, ...]) -> set[str]:
 
 def list_stops(story: Story) -> list[int]:
     """Return the changes to stop at, from 1: every one, or those of this table's turn."""
-    stops = list(range(1, story.mutations + 1))
-    if EVERY_CASE or story.name not in ALIKE:
-        return stops
-    return stops[ALIKE.index(story.name) % 2 :: 2]
+    stops = range(1, story.mutations + 1)
+    if story.name in ALIKE:
+        return take_turn(stops, of=3, turn=ALIKE.index(story.name))
+    return take_turn(stops, of=2, turn=list(TABLES).index(story.name))
 
 
 def stopping(fault: StorageFault) -> Callable:

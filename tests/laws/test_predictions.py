@@ -90,7 +90,7 @@ def write_spec(
     )
 
 
-@settings(max_examples=examples(12, many=25), deadline=None)
+@settings(max_examples=examples(6, many=25), deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     files=st.lists(st.integers(1, 1500), min_size=1, max_size=5),
@@ -194,7 +194,7 @@ def forecast_and_rewrite(path, spec):
 SORTED = ("x between 20 and 21", "x <= 50", "x > 99", "y > 1.5")
 
 
-@settings(max_examples=examples(4, many=25), deadline=None)
+@settings(max_examples=examples(2, many=25), deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     files=st.integers(4, 30),

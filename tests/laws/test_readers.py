@@ -26,8 +26,9 @@ from tests.laws.clean_tables import (
     tables,
     without_files,
 )
+from tests.selection import examples
 
-LAW = settings(max_examples=100, deadline=None)
+LAW = settings(max_examples=examples(40, many=100), deadline=None)
 NOW = datetime(2026, 1, 1, 0, 45, tzinfo=UTC)
 windows = st.integers(10, 42).map(
     lambda minute: ReaderWindow(

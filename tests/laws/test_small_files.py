@@ -35,7 +35,7 @@ from tests.unit.layout.sizing.file_groups import make_groups
 from tests.write_runs import SCHEMA, WriteRuns
 
 LAW = settings(
-    max_examples=rounds("SMALL_FILES", few=6, many=100),
+    max_examples=rounds("SMALL_FILES", few=2, many=100),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -216,7 +216,7 @@ class SimulatedTable:
             name = None
 
 
-@settings(max_examples=examples(50, many=200), deadline=None)
+@settings(max_examples=examples(25, many=200), deadline=None)
 @given(
     first=st.fixed_dictionaries({"p": st.integers(1, 1_000), "q": st.integers(0, 1_000)}),
     counts=st.lists(

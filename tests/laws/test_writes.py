@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from reconciler.layout.sizing.assignment_rules import HudiRule
 from reconciler.writer.job import RowOperation
 from reconciler.writer.local import LocalWriter
+from tests.selection import examples
 from tests.unit.writer.ledger import BIG, Ledger, batch, few_a_file, row, wide
 
-LAW = settings(max_examples=15, deadline=None)
+LAW = settings(max_examples=examples(8, many=15), deadline=None)
 HUDI = HudiRule(sizes=few_a_file(6).sizes, average=1100)
 
 rows = st.builds(
