@@ -11,7 +11,6 @@ from tests.oracle.hudi import COMPACT_METADATA, directory_listing, keep_commits
 from tests.selection import EVERY_CASE, long
 
 pytestmark = pytest.mark.oracle
-#: of tables of version 9 one is enough every day
 #: so that no writer makes the index itself
 WITHOUT = {"hoodie.metadata.index.column.stats.enable": "false"}
 ALL = {"hoodie.metadata.index.column.stats.column.list": ""}
