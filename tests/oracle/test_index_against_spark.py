@@ -27,7 +27,7 @@ from tests.oracle.skipping_tables import (
 from tests.selection import rounds
 
 pytestmark = pytest.mark.oracle
-TABLES = rounds("INDEX_TABLES", few=4, many=40)
+TABLES = rounds("INDEX_TABLES", few=2, many=40)
 PREDICATES = 140
 #: a seed cannot be made smaller
 SEEDS = settings(max_examples=TABLES, deadline=None, phases=[Phase.explicit, Phase.generate])

@@ -37,7 +37,7 @@ from tests.storage_wrappers import RecordingStorage
 pytestmark = pytest.mark.oracle
 #: one for each table version
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
-ROUNDS = rounds("ROUNDS", few=3, many=9)
+ROUNDS = rounds("ROUNDS", few=2, many=9)
 ALL = INDEXES | FEW_GROUPS
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 #: Hudi rolls nothing back that its metadata table was compacted after
