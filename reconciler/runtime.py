@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reconciler.hudi.timeline.owner import Owner
     from reconciler.spec.model import Option
@@ -67,6 +68,20 @@ def set_variable(name: str, value: str) -> None:
 def set_default_variable(name: str, value: str) -> None:
     """Set an environment variable unless it is set already."""
     os.environ.setdefault(name, value)
+
+
+@contextmanager
+def temporary_variable(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable during the block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
 
 
 def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = None) -> Storage:

@@ -29,11 +29,16 @@ def find_spark_options(
         return given
     from reconciler import runtime  # noqa: PLC0415 (commands import this module early)
     from reconciler.spec.environment import read_environment  # noqa: PLC0415
+    from reconciler.spec.model import FromEnv  # noqa: PLC0415
 
     environment = read_environment(env, paths)
     others = {k: value for k, value in environment.spark_conf.items() if k not in given.conf}
     conf = {**runtime.resolve_options(others), **given.conf}
-    return SparkSettings(master=given.master or environment.spark_master, conf=conf)
+    return SparkSettings(
+        master=given.master or environment.spark_master,
+        conf=conf,
+        from_variables=frozenset(k for k, value in others.items() if isinstance(value, FromEnv)),
+    )
 
 
 def git_environment(**more: str) -> dict[str, str]:

@@ -185,10 +185,15 @@ class PolicyOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """Spark's master, None for its default, and its configuration."""
+    """Spark's master, None for its default, and its configuration.
+
+    ``from_variables``: the settings of it that environment variables hold; no message and no
+    command line repeats their values.
+    """
 
     master: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    from_variables: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

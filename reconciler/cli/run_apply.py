@@ -216,7 +216,13 @@ def _open_executors(admitted: AdmittedPlan, run: ApplyRun) -> Iterator[Executors
     from reconciler.index.spark import SparkIndexBuilder  # noqa: PLC0415 (slow to import)
     from reconciler.rewrite.spark import SparkRewriter  # noqa: PLC0415 (slow to import)
 
-    with open_spark_session(run.spark.master, run.spark.conf, in_python=not run.by_hudi) as session:
+    opened = open_spark_session(
+        run.spark.master,
+        run.spark.conf,
+        in_python=not run.by_hudi,
+        from_variables=run.spark.from_variables,
+    )
+    with opened as session:
         workers = _InterruptibleWorkers(
             executor=SparkFileDeleter(session),
             cancel=session.sparkContext.cancelAllJobs,

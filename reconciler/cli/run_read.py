@@ -98,7 +98,10 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
 @contextmanager
 def _open_session(settings: SparkSettings) -> Iterator[Any]:
     """Open a session. An error after Ctrl-C is reported as the interrupt."""
-    with open_spark_session(settings.master, settings.conf) as session:
+    opened = open_spark_session(
+        settings.master, settings.conf, from_variables=settings.from_variables
+    )
+    with opened as session:
         try:
             yield session
         except Exception:

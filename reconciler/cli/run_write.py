@@ -70,7 +70,13 @@ def _write_with_spark(
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )
-    with open_spark_session(settings.master, settings.conf, in_python=True) as session:
+    opened = open_spark_session(
+        settings.master,
+        settings.conf,
+        in_python=True,
+        from_variables=settings.from_variables,
+    )
+    with opened as session:
         try:
             rows = read_source_files(session, source, schema)
             log_message(f"writing into {spec.name}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,18 @@ from reconciler.cli import interruption
 from reconciler.cli.error_reports import DEBUG
 from reconciler.cli.logs import redirect_child_output
 from reconciler.cli.options import SparkOptions, SparkSettings
+from reconciler.cli.spark_properties import (
+    DEFAULT_REDACTION,
+    PROPERTIES_FILE,
+    REDACTION,
+    extend_redaction,
+    find_exposed_settings,
+    find_private_settings,
+    format_properties,
+    open_private_file,
+    read_defaults,
+    split_submit_arguments,
+)
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
 
@@ -29,6 +42,7 @@ _JAVAS: Final = range(8, 18)  # versions that Spark 3.5 runs on
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 _REMEDY: Final = 'install one with pip install "hudi-reconciler[jre]", or set JAVA_HOME'
 _KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # not Base64, which ends with equals signs
+_SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: only the fast compiler: the other one takes half the CPU of a short job, and is of no use where
 #: Python does the work
@@ -58,13 +72,18 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex
 
 @contextmanager
 def open_spark_session(
-    master: str | None, conf: Mapping[str, str], *, in_python: bool = False
+    master: str | None,
+    conf: Mapping[str, str],
+    *,
+    in_python: bool = False,
+    from_variables: Collection[str] = (),
 ) -> Iterator[SparkSession]:
     """Open a session for the block: the active one if there is one, else a new one.
 
     ``master`` is Spark's; the default is local[*] unless Spark is configured otherwise.
-    ``in_python``: tasks leave Java little to do. Raises ReconcilerError if there is no Java or
-    Spark does not start, and UsageError for an invalid master.
+    ``from_variables``: the settings that environment variables hold. ``in_python``: tasks leave
+    Java little to do. Raises ReconcilerError if there is no Java or Spark does not start, and
+    UsageError for an invalid master.
     """
     if master is not None and not master.startswith(_MASTERS):
         raise UsageError(f"--master {master}: expected one of {', '.join(_MASTERS)}...")
@@ -74,6 +93,8 @@ def open_spark_session(
     if active is not None:
         yield active
         return
+    for name in find_exposed_settings(from_variables):
+        log_message(f"warning: {name}: everybody on this host can read it", level="warning")
     log_message("starting Spark")
     log_message(f"Spark's master: {master or 'as configured'}", level="debug")
     use_java()
@@ -81,9 +102,12 @@ def open_spark_session(
         tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder,
         interruption.watch_interrupts() as watch,
     ):
-        session = _start_session(
-            SparkSession.builder, master, conf, Path(folder), in_python=in_python
-        )
+        made = _make_settings(master, conf, Path(folder), in_python=in_python)
+        with _explain_failed_start():
+            _start_java(made, Path(folder))
+            private = find_private_settings(made, from_variables)
+            made[REDACTION] = _find_redaction(private, made.get(REDACTION))
+            session = _start_session(SparkSession.builder, made)
         watch()  # Spark's own handler would call Java in the middle of another call
         try:
             yield session
@@ -133,42 +157,93 @@ def _find_java_problem(java: str) -> str | None:
     return None if int(version[1]) in _JAVAS else f"{java} is Java {version[1]}"
 
 
-def _start_session(
-    builder: SparkSession.Builder,
-    master: str | None,
-    conf: Mapping[str, str],
-    folder: Path,
-    *,
-    in_python: bool = False,
-) -> SparkSession:
+def _make_settings(
+    master: str | None, conf: Mapping[str, str], folder: Path, *, in_python: bool = False
+) -> dict[str, str]:
+    """Return the settings of a session: those that are given, and ours where none is given.
+
+    ``folder`` gets the configuration of Java's log.
+    """
     quiet = folder / "log4j2.properties"
     quiet.write_text(_LOG_CONFIG, encoding="ascii")
-    settings = {
+    ours = {
         "spark.app.name": "reconciler",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={quiet.as_uri()}",
     }
     if master is not None or "SPARK_CONF_DIR" not in runtime.environment():
-        settings["spark.master"] = master or "local[*]"
-    if settings.get("spark.master", "").startswith("local"):
-        settings["spark.driver.host"] = "localhost"
-        settings["spark.driver.bindAddress"] = "127.0.0.1"
+        ours["spark.master"] = master or "local[*]"
+    if ours.get("spark.master", "").startswith("local"):
+        ours["spark.driver.host"] = "localhost"
+        ours["spark.driver.bindAddress"] = "127.0.0.1"
         # the workers are on this machine: use the Python with this package, not the first on PATH
         runtime.set_default_variable("PYSPARK_PYTHON", sys.executable)
         if in_python:
-            settings[_JAVA_OPTIONS] += f" {_FAST_START}"
+            ours[_JAVA_OPTIONS] += f" {_FAST_START}"
     given = dict(conf)
     if _JAVA_OPTIONS in given:  # given options come last, so that they win
-        given[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
-    for key, value in (settings | given).items():
+        given[_JAVA_OPTIONS] = f"{ours[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    return ours | given
+
+
+def _start_java(settings: Mapping[str, str], folder: Path) -> None:
+    """Start Spark's Java for these settings, unless this process has one already.
+
+    ``folder``: where the file of settings is made if the system has no files in memory. The file
+    is gone when this returns.
+    """
+    from pyspark import SparkContext  # noqa: PLC0415 (slow to import)
+
+    environment = runtime.environment()
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in environment:  # noqa: SLF001
+        return
+    given = environment.get(_SUBMIT_ARGUMENTS, "pyspark-shell")
+    arguments, defaults = split_submit_arguments(given)
+    if defaults is None:
+        defaults = str(_find_default_settings())
+    text = f"{read_defaults(Path(defaults))}\n\n{format_properties(settings)}"
+    with open_private_file(text, folder) as path:
+        arguments = [PROPERTIES_FILE, path, *arguments]
+        with runtime.temporary_variable(_SUBMIT_ARGUMENTS, shlex.join(arguments)):
+            SparkContext._ensure_initialized()  # noqa: SLF001 (PySpark has no public name for it)
+
+
+def _find_redaction(private: Iterable[str], given: str | None) -> str:
+    """Return the regular expression of settings that Spark hides in its pages and event logs.
+
+    It covers what Spark is configured to hide, and these settings. ``given``: what the settings
+    say of it themselves. Spark's Java runs already.
+    """
+    from pyspark import SparkConf  # noqa: PLC0415 (slow to import)
+
+    known = given or SparkConf().get(REDACTION, DEFAULT_REDACTION)
+    return extend_redaction(str(known), private)
+
+
+def _find_default_settings() -> Path:
+    """Return the file of settings that Spark reads if no other is given."""
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 (slow to import)
+
+    folder = runtime.environment().get("SPARK_CONF_DIR")
+    return Path(folder or f"{_find_spark_home()}/conf") / "spark-defaults.conf"
+
+
+def _start_session(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    for key, value in settings.items():
         builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+@contextmanager
+def _explain_failed_start() -> Iterator[None]:
+    """Raise what goes wrong in the block as a ReconcilerError; what Java says is no result."""
     if not DEBUG.get():
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it also raises what it logs
         logging.getLogger().addFilter(_is_not_from_py4j)  # it uses the root logger too
     try:
         with redirect_child_output():
-            return builder.getOrCreate()
+            yield
     except Exception as error:
         interruption.raise_if_interrupted()
         reason = str(error).strip().partition("\n")[0]

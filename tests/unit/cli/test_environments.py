@@ -206,12 +206,13 @@ def test_the_package_loads_specs_in_an_environment(lake):
 
 def test_the_command_line_wins_over_what_an_environment_says_of_spark():
     theirs = {"spark.executor.memory": "2g", "spark.x.token": SECRET}
+    secret = frozenset({"spark.x.token"})
 
     found = find_spark_options("prod", [Path("specs")], SparkSettings())
-    assert SparkSettings(master="local[3]", conf=theirs) == found
+    assert SparkSettings(master="local[3]", conf=theirs, from_variables=secret) == found
     given = SparkSettings(master="yarn", conf={"spark.executor.memory": "9g"})
     assert SparkSettings(
-        master="yarn", conf={**theirs, "spark.executor.memory": "9g"}
+        master="yarn", conf={**theirs, "spark.executor.memory": "9g"}, from_variables=secret
     ) == find_spark_options("prod", [Path()], given)
     alone = SparkSettings(conf={"spark.a": "b"})
     assert alone == find_spark_options(None, [], alone)

@@ -90,26 +90,25 @@ class Builder:
         return "session"
 
 
-def start(builder: Builder, tmp_path, **conf: str) -> object:
-    return spark._start_session(
-        builder, None, {k.replace("_", "."): v for k, v in conf.items()}, tmp_path
-    )
+def start(builder: Builder) -> object:
+    with spark._explain_failed_start():
+        return spark._start_session(builder, {})
 
 
-def test_what_java_says_while_it_starts_is_no_result(tmp_path, capfd):
-    assert start(Builder(), tmp_path) == "session"
+def test_what_java_says_while_it_starts_is_no_result(capfd):
+    assert start(Builder()) == "session"
     print("the result")
     with pytest.raises(ReconcilerError, match="Spark did not start"):
-        start(Builder(ValueError("no")), tmp_path)
+        start(Builder(ValueError("no")))
     print("another")
 
     assert capfd.readouterr() == ("the result\nanother\n", "from Java\nfrom Java\n")
 
 
 def test_options_for_java_join_those_that_keep_it_quiet(tmp_path):
-    builder = Builder()
-    start(builder, tmp_path, spark_driver_extraJavaOptions="-Xlog:gc")
-    ours, theirs = builder.settings["spark.driver.extraJavaOptions"].split()
+    conf = {"spark.driver.extraJavaOptions": "-Xlog:gc"}
+    settings = spark._make_settings(None, conf, tmp_path)
+    ours, theirs = settings["spark.driver.extraJavaOptions"].split()
 
     assert ours.startswith("-Dlog4j2.configurationFile=file:///")
     assert theirs == "-Xlog:gc"
@@ -122,17 +121,16 @@ def test_options_for_java_join_those_that_keep_it_quiet(tmp_path):
 def test_java_that_has_little_to_do_on_this_machine_is_compiled_quickly(
     master, in_python, expected, tmp_path
 ):
-    builder = Builder()
-    spark._start_session(builder, master, {}, tmp_path, in_python=in_python)
-    options = builder.settings["spark.driver.extraJavaOptions"].split()
+    settings = spark._make_settings(master, {}, tmp_path, in_python=in_python)
+    options = settings["spark.driver.extraJavaOptions"].split()
 
     assert expected == options.count("-XX:TieredStopAtLevel=1")
 
 
-def test_a_start_that_is_interrupted_is_no_failure(tmp_path, monkeypatch):
+def test_a_start_that_is_interrupted_is_no_failure(monkeypatch):
     monkeypatch.setattr(interruption._STATE, "is_interrupted", True)
     with pytest.raises(KeyboardInterrupt):
-        start(Builder(ValueError("the gateway is gone")), tmp_path)
+        start(Builder(ValueError("the gateway is gone")))
 
 
 def test_a_java_that_is_gone_hides_no_reason_to_leave():
