@@ -11,6 +11,7 @@ ReconcilerError                    1
 ├── StorageError                   1   a path that cannot be reached
 │   ├── NotFoundError
 │   ├── AlreadyExistsError
+│   ├── ChangedError
 │   └── PermissionDeniedError
 ├── BlockedError                   3   a guardrail or the table's state forbids the work
 ├── StaleError                     4   the table or spec changed since the plan was made
@@ -91,6 +92,10 @@ class NotFoundError(StorageError):
 
 class AlreadyExistsError(StorageError):
     """The path exists, and the caller asked to create it."""
+
+
+class ChangedError(StorageError):
+    """The file is not the version that the caller asked to replace."""
 
 
 class PermissionDeniedError(StorageError):

@@ -13,12 +13,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
+from reconciler.storage.api import (
+    DeletionResult,
+    FolderListing,
+    Storage,
+    StorageEntry,
+    StorageRef,
+    VersionedFile,
+)
 
 _T = TypeVar("_T")
 
 MUTATIONS: Final = frozenset(
-    {"create", "create_from", "replace", "delete", "delete_many", "remove_folder"}
+    {
+        "create",
+        "create_from",
+        "replace",
+        "replace_version",
+        "delete",
+        "delete_many",
+        "remove_folder",
+    }
 )
 
 
@@ -86,6 +101,17 @@ class _StorageWrapper:
             StorageCall("replace", (path,)),
             lambda: self._inner.replace(path, data),
             lambda: self._inner.replace(path, data[: len(data) // 2]),
+        )
+
+    def read_version(self, path: str) -> VersionedFile:
+        return self._intercept(
+            StorageCall("read_version", (path,)), lambda: self._inner.read_version(path)
+        )
+
+    def replace_version(self, path: str, data: bytes, version: str | None) -> str:
+        return self._intercept(
+            StorageCall("replace_version", (path,)),
+            lambda: self._inner.replace_version(path, data, version),
         )
 
     def delete(self, path: str) -> bool:

@@ -43,6 +43,17 @@ class DeletionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionedFile:
+    """The bytes of a file, and the version that ``replace_version`` compares.
+
+    Equal bytes may have equal versions, as with the ETags of S3.
+    """
+
+    data: bytes
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class StorageRef:
     """A storage's location and options; picklable, so that executors can open it themselves.
 
@@ -102,6 +113,16 @@ class Storage(Protocol):
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file whether or not it exists, whole or not at all."""
+
+    def read_version(self, path: str) -> VersionedFile:
+        """Return the whole file with its version."""
+
+    def replace_version(self, path: str, data: bytes, version: str | None) -> str:
+        """Write a file that still has a version, or that is missing if ``version`` is None.
+
+        Returns the new version. Raises ChangedError, and writes nothing, if the file is another
+        one. A store that cannot compare and write in one step raises UnsupportedError.
+        """
 
     def delete(self, path: str) -> bool:
         """Remove one file; return whether it was there."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import errno
+import fcntl
 import os
 import stat as modes
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +21,19 @@ from typing import Any, BinaryIO, Final
 
 from reconciler.errors import (
     AlreadyExistsError,
+    ChangedError,
     NotFoundError,
     PermissionDeniedError,
     StorageError,
 )
-from reconciler.storage.api import DeletionResult, FolderListing, StorageEntry, StorageRef
+from reconciler.storage.api import (
+    DeletionResult,
+    FolderListing,
+    StorageEntry,
+    StorageRef,
+    VersionedFile,
+)
+from reconciler.storage.conditional_replace import compute_version
 from reconciler.storage.paths import (
     check_path,
     checksum_file,
@@ -146,6 +155,20 @@ class LocalStorage:
                 os.unlink(written)
                 raise
             _sync_folder(os.path.dirname(full))
+
+    def read_version(self, path: str) -> VersionedFile:
+        return VersionedFile(data := self.read(path), compute_version(data))
+
+    def replace_version(self, path: str, data: bytes, version: str | None) -> str:
+        full = self._resolve(path)
+        with _translate_errors(full):
+            self._make_folder(os.path.dirname(full))
+            with _open_folder(os.path.dirname(full)) as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed
+                if version != (self.read_version(path).version if self.stat(path) else None):
+                    raise ChangedError(full, "was changed by another process")
+                self.replace(path, data)
+        return compute_version(data)
 
     def delete(self, path: str) -> bool:
         full = self._resolve(path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from reconciler.errors import PermissionDeniedError
-from reconciler.storage.api import FolderListing, Storage, StorageEntry, StorageRef
+from reconciler.storage.api import FolderListing, Storage, StorageEntry, StorageRef, VersionedFile
 from reconciler.storage.paths import join_path
 
 
@@ -52,6 +52,12 @@ class ReadOnlyStorage:
 
     def replace(self, path: str, _data: bytes) -> NoReturn:
         self._refuse("replace", path)
+
+    def read_version(self, path: str) -> VersionedFile:
+        return self._inner.read_version(path)
+
+    def replace_version(self, path: str, _data: bytes, _version: str | None) -> NoReturn:
+        self._refuse("replace_version", path)
 
     def delete(self, path: str) -> NoReturn:
         self._refuse("delete", path)

@@ -23,7 +23,14 @@ from reconciler.errors import (
     StorageError,
     UnsupportedError,
 )
-from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
+from reconciler.storage.api import (
+    DeletionResult,
+    FolderListing,
+    Storage,
+    StorageEntry,
+    StorageRef,
+)
+from reconciler.storage.conditional_replace import VersionedObjects
 from reconciler.storage.paths import (
     check_path,
     is_hidden,
@@ -55,7 +62,7 @@ _DENIED_ERRORS: Final = (
 _TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
 
-class RemoteStorage:
+class RemoteStorage(VersionedObjects):
     """The objects below a URL, through one fsspec filesystem."""
 
     def __init__(

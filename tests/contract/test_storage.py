@@ -14,9 +14,10 @@ from itertools import count
 
 import pytest
 
-from reconciler.errors import AlreadyExistsError, NotFoundError, StorageError
+from reconciler.errors import AlreadyExistsError, ChangedError, NotFoundError, StorageError
 from reconciler.storage import remote
 from reconciler.storage.api import DeletionResult, Storage
+from reconciler.storage.conditional_replace import compute_version
 from reconciler.storage.open import open_storage
 from reconciler.storage.read_only import ReadOnlyStorage
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
@@ -127,6 +128,43 @@ def test_a_missing_local_file_is_named_and_nothing_is_created(storage, tmp_path)
         storage.create_from("g", str(tmp_path / "no-such-file"))
 
     assert everything(storage) == {"/f": 5}
+
+
+def test_a_version_is_replaced_once(storage):
+    first = storage.replace_version("p/lock.json", b"one", None)
+    second = storage.replace_version("p/lock.json", b"two", first)
+
+    found = storage.read_version("p/lock.json")
+    assert (found.data, found.version) == (b"two", second)
+    with pytest.raises(ChangedError, match=r"lock\.json"):
+        storage.replace_version("p/lock.json", b"late", first)
+    with pytest.raises(ChangedError):
+        storage.replace_version("p/lock.json", b"new", None)
+    assert storage.read("p/lock.json") == b"two"
+
+
+def test_a_missing_file_has_no_version_to_replace(storage):
+    with pytest.raises(ChangedError):
+        storage.replace_version("p/lock.json", b"x", compute_version(b"x"))
+    with pytest.raises(NotFoundError):
+        storage.read_version("p/lock.json")
+
+
+def test_one_of_many_replaces_a_version(storage):
+    version = storage.replace_version("p/lock.json", b"free", None)
+
+    def replace(number: int) -> bool:
+        try:
+            storage.replace_version("p/lock.json", b"%d" % number, version)
+        except ChangedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(replace, range(16)))
+
+    assert won.count(True) == 1
+    assert storage.read("p/lock.json") == b"%d" % won.index(True)
 
 
 def test_replacing_writes_whether_or_not_it_exists(storage):
