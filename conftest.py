@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.oracle.plugin", "tests.quick", "tests.selection"]
+pytest_plugins = ["tests.oracle.plugin", "tests.quick", "tests.selection", "tests.servers.plugin"]

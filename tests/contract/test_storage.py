@@ -1,7 +1,8 @@
 """Check what every storage promises, for each of them.
 
-RECONCILER_TEST_STORES adds stores: a space-separated list of URLs of empty prefixes, for example of
-a local S3 server. RECONCILER_TEST_STORE_OPTIONS holds their options as JSON.
+One of them is a real S3 server that the tests start themselves. RECONCILER_TEST_STORES adds stores:
+a space-separated list of URLs of empty prefixes. RECONCILER_TEST_STORE_OPTIONS holds their options
+as JSON.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from reconciler.storage.api import DeletionResult, Storage
 from reconciler.storage.conditional_replace import compute_version
 from reconciler.storage.open import open_storage
 from reconciler.storage.read_only import ReadOnlyStorage
+from reconciler.storage.remote import RemoteStorage
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 
 _number = count()
-_STORES = ["local", "memory", *os.environ.get("RECONCILER_TEST_STORES", "").split()]
+_STORES = [
+    *("local", "memory", pytest.param("s3", marks=pytest.mark.oracle)),
+    *os.environ.get("RECONCILER_TEST_STORES", "").split(),
+]
 _OPTIONS = json.loads(os.environ.get("RECONCILER_TEST_STORE_OPTIONS", "{}"))
 
 
@@ -34,6 +39,9 @@ def storage(request, tmp_path) -> Storage:
             return open_storage(str(tmp_path / "table"))
         case "memory":
             return open_storage(f"memory://tables/{os.getpid()}-{next(_number)}")
+        case "s3":
+            bucket = request.getfixturevalue("s3_bucket")
+            return open_storage(f"{bucket.url}/table", bucket.options)
         case url:
             return open_storage(f"{url}/{os.getpid()}-{next(_number)}", _OPTIONS)
 
@@ -109,6 +117,21 @@ def test_a_file_of_many_chunks_is_copied_to_the_table(storage, tmp_path, monkeyp
         storage.create_from("f", str(local))
 
     assert storage.read("f") == bytes(range(250)) * 40
+
+
+@pytest.mark.parametrize("megabytes", [64, 101])
+def test_a_file_above_the_limit_of_one_request_is_copied_whole(storage, tmp_path, megabytes):
+    if not isinstance(storage, RemoteStorage) or storage.location.startswith("memory"):
+        pytest.skip("has no requests")
+    local = tmp_path / "local"
+    local.write_bytes(b"0123456789abcdef" * (megabytes * 2**16) + b"end")
+    storage.create_from("f", str(local))
+    with pytest.raises(AlreadyExistsError, match="f: already exists"):
+        storage.create_from("f", str(local))
+
+    assert storage.stat("f").size == megabytes * 2**20 + 3
+    assert storage.read_range("f", megabytes * 2**20 - 2, 9) == b"efend"
+    assert [entry.name for entry in storage.list("")] == ["f"]
 
 
 def test_a_local_file_never_replaces_another(storage, tmp_path):
