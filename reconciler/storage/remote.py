@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import mmap
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +40,7 @@ from reconciler.storage.paths import (
 )
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote_entries import build_entries, build_entry
+from reconciler.storage.remote_errors import refuse_taken, translate_errors
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -51,15 +52,11 @@ CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "a
 _S3_BATCH: Final = 1000  # most keys of one DeleteObjects request
 _GS_BATCH: Final = 100  # most calls of one batch request
 _THREADS: Final = 16
-_MAX_WHOLE_READ: Final = (
-    64 * 1024 * 1024
-)  # most bytes of a local file read at once; larger files are memory-mapped
-_DENIED_ERRORS: Final = (
-    "NoCredentialsError",
-    "PartialCredentialsError",
-    "ClientAuthenticationError",
-)
-_TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
+_MAX_WHOLE_READ: Final = 64 * 1024 * 1024  # most bytes of a local file in one request
+_UPLOAD_OPTIONS: Final[Mapping[Family, Mapping[str, int]]] = {
+    "s3": {"chunksize": 16 * 1024 * 1024, "max_concurrency": 4},
+    "gs": {"chunksize": 32 * 1024 * 1024},
+}  # fmt: skip
 
 
 class RemoteStorage(VersionedObjects):
@@ -151,19 +148,25 @@ class RemoteStorage(VersionedObjects):
     def create_from(self, path: str, file: str) -> None:
         try:
             with open(file, "rb") as source:  # noqa: PTH123
-                if os.fstat(source.fileno()).st_size <= _MAX_WHOLE_READ:
-                    self.create(path, source.read())
-                    return
-                with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    self.create(path, data)
+                size = os.fstat(source.fileno()).st_size
+                data = source.read() if size <= self._max_whole_read else None
         except OSError as error:
             raise StorageError(file, error.strerror or str(error)) from None
+        if data is not None:
+            self.create(path, data)
+            return
+        self._require_creation(path)
+        if self.stat(path) is not None:  # before the upload: the store says so only at its end
+            raise AlreadyExistsError(join_path(self.location, path), "already exists")
+        with self._translate_errors(path):
+            self._create_in_parts(self._resolve(path), file)
 
-    def create(self, path: str, data: bytes | mmap.mmap) -> None:
-        self._require_writes(path)
-        if not self._creates_exclusively:
-            self._try_exclusive_creation(path)
-            self._creates_exclusively = True
+    @property
+    def _max_whole_read(self) -> float:
+        return math.inf if self._family == "memory" else _MAX_WHOLE_READ
+
+    def create(self, path: str, data: bytes) -> None:
+        self._require_creation(path)
         with self._translate_errors(path):
             self._create_object(self._resolve(path), data)
 
@@ -236,13 +239,20 @@ class RemoteStorage(VersionedObjects):
                 "store, which is supported for reading only"
             )
 
-    def _create_object(self, full: str, data: bytes | mmap.mmap) -> None:
-        try:
+    def _require_creation(self, path: str) -> None:
+        self._require_writes(path)
+        if not self._creates_exclusively:
+            self._try_exclusive_creation(path)
+            self._creates_exclusively = True
+
+    def _create_object(self, full: str, data: bytes) -> None:
+        with refuse_taken(full):
             self._fs.pipe_file(full, data, mode="create")
-        except OSError as error:
-            if _is_taken(error):
-                raise FileExistsError(full) from None
-            raise
+
+    def _create_in_parts(self, full: str, file: str) -> None:
+        """Upload a file in parts; the object appears, on its condition, with the last of them."""
+        with refuse_taken(full):
+            self._fs.put_file(file, full, mode="create", **_UPLOAD_OPTIONS.get(self._family, {}))
 
     def _try_exclusive_creation(self, path: str) -> None:
         """Create an object twice next to ``path``; trust only a store that refuses the second.
@@ -346,27 +356,8 @@ class RemoteStorage(VersionedObjects):
             outcomes = pool.map(remove, paths)
             return {path: problem for path, problem in zip(paths, outcomes, strict=True) if problem}
 
-    @contextlib.contextmanager
-    def _translate_errors(self, path: str) -> Iterator[None]:
-        """Turn clients' errors into this package's, which name the path and never the options."""
-        full = join_path(self.location, path)
-        try:
-            yield
-        except ReconcilerError:
-            raise
-        except FileNotFoundError:
-            raise NotFoundError(full, "does not exist") from None
-        except FileExistsError:
-            raise AlreadyExistsError(full, "already exists") from None
-        except PermissionError as error:
-            raise PermissionDeniedError(
-                full, self._redact_error(error) or "access denied"
-            ) from None
-        except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
-            kind = type(error).__name__
-            if kind in _DENIED_ERRORS:
-                raise PermissionDeniedError(full, self._redact_error(error)) from None
-            raise StorageError(full, f"{kind}: {self._redact_error(error)}") from None
+    def _translate_errors(self, path: str) -> contextlib.AbstractContextManager[None]:
+        return translate_errors(join_path(self.location, path), self._ref.secrets)
 
     def _redact_error(self, error: object) -> str:
         return redact_secrets(str(error), self._ref.secrets)
@@ -387,10 +378,3 @@ def _is_entered(
         if is_entered:
             folders[path] = FolderListing(path, [], [])
     return is_entered
-
-
-def _is_taken(error: OSError) -> bool:
-    """Return whether the store refused because the object already exists."""
-    response = getattr(error.__cause__, "response", None)
-    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
-    return isinstance(error, FileExistsError) or code in _TAKEN_CODES

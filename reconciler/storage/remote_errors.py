@@ -1,0 +1,64 @@
+"""Turn the errors of stores' clients into this package's."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    PermissionDeniedError,
+    ReconcilerError,
+    StorageError,
+)
+from reconciler.storage.redaction import redact_secrets
+
+_DENIED_ERRORS: Final = (
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "ClientAuthenticationError",
+)
+_TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
+
+
+@contextlib.contextmanager
+def translate_errors(full: str, secrets: Sequence[str]) -> Iterator[None]:
+    """Turn clients' errors into this package's, which name the path and never the options.
+
+    ``full``: the whole name of what is read or written. ``secrets``: texts that messages hide.
+    """
+    try:
+        yield
+    except ReconcilerError:
+        raise
+    except FileNotFoundError:
+        raise NotFoundError(full, "does not exist") from None
+    except FileExistsError:
+        raise AlreadyExistsError(full, "already exists") from None
+    except PermissionError as error:
+        message = redact_secrets(str(error), secrets) or "access denied"
+        raise PermissionDeniedError(full, message) from None
+    except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
+        kind, message = type(error).__name__, redact_secrets(str(error), secrets)
+        if kind in _DENIED_ERRORS:
+            raise PermissionDeniedError(full, message) from None
+        raise StorageError(full, f"{kind}: {message}") from None
+
+
+@contextlib.contextmanager
+def refuse_taken(full: str) -> Iterator[None]:
+    """Raise FileExistsError where the store refuses because the object already exists."""
+    try:
+        yield
+    except OSError as error:
+        if _is_taken(error):
+            raise FileExistsError(full) from None
+        raise
+
+
+def _is_taken(error: OSError) -> bool:
+    response = getattr(error.__cause__, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    return isinstance(error, FileExistsError) or code in _TAKEN_CODES
