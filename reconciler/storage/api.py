@@ -35,7 +35,11 @@ class FolderListing:
 
 @dataclass(frozen=True, slots=True)
 class DeletionResult:
-    """The outcome of deleting one path; ``existed``: the file was there and is removed."""
+    """The outcome of deleting one path; ``existed``: the file was there and is removed.
+
+    A store with bulk deletes does not tell whether a file was there, and its callers have listed it
+    before: ``existed`` is True for every file that is gone then.
+    """
 
     path: str
     existed: bool

@@ -189,13 +189,12 @@ class RemoteStorage(VersionedObjects):
         return True
 
     def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
+        if self._family == "s3":
+            return self._delete_in_bulk(paths)
         problems: dict[str, str] = {}
         present = self._find_existing(paths, problems)
         targets = [path for path in dict.fromkeys(paths) if path in present]
-        if self._family == "s3":
-            for start in range(0, len(targets), _S3_BATCH):
-                problems |= self._delete_batch(targets[start : start + _S3_BATCH])
-        elif self._family == "gs":
+        if self._family == "gs":
             problems |= self._delete_on_google(targets)
         else:
             problems |= self._delete_singly(targets)
@@ -300,6 +299,22 @@ class RemoteStorage(VersionedObjects):
         with self._translate_errors(folder):
             children = self._list_children(full)
         return build_entries(children, full)
+
+    def _delete_in_bulk(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
+        """Delete without a look at what is there: a bulk delete of an absent object succeeds."""
+        problems: dict[str, str] = {}
+        targets: builtins.list[str] = []
+        for path in dict.fromkeys(paths):
+            try:
+                targets.append(check_path(path))
+            except StorageError as error:
+                problems[path] = str(error)
+        for start in range(0, len(targets), _S3_BATCH):
+            problems |= self._delete_batch(targets[start : start + _S3_BATCH])
+        return [
+            DeletionResult(path, existed=path not in problems, error=problems.get(path))
+            for path in paths
+        ]
 
     def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
         """Send one DeleteObjects request; return the problem of each path that was not deleted.
