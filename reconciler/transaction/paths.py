@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from reconciler.errors import NotFoundError, PlanError, StorageError
@@ -10,6 +10,8 @@ from reconciler.storage.api import DeletionResult, Storage
 
 #: most paths in one call of ``Storage.delete_many``: what one request to an object store takes
 LARGEST_CALL: Final = 1000
+#: so many folders are always listed one by one
+_MAX_LISTINGS: Final = 16
 
 
 def resolve_path(partition: str, name: str) -> str:
@@ -56,3 +58,25 @@ def list_names(storage: Storage, partition: str) -> set[str]:
     except NotFoundError:
         return set()
     return {entry.name for entry in entries if not entry.is_folder}
+
+
+def list_names_of_partitions(
+    storage: Storage, partitions: Collection[str], *, files: int = 0
+) -> dict[str, set[str]]:
+    """Return the names of all files in each partition's folder; none if there is no folder.
+
+    Few partitions are listed one by one, many in one pass over the table. ``files``: about how many
+    the table has, from which the number of requests of that pass follows.
+    """
+    wanted = set(partitions)
+    if len(wanted) <= max(_MAX_LISTINGS, files // LARGEST_CALL):
+        return {path: list_names(storage, path) for path in sorted(wanted)}
+    above = {""}
+    for path in wanted:
+        parts = path.split("/")
+        above.update("/".join(parts[: end + 1]) for end in range(len(parts)))
+    names: dict[str, set[str]] = {path: set() for path in wanted}
+    for folder in storage.walk(above.__contains__):
+        if folder.path in wanted:
+            names[folder.path] = set(folder.names)
+    return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
@@ -29,6 +29,7 @@ from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import make_keys
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
+from reconciler.hudi.files.table_files import TableFiles, make_name_lookup
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.timeline.clean import CleanerPlan
@@ -52,14 +53,16 @@ class CleanWork:
     """A requested clean, and the part of it that runs.
 
     ``request``: the bytes of its requested file; ``plan``: their content. ``files`` may be removed,
-    and ``gone`` (partition -> names) were removed in an earlier attempt. ``earliest``: the earliest
-    instant to retain that the completed file claims.
+    and ``gone`` (partition -> names) were removed in an earlier attempt. ``listed``: the files that
+    the table had when this was decided. ``earliest``: the earliest instant to retain that the
+    completed file claims.
     """
 
     instant: str
     plan: CleanerPlan
     request: bytes
     files: RemovedFiles
+    listed: TableFiles
     delete_partitions: tuple[str, ...]
     earliest: str | None
     started_ms: int
@@ -211,11 +214,31 @@ def _encode_completed(
     return payload.encode()
 
 
-def check_listing(session: ApplySession, work: CleanWork, outcome: StepOutcome) -> StepOutcome:
-    """Compare the metadata table with the disk, in the partitions that this clean touched."""
+def check_listing(
+    session: ApplySession,
+    work: CleanWork,
+    outcome: StepOutcome,
+    seen: Callable[[str], Collection[str]] | None = None,
+) -> StepOutcome:
+    """Compare the metadata table with the disk, in the partitions that this clean touched.
+
+    ``seen``: returns the names that are in a partition since the clean; None: those that were
+    listed before it and that it did not remove.
+    """
     removed = list_removed_names(work)
+    if seen is None:
+        listed = make_name_lookup(work.listed)
+
+        def seen(path: str) -> Collection[str]:
+            return set(listed(path)).difference(removed[path])
+
     missing = clean_sync.find_missing_files(
-        session.storage, load_properties(session.storage), session.reload_timeline(), removed.keys()
+        session.storage,
+        load_properties(session.storage),
+        session.reload_timeline(),
+        removed.keys(),
+        seen=seen,
+        files=len(work.listed),
     )
     cleaned = {path: set(names) & set(removed[path]) for path, names in missing.items()}
     others = {path: set(names) - cleaned[path] for path, names in missing.items()}

@@ -29,7 +29,7 @@ from reconciler.hudi_engine.layouts import find_strategy
 from reconciler.hudi_engine.table_options import make_index_options, make_table_options
 from reconciler.plans.model import ClusterStep, Note
 from reconciler.state.clustering_layout import ClusteringLayout
-from reconciler.transaction.paths import list_names
+from reconciler.transaction.paths import list_names_of_partitions
 from reconciler.transaction.publish import find_completion
 
 _MAX_NAMES: Final = 5
@@ -70,7 +70,7 @@ def execute_clean_by_hudi(
     Raises PartialError when Hudi does not complete it: it stays pending for the next apply.
     """
     planned = list_removed_names(work)
-    before = {path: list_names(session.storage, path) for path in planned}
+    before = list_names_of_partitions(session.storage, planned, files=len(work.listed))
     with session.phase("delete", len(work.files)) as advance:
         try:
             hudi.clean(session.storage.ref, work.instant, make_hudi_options(session, hudi))
@@ -86,14 +86,14 @@ def execute_clean_by_hudi(
             f"Hudi has executed clean {work.instant} and not completed it; run apply again to "
             "finish it"
         )
-    after = {path: list_names(session.storage, path) for path in planned}
+    after = list_names_of_partitions(session.storage, planned, files=len(work.listed))
     outcome = _summarize(work, before, after)
     reported = {path: set(found.deleted) for path, found in done.partitions.items()}
     notes = [
         *_describe_unplanned(planned, reported, before, after),
         *describe_changed_indexes(session),
     ]
-    return add_differences(check_listing(session, work, outcome), notes)
+    return add_differences(check_listing(session, work, outcome, after.__getitem__), notes)
 
 
 def add_differences(outcome: StepOutcome, notes: Collection[Note]) -> StepOutcome:

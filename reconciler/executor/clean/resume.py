@@ -125,6 +125,7 @@ def _resume_clean(session: ApplySession, clean: PendingClean) -> StepOutcome:
         plan=CleanerPlan.parse(request, clean.instant),
         request=request,
         files=rest.files,
+        listed=fresh.state.files,
         gone=rest.gone,
         delete_partitions=rest.delete_partitions,
         earliest=earliest,

@@ -184,6 +184,7 @@ def _write_request(
         plan=plan,
         request=data,
         files=selection.files,
+        listed=state.files,
         delete_partitions=selection.delete_partitions,
         earliest=decision.earliest,
         started_ms=started_ms,

@@ -7,7 +7,7 @@ not match it is a stray and has no row.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -213,6 +213,21 @@ def make_present_keys(files: TableFiles) -> Any:
     return pc.binary_join_element_wise(
         to_arrow(files.partitions).take(to_arrow(files.partition)), files.name, "/"
     )
+
+
+def make_name_lookup(files: TableFiles) -> Callable[[str], list[str]]:
+    """Return a function that returns the names of the files of a partition, by its path."""
+    bounds = np.searchsorted(files.partition, np.arange(len(files.partitions) + 1)).tolist()
+    codes = {path: code for code, path in enumerate(files.partitions)}
+
+    def list_names(path: str) -> list[str]:
+        code = codes.get(path)
+        if code is None:
+            return []
+        names: list[str] = files.name[bounds[code] : bounds[code + 1]].to_pylist()
+        return names
+
+    return list_names
 
 
 def find_sizes(files: TableFiles, keys: Any) -> Integers:

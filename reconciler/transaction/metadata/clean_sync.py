@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.hudi.metadata.clean_sync import plan_clean_sync
@@ -16,7 +16,7 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.plans.model import Note
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.sync import SyncRequest
-from reconciler.transaction.paths import list_names
+from reconciler.transaction.paths import list_names_of_partitions
 
 _MAX_NAMES: Final = 5
 
@@ -51,21 +51,30 @@ def prepare_clean_sync(
 
 
 def find_missing_files(
-    storage: Storage, properties: TableProperties, timeline: Timeline, partitions: Iterable[str]
+    storage: Storage,
+    properties: TableProperties,
+    timeline: Timeline,
+    partitions: Iterable[str],
+    *,
+    seen: Callable[[str], Collection[str]] = lambda _path: (),
+    files: int = 0,
 ) -> dict[str, list[str]]:
     """Return the files that the metadata table lists in some partitions and that are not on disk.
 
-    Files on disk that it does not list may be those of pending and failed writes.
+    Files on disk that it does not list may be those of pending and failed writes. ``seen``: the
+    names in a partition that a listing of this run has shown and that it has not removed. Only
+    partitions with other names are listed again. ``files``: about how many the table has.
     """
     if not properties.metadata_partitions:
         return {}
     listing = read_metadata_listing(open_live_metadata(storage, properties, timeline))
-    missing = {}
+    unknown: dict[str, set[str]] = {}
     for path, names, _sizes in listing.read_folders(set(partitions)):
-        absent = set(names) - list_names(storage, path)
-        if absent:
-            missing[path] = sorted(absent)
-    return missing
+        if others := set(names).difference(seen(path)):
+            unknown[path] = others
+    on_disk = list_names_of_partitions(storage, unknown, files=files)
+    absent = {path: names - on_disk[path] for path, names in unknown.items()}
+    return {path: sorted(names) for path, names in absent.items() if names}
 
 
 def describe_missing_files(missing: Mapping[str, Collection[str]]) -> tuple[Note, ...]:

@@ -16,7 +16,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.storage.api import Storage
 from reconciler.transaction.metadata.sync import SyncRequest
-from reconciler.transaction.paths import list_names
+from reconciler.transaction.paths import list_names_of_partitions
 
 if TYPE_CHECKING:
     from reconciler.file_slices.base_file.writer import WrittenFile
@@ -84,11 +84,12 @@ def find_listing_differences(
         path: dict(zip(names, sizes, strict=True))
         for path, names, sizes in listing.read_folders(set(added))
     }
+    on_disk = list_names_of_partitions(storage, added)
     differences = {}
     for path, files in added.items():
         names = listed.get(path, {})
         wrong = {file.name for file in files if names.get(file.name) != file.size}
-        wrong |= names.keys() - list_names(storage, path)
+        wrong |= names.keys() - on_disk[path]
         if wrong:
             differences[path] = sorted(wrong)
     return differences
