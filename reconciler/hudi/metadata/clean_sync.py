@@ -68,8 +68,8 @@ def plan_clean_sync(
     if not changes:
         return MetadataSync(cleanup=earlier.paths, writes=())
     log = encode_listing_block(instant, listing.schema, changes)
-    in_base = ((key, listing.find_in_base(key, names)) for key, names in changes.items())
-    if second := {key: dict.fromkeys(names) for key, names in in_base if names}:
+    in_base = listing.find_in_base(changes)
+    if second := {key: dict.fromkeys(names) for key, names in in_base.items()}:
         log += encode_listing_block(instant, listing.schema, second)
     (newest,) = table.list_slices(FILES)
     folders = {key: [*names] for key, names in changes.items() if key != ALL_PARTITIONS}

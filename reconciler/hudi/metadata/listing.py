@@ -80,21 +80,25 @@ class MetadataListing:
             )
             yield path, list(names), list(names.values())
 
-    def find_in_base(self, partition: str, names: Collection[str]) -> set[str]:
-        """Return those of the live names that both the log blocks and the base file list.
+    def find_in_base(self, removed: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
+        """Return those of the live names that both the log blocks and the base file list, by key.
 
-        One deletion only cancels the log blocks' entry. The base file's entry needs a second
-        deletion in a later block.
+        ``removed``: key -> names. One deletion only cancels the log blocks' entry. The base file's
+        entry needs a second deletion in a later block.
         """
-        change = self._logs.get(partition_key(partition))
-        if self._base is None or change is None:
-            return set()
-        listed = {name for name in names if change.names.get(name) is not None}
-        if not listed:
-            return set()
-        key = partition_key(partition).encode()
-        record = self._base.get([key]).get(key)
-        return listed & _merge_record(self._base, record, None).keys()
+        if self._base is None:
+            return {}
+        listed: dict[str, set[str]] = {}
+        for key, names in removed.items():
+            change = self._logs.get(key)
+            if change and (own := {name for name in names if change.names.get(name) is not None}):
+                listed[key] = own
+        records = self._base.get([key.encode() for key in listed]) if listed else {}
+        found = {
+            key: own & _merge_record(self._base, records.get(key.encode()), None).keys()
+            for key, own in listed.items()
+        }
+        return {key: names for key, names in found.items() if names}
 
     def _read_base_records(self, live: Collection[str], *, everything: bool) -> dict[str, bytes]:
         """Return undecoded records of the base file by key."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
@@ -98,11 +99,18 @@ class MetadataTable(MetadataTimelines):
         return not self._list_slices(partition)
 
     def _list_slices(self, partition: str) -> tuple[MetadataSlice, ...]:
-        try:
-            entries = self.source.list(f"{ROOT}/{partition}")
-        except NotFoundError:
-            return ()
-        return _build_slices(self, partition, entries)
+        """Return the slices; the folder is listed once, since the timelines are not read again."""
+        if partition not in self._slices:
+            try:
+                entries = self.source.list(f"{ROOT}/{partition}")
+            except NotFoundError:
+                entries = ()
+            self._slices[partition] = _build_slices(self, partition, entries)
+        return self._slices[partition]
+
+    @cached_property
+    def _slices(self) -> dict[str, tuple[MetadataSlice, ...]]:
+        return {}
 
     def list_log_paths(self) -> list[str]:
         """Return every log file of every metadata partition, live and complete or not."""
