@@ -34,6 +34,7 @@ from reconciler.executor.result import (
 from reconciler.executor.rollback import run_rollback
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.hudi.load import load_properties
+from reconciler.hudi.unchanging_files import is_unchanging
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -48,6 +49,7 @@ from reconciler.spark.failures import explain_error, is_spark_error
 from reconciler.spec.model import TableSpec
 from reconciler.storage.locations import identify_place
 from reconciler.storage.parallel import group_by_key, run_parallel
+from reconciler.storage.remembering import RememberingStorage
 from reconciler.transaction.process import Clock
 from reconciler.transaction.recovery.finished_runs import remove_finished_runs
 
@@ -156,7 +158,8 @@ class _ApplyRun:
         done.add_refusals(table.refusals)
         self.journal.started(table.plan)
         done.has_begun = True
-        storage = context.open_storage(plan.path, spec.storage_options)
+        opened = context.open_storage(plan.path, spec.storage_options)
+        storage = RememberingStorage(opened, is_unchanging)
         owner = context.process.make_owner(context.new_token())
         remove_finished_runs(storage, spec, context.run_context, owner)
         if not plan.steps and not _waits_for_clean(plan, spec):

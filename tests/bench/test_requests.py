@@ -1,0 +1,109 @@
+"""Count the requests of a plan and an apply to a store of flat objects, as S3 counts them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+import reconciler
+from reconciler.executor.deletion import LocalDeleter
+from reconciler.spec.load import load_specs
+from tests.applying import admit_and_apply
+from tests.bench.make_table import Shape
+from tests.crash.drill import TestClock, process
+from tests.flat_store import LOCATION, PAGE
+from tests.flat_tables import put_table
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+SHAPE = Shape(partitions=300, groups=2, versions=5)
+#: pages of a listing for every page that is full
+PAGES = 1.2
+PER_PENDING = 2
+CONSTANT = 40
+SPEC = f"""\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: t}}
+spec:
+  path: {LOCATION}
+  timezone: UTC
+  retention: {{commits: 2}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A store with a table of 300 partitions, 10 files each, and its spec."""
+    store = put_table(tmp_path / "t", SHAPE)
+    monkeypatch.setattr("reconciler.runtime.open_storage", store.open)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    (spec,) = load_specs(tmp_path / "spec.yaml")
+    return store, spec
+
+
+def apply(store, plan):
+    return admit_and_apply(
+        plan,
+        now=NOW,
+        clock=TestClock(),
+        open_storage=store.open,
+        deleter=LocalDeleter(store.open),
+        process=process(1),
+        new_token=lambda: "run",
+    ).tables[0]
+
+
+def is_of_the_lock(path):
+    return path.startswith(".hoodie/lock")
+
+
+def test_a_plan_lists_the_table_once_in_full_pages(table):
+    store, spec = table
+    plan = reconciler.plan([spec], now=NOW)
+
+    assert SHAPE.partitions * 2 * 2 == sum(len(step.files) for step in plan.tables[0].steps)
+    assert store.counts.total() <= PAGES * SHAPE.files / PAGE + CONSTANT / 2
+    assert {"LIST", "GET"} == set(store.counts)
+
+
+def test_an_apply_makes_no_request_for_each_partition(table):
+    store, spec = table
+    plan = reconciler.plan([spec], now=NOW)
+    store.requests.clear()
+    result = apply(store, plan)
+
+    assert (None, 1200) == (result.error, result.removed)
+    assert () == result.outcomes[0].differences
+    assert 2 == store.counts["POST"]
+    others = [request for request in store.requests if not is_of_the_lock(request[1])]
+    assert len(others) <= PAGES * SHAPE.files / PAGE + PER_PENDING + CONSTANT
+
+
+def test_a_clean_deletes_what_no_listing_shows_any_more(table):
+    store, spec = table
+    plan = reconciler.plan([spec], now=NOW)
+    victim = next(name for name in store.objects if name.endswith(f"{SHAPE.instants[0]}.parquet"))
+    bulk_delete = store.call_s3
+
+    def delete_after_another(method, **arguments):
+        store.objects.pop(victim, None)
+        return bulk_delete(method, **arguments)
+
+    store.call_s3 = delete_after_another
+    result = apply(store, plan)
+
+    assert (None, "completed") == (result.error, result.outcomes[0].how)
+    assert victim not in store.objects
+
+
+def test_a_file_that_only_the_metadata_table_lists_is_reported(table):
+    store, spec = table
+    plan = reconciler.plan([spec], now=NOW)
+    ghost = next(name for name in store.objects if name.endswith(f"{SHAPE.instants[4]}.parquet"))
+    del store.objects[ghost]
+    result = apply(store, plan)
+
+    (warning,) = result.outcomes[0].warnings
+    assert ghost.rpartition("/")[2] in warning.because
