@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Final
 
-from reconciler.storage.api import DeletionResult, FolderListing, Storage, StorageEntry, StorageRef
+from reconciler.storage.api import (
+    DeletionResult,
+    FolderListing,
+    Storage,
+    StorageEntry,
+    StorageRef,
+    VersionedFile,
+)
 
 #: most bytes of all remembered files; the one that was not asked for the longest is forgotten
 _MOST_BYTES: Final = 32 * 1024 * 1024
@@ -91,6 +98,13 @@ class RememberingStorage:
     def replace(self, path: str, data: bytes) -> None:
         self._forget(path)
         self._inner.replace(path, data)
+
+    def read_version(self, path: str) -> VersionedFile:
+        return self._inner.read_version(path)
+
+    def replace_version(self, path: str, data: bytes, version: str | None) -> str:
+        self._forget(path)
+        return self._inner.replace_version(path, data, version)
 
     def delete(self, path: str) -> bool:
         self._forget(path)
