@@ -11,6 +11,7 @@ import numpy as np
 from reconciler.arrays import Integers, Mask, sum_by_code
 from reconciler.layout.sizing.assignment_rules import MAX_OVERFILL, FileSizeLimits
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
+from reconciler.units import MAX_SIZE
 
 #: the ends of the histogram's bars as shares of the target; ``small`` is a further end
 _BAR_ENDS: Final = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, MAX_OVERFILL)
@@ -94,7 +95,7 @@ def measure_file_sizes(
 
 def _build_histogram(size: Integers, sizes: FileSizeLimits) -> tuple[HistogramBar, ...]:
     ends = sorted(
-        {round(share * sizes.target) for share in _BAR_ENDS}
+        {min(round(share * sizes.target), MAX_SIZE) for share in _BAR_ENDS}
         | ({sizes.small} if sizes.small > 0 else set())
     )
     at = np.searchsorted(ends, size, "right")

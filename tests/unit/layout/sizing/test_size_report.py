@@ -24,6 +24,7 @@ from reconciler.layout.sizing.size_report import (
     PartitionSmallFiles,
     measure_file_sizes,
 )
+from reconciler.units import MAX_SIZE
 from tests.unit.layout.sizing.file_groups import make_groups
 
 SIZES = FileSizeLimits(target=1_280, small=1_000)
@@ -46,6 +47,14 @@ def test_small_limit_of_zero_adds_no_bar_end():
     ).histogram
 
     assert [0, 20, 80, 320, 640, 1_280, 1_472] == [bar.least for bar in bars]
+
+
+def test_no_bar_ends_beyond_the_greatest_size_that_a_plan_holds():
+    greatest = FileSizeLimits(target=MAX_SIZE, small=1_000)
+    bars = measure_file_sizes(make_groups({"p": {"a": 19, "b": 5_000}}), greatest).histogram
+
+    assert MAX_SIZE == bars[-2].below == bars[-1].least
+    assert [1, 1] == [bar.files for bar in bars if bar.files]
 
 
 def test_partitions_with_most_small_files_come_first():
