@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reconciler import runtime
-from reconciler.errors import BlockedError
+from reconciler.errors import BlockedError, UsageError
 from reconciler.plans.model import Note, Selection, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.plans.unreadable_table import (
@@ -32,6 +33,7 @@ from reconciler.storage.parallel import run_parallel
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from reconciler.catalogs.sync import PartitionSync
     from reconciler.executor.result import ApplyResult
     from reconciler.layout.sizing.simulate_inserts import NextInsert
     from reconciler.planners.prediction.advice import Advice
@@ -62,9 +64,12 @@ def load_specs(
     ``policies``: more files and folders of them; with ``require_policies`` a table that none covers
     is an error. Raises SpecError with the problems of all files.
     """
+    from reconciler.catalogs.open import TableLocator  # noqa: PLC0415
     from reconciler.spec.load import load_specs as load  # noqa: PLC0415 (YAML)
 
-    return load(paths, env, policies=policies, require_policies=require_policies)
+    rules: Any = {"policies": policies, "require_policies": require_policies}
+    with closing(TableLocator(runtime.open_catalog)) as locator:
+        return load(paths, env, locate=locator.locate, **rules)
 
 
 def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
@@ -274,8 +279,28 @@ def apply(
         new_token=runtime.new_token,
         process=runtime.current_process(),
         now=now,
+        open_catalog=runtime.open_catalog,
     )
     return apply_plan(admitted, context, parallelism=parallelism)
+
+
+def sync(spec: TableSpec) -> PartitionSync:
+    """Bring the partitions that the catalog of a spec's table lists to those that have files.
+
+    Touches no file. Raises UsageError for a spec without a catalog, CatalogError, and the errors of
+    ``observe``.
+    """
+    from reconciler.catalogs.sync import PartitionChanges, sync_partitions  # noqa: PLC0415
+    from reconciler.hudi.load import load_properties  # noqa: PLC0415
+    from reconciler.state.current_files import list_current_partitions  # noqa: PLC0415
+
+    if spec.catalog is None:
+        raise UsageError(f"{spec.name}: its spec declares no catalog to sync")
+    view = _observe(spec, None, with_predictions=False).view
+    properties = load_properties(runtime.open_storage(spec.path, spec.storage_options))
+    changes = PartitionChanges(present=list_current_partitions(view), is_complete=True)
+    with closing(runtime.open_catalog(spec.catalog)) as client:
+        return sync_partitions(client, spec.catalog.name, spec.path, properties, changes)
 
 
 def write(  # noqa: PLR0913 (the options of a write)
@@ -306,6 +331,7 @@ def write(  # noqa: PLR0913 (the options of a write)
     """
     from reconciler.status.reconciliation import add_reconciliation, reconcile_written  # noqa: PLC0415
     from reconciler.transaction.session import RunContext  # noqa: PLC0415
+    from reconciler.writer.catalog_sync import sync_catalog as sync_written  # noqa: PLC0415
     from reconciler.writer.run import write_table  # noqa: PLC0415
     from reconciler.writer.spark import (  # noqa: PLC0415
         find_session,
@@ -328,6 +354,7 @@ def write(  # noqa: PLR0913 (the options of a write)
         token=runtime.new_token(),
         writer=None if rows is None else open_writer(rows.sparkSession),
     )
+    written = sync_written(spec, written, runtime.open_storage, runtime.open_catalog)
     if session is None:
         return add_reconciliation(written, None)
     return reconcile_written(written, spec, plan, partial(apply, spark=session, specs=[spec]))

@@ -13,6 +13,8 @@ ReconcilerError                    1
 │   ├── AlreadyExistsError
 │   ├── ChangedError
 │   └── PermissionDeniedError
+├── CatalogError                   1   a catalog that cannot be reached or contradicts a table
+│   └── NoCatalogTableError
 ├── BlockedError                   3   a guardrail or the table's state forbids the work
 ├── StaleError                     4   the table or spec changed since the plan was made
 ├── PartialError                   5   part of the work was done
@@ -100,6 +102,21 @@ class ChangedError(StorageError):
 
 class PermissionDeniedError(StorageError):
     """The store refused the credentials for this path."""
+
+
+class CatalogError(ReconcilerError):
+    """A catalog could not be reached, refused a request, or contradicts the table."""
+
+    def __init__(self, catalog: str, problem: str) -> None:
+        super().__init__(catalog, problem)
+        self.catalog, self.problem = catalog, problem
+
+    def __str__(self) -> str:
+        return f"{self.catalog}: {self.problem}"
+
+
+class NoCatalogTableError(CatalogError):
+    """The catalog does not have the table."""
 
 
 class BlockedError(ReconcilerError):

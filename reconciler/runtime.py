@@ -17,8 +17,9 @@ from reconciler.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from reconciler.catalogs.api import CatalogClient
     from reconciler.hudi.timeline.owner import Owner
-    from reconciler.spec.model import Option
+    from reconciler.spec.model import CatalogTable, Option
     from reconciler.storage.api import Storage, StorageRef
     from reconciler.transaction.process import Process
 
@@ -99,6 +100,13 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = N
     values = resolve_options(options or {})
     secrets = tuple(values[name] for name in references)
     return open_at(StorageRef(ref, tuple(sorted(values.items())), secrets))
+
+
+def open_catalog(table: CatalogTable) -> CatalogClient:
+    """Open the catalog of a table. Raises SpecError if a variable is not set, and CatalogError."""
+    from reconciler.catalogs.open import open_catalog as open_at  # noqa: PLC0415 (few tables)
+
+    return open_at(table, resolve_options(table.options))
 
 
 def resolve_options(options: Mapping[str, Option]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from reconciler.adopt.environment_file import EnvironmentFile
 from reconciler.adopt.naming import UnnamedTable, choose_names, preferred_name
@@ -17,8 +17,9 @@ from reconciler.adopt.table_search import OpenStorage
 from reconciler.errors import ReconcilerError
 from reconciler.hudi.load import load_properties
 from reconciler.render import words
+from reconciler.spec.effective_spec import Locator
 from reconciler.spec.load import read_specs
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import CatalogTable, TableSpec
 from reconciler.spec.spec_files import YAML_ENDINGS
 from reconciler.storage.api import Storage
 from reconciler.storage.local import LocalStorage
@@ -63,7 +64,7 @@ class DeclaredTables:
 
 
 def load_declared_tables(
-    folder: Path, environment: EnvironmentFile | None = None
+    folder: Path, environment: EnvironmentFile | None = None, locate: Locator | None = None
 ) -> DeclaredTables:
     """Return what the specs in a folder declare; nothing if the folder does not exist yet.
 
@@ -71,7 +72,7 @@ def load_declared_tables(
     """
     if not folder.is_dir():
         return DeclaredTables(files=LocationMap(), names=frozenset(), unplaced={})
-    specs = _load_specs(folder, environment)
+    specs = _load_specs(folder, environment, locate)
     stems = {path.stem for path in folder.iterdir() if path.suffix in YAML_ENDINGS}
     files: LocationMap[str] = LocationMap()
     for spec in specs:
@@ -90,12 +91,15 @@ def load_declared_tables(
     )
 
 
-def _load_specs(folder: Path, environment: EnvironmentFile | None) -> Sequence[TableSpec]:
+def _load_specs(
+    folder: Path, environment: EnvironmentFile | None, locate: Locator | None
+) -> Sequence[TableSpec]:
     if not any(path.suffix in YAML_ENDINGS for path in folder.rglob("*")):
         return ()
     has_environment = environment is not None and environment.environment is not None
     known = str(environment.file.absolute()) if environment and has_environment else None
-    loaded = read_specs([folder], environment=known, may_be_empty=True, may_lack_paths=True)
+    options: Any = {"may_be_empty": True, "may_lack_paths": True, "locate": locate}
+    loaded = read_specs([folder], environment=known, **options)
     loaded.problems.raise_errors()
     return loaded.tables
 
@@ -105,7 +109,8 @@ class Adoption:
     """Adopts tables into a folder of specs.
 
     ``environment`` gets the locations of the tables; without one, specs have them. ``on_unlisted``
-    takes the lines that could not be added to its file.
+    takes the lines that could not be added to its file. ``catalogs``: tables that specs find by a
+    catalog instead.
     """
 
     folder: Path
@@ -115,6 +120,7 @@ class Adoption:
     on_crash: OnCrash
     environment: EnvironmentFile | None = None
     on_unlisted: Callable[[Sequence[str]], None] = lambda _: None
+    catalogs: LocationMap[CatalogTable] = field(default_factory=LocationMap)
 
     def adopt_all(
         self,
@@ -166,7 +172,7 @@ class Adoption:
         self, location: str, unplaced: Mapping[str, str]
     ) -> UnnamedTable | AdoptionResult:
         try:
-            found = _read_table_name(self.open_storage(location))
+            found = read_name(self.open_storage(location), self.catalogs.find(location))
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
             return self._failed_result(location, error)
         name = self._find_listed_name(location) or preferred_name(found)
@@ -214,6 +220,7 @@ class Adoption:
             name: format_location(location, base)
             for name, location in places.items()
             if not self.environment.is_listed(name, location)
+            and self.catalogs.find(location) is None
         }
         lines = self.environment.add_tables(new)
         if lines:
@@ -224,7 +231,8 @@ class Adoption:
         file = f"{name}.yaml"
         zone = None if self.environment is None else self.environment.find_timezone(name)
         try:
-            wishes = replace(self.options, known_zone=zone)
+            catalog = self.catalogs.find(location)
+            wishes = replace(self.options, known_zone=zone, catalog=catalog)
             adopted = adopt_table(self.open_storage(location), name, wishes)
             LocalStorage(str(self.folder.resolve())).create(file, adopted.text.encode())
         except Exception as error:  # noqa: BLE001 (one table must not stop the others)
@@ -244,26 +252,33 @@ class Adoption:
         return AdoptionResult(location=location, status="failed", problem=problem)
 
 
-def choose_name(storage: Storage) -> str:
+def choose_name(storage: Storage, catalog: CatalogTable | None = None) -> str:
     """Return the name of a single table."""
-    (name,) = choose_names([_read_table_name(storage)]).values()
+    (name,) = choose_names([read_name(storage, catalog)]).values()
     return name
 
 
-def _read_table_name(storage: Storage) -> UnnamedTable:
+def read_name(storage: Storage, catalog: CatalogTable | None) -> UnnamedTable:
+    """Return the name that a table has in its catalog, or by its own properties."""
     properties = load_properties(storage)
+    if catalog is not None:
+        database, _, table = catalog.name.partition(".")
+        return UnnamedTable(location=storage.location, table=table, database=database)
     database = properties.raw.get(_DATABASE, "")
     return UnnamedTable(location=storage.location, table=properties.table_name, database=database)
 
 
 def find_overridden_retentions(
-    folder: Path, results: Iterable[AdoptionResult], environment: EnvironmentFile | None = None
+    folder: Path,
+    results: Iterable[AdoptionResult],
+    environment: EnvironmentFile | None = None,
+    locate: Locator | None = None,
 ) -> tuple[str, ...]:
     """Return the names of new specs whose retention a TableDefaults in the folder changes."""
     adopted = {entry.adopted.name: entry.adopted for entry in results if entry.adopted is not None}
     return tuple(
         spec.name
-        for spec in _load_specs(folder, environment)
+        for spec in _load_specs(folder, environment, locate)
         if (made := adopted.get(spec.name)) and spec.retention != made.retention
     )
 

@@ -15,6 +15,7 @@ from reconciler.adopt.observed_retention import ObservedRetention, RetentionCand
 from reconciler.adopt.observed_settings import ObservedClustering, ObservedSizes
 from reconciler.plans.timeline_zone import format_offsets
 from reconciler.render import words
+from reconciler.spec.model import CatalogTable
 from reconciler.state.model import TableState
 
 SKELETON: Final = """\
@@ -27,6 +28,7 @@ metadata:
   # owner: data-core
 spec:
   path: ../warehouse/orders     # relative to this file, or absolute, or s3://...
+  # catalog: {type: hive, name: sales.orders, uri: "thrift://host:9083"} # instead of a path
   # timezone: UTC               # zone of the timeline's instants; see `reconciler init --from`
   retention:                    # declare one of commits, hours, fileVersions
     commits: 10                 # keep what reads as of the last 10 commits need
@@ -68,6 +70,7 @@ class Findings:
     ``timezone``: the given zone, for a table that does not record it. ``refused``: why its plan is
     refused whatever is declared, or None. ``offsets``: seconds ahead of UTC. ``environment``: the
     file that has the location instead of the spec, and with ``is_zone_known`` the zone too.
+    ``catalog``: what the spec names instead of a path.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Findings:
     sizes: ObservedSizes | None
     offsets: tuple[int, ...]
     environment: str | None = None
+    catalog: CatalogTable | None = None
     is_zone_known: bool = False
 
 
@@ -128,6 +132,10 @@ def _header_lines(state: TableState, findings: Findings) -> list[str]:
 
 
 def _path_lines(findings: Findings) -> list[str]:
+    if (table := findings.catalog) is not None:
+        uri = "" if table.uri is None else f", uri: {json.dumps(table.uri)}"
+        name = json.dumps(table.name, ensure_ascii=False)
+        return [f"  catalog: {{type: {table.type}, name: {name}{uri}}}"]
     if findings.environment is None:
         return [f"  path: {json.dumps(findings.path, ensure_ascii=False)}"]
     # a spec is a mapping, so it needs a field

@@ -25,7 +25,7 @@ from reconciler.plans.model import TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.plans.timeline_zone import list_fitting_zones, observe_offsets
 from reconciler.render import words
-from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.spec.model import CatalogTable, Policy, Retention, TableSpec
 from reconciler.spec.rules import COUNT_BY_POLICY
 from reconciler.state.model import TableState
 from reconciler.state.observe import observe
@@ -66,7 +66,8 @@ class AdoptionOptions:
     ``now`` has a zone. ``timezone``: zone of the writers, for tables whose properties do not name
     it. ``known_zone``: the zone that the file ``environment`` declares; specs then omit it.
     ``folder`` receives the specs; with ``is_relative``, local paths are written relative to it.
-    With an environment a spec has no path at all.
+    With an environment a spec has no path at all. ``catalog``: the table in a catalog, which the
+    spec names instead of a path.
     """
 
     now: datetime
@@ -76,6 +77,7 @@ class AdoptionOptions:
     is_relative: bool = False
     environment: str | None = None
     known_zone: str | None = None
+    catalog: CatalogTable | None = None
 
 
 def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> AdoptedTable:
@@ -98,6 +100,7 @@ def adopt_table(storage: Storage, name: str, options: AdoptionOptions) -> Adopte
         path=format_location(location, options.folder if options.is_relative else None),
         timezone=zone,
         environment=options.environment,
+        catalog=options.catalog,
         is_zone_known=zone == options.known_zone,
         refused=plan.refusals[0].because if plan.refusals else None,
         retention=seen,

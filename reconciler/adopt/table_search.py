@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from reconciler.errors import NotFoundError, ReconcilerError, StorageError, UsageError
 from reconciler.hudi.load import PROPERTIES
+from reconciler.spec.model import CatalogTable
 from reconciler.storage.api import Storage
 from reconciler.storage.locations import LocationMap, normalise_location
 
@@ -35,12 +36,14 @@ OnProgress = Callable[[int, int], None]
 class TableSearch:
     """The result of a search: sorted locations, and problems of folders that were skipped.
 
-    ``is_one``: the only path given is itself a table.
+    ``is_one``: the only path given is itself a table. ``catalogs``: tables found in a catalog, by
+    location.
     """
 
     tables: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     is_one: bool = False
+    catalogs: LocationMap[CatalogTable] = field(default_factory=LocationMap)
 
 
 def find_tables(

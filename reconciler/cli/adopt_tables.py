@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from reconciler import runtime
+from reconciler.adopt.catalog_search import find_catalog_tables
 from reconciler.adopt.environment_file import EnvironmentFile, open_environment_file
 from reconciler.adopt.spec_folder import (
     Adoption,
@@ -20,6 +22,8 @@ from reconciler.adopt.spec_folder import (
 )
 from reconciler.adopt.table import AdoptionOptions, adopt_table
 from reconciler.adopt.table_search import TableSearch, find_tables
+from reconciler.catalogs.addresses import is_catalog_address
+from reconciler.catalogs.open import TableLocator
 from reconciler.cli.error_reports import report_crash
 from reconciler.cli.init_options import InitOptions
 from reconciler.cli.terminal import Level, log_message, show_progress
@@ -43,11 +47,13 @@ def adopt_tables(options: InitOptions, paths: Sequence[str]) -> tuple[str | None
     environment = _find_environment_file(options)
     open_location = _build_opener(environment)
     with _start_workers(options.parallelism) as workers:
-        search = _search_tables(paths, options.depth, open_location, workers)
+        search = _search_tables(paths, options.depth, open_location, workers, environment)
         folder = _find_output_folder(search, options)
         adoption_options = _build_adoption_options(options, folder, environment)
         if folder is None:
-            return _write_one_spec(open_location(search.tables[0]), adoption_options), 0
+            catalog = search.catalogs.find(search.tables[0])
+            one = replace(adoption_options, catalog=catalog)
+            return _write_one_spec(open_location(search.tables[0]), one), 0
         unlisted: list[str] = []
         adoption = Adoption(
             folder,
@@ -57,6 +63,7 @@ def adopt_tables(options: InitOptions, paths: Sequence[str]) -> tuple[str | None
             report_crash,
             environment,
             unlisted.extend,
+            search.catalogs,
         )
         code = _write_all_specs(search, adoption)
         if environment is not None and unlisted:
@@ -109,14 +116,40 @@ def _start_workers(count: int) -> Iterator[Executor]:
 
 
 def _search_tables(
-    paths: Sequence[str], depth: int | None, open_location: OpenLocation, workers: Executor
+    paths: Sequence[str],
+    depth: int | None,
+    open_location: OpenLocation,
+    workers: Executor,
+    environment: EnvironmentFile | None,
 ) -> TableSearch:
+    """Find tables in folders and in catalogs."""
+    addresses = [path for path in paths if is_catalog_address(path)]
+    folders = [path for path in paths if path not in addresses]
     search = find_tables(
-        paths, open_location, workers=workers, depth=depth, on_progress=_report_search
+        folders, open_location, workers=workers, depth=depth, on_progress=_report_search
     )
     for problem in search.problems:
         log_message(f"not searched: {words.escape_text(problem)}", level="error")
+    if addresses:
+        _add_catalog_tables(search, addresses, environment)
+        search.is_one &= len(paths) == 1
     return search
+
+
+def _add_catalog_tables(
+    search: TableSearch, addresses: Sequence[str], environment: EnvironmentFile | None
+) -> None:
+    """Add the tables of catalogs, which count more than folders of the same tables."""
+    known = None if environment is None else environment.environment
+    found = find_catalog_tables(
+        addresses, runtime.open_catalog, known.add_catalog_access if known else lambda table: table
+    )
+    if found.skipped:
+        log_message(f"{words.format_count(found.skipped, 'table')} skipped: not Hudi's")
+    others = [location for location in search.tables if found.names.find(location) is None]
+    search.tables = sorted([*others, *found.locations])
+    search.is_one = found.is_one
+    search.catalogs = found.names
 
 
 def _report_search(folders: int, tables: int) -> None:
@@ -143,7 +176,7 @@ def _find_output_folder(search: TableSearch, options: InitOptions) -> Path | Non
 
 
 def _write_one_spec(storage: Storage, options: AdoptionOptions) -> str:
-    adopted = adopt_table(storage, choose_name(storage), options)
+    adopted = adopt_table(storage, choose_name(storage, options.catalog), options)
     if adopted.refused is not None:
         location = words.escape_text(adopted.location)
         refused = f"its plan is refused, whatever the spec declares: {adopted.refused}"
@@ -153,7 +186,8 @@ def _write_one_spec(storage: Storage, options: AdoptionOptions) -> str:
 
 def _write_all_specs(search: TableSearch, adoption: Adoption) -> int:
     folder, environment = adoption.folder, adoption.environment
-    declared = load_declared_tables(folder, environment)
+    with closing(TableLocator(runtime.open_catalog)) as locator:
+        declared = load_declared_tables(folder, environment, locator.locate)
     folder.mkdir(parents=True, exist_ok=True)
     with show_progress("adopting", len(search.tables), "tables") as report:
         results = adoption.adopt_all(
@@ -176,7 +210,9 @@ def _write_all_specs(search: TableSearch, adoption: Adoption) -> int:
 def _warn_about_defaults(adoption: Adoption, results: Sequence[AdoptionResult]) -> None:
     folder, environment = adoption.folder, adoption.environment
     updated = None if environment is None else open_environment_file(environment.argument, folder)
-    if changed := find_overridden_retentions(folder, results, updated):
+    with closing(TableLocator(runtime.open_catalog)) as locator:
+        changed = find_overridden_retentions(folder, results, updated, locator.locate)
+    if changed:
         tables = words.format_count(len(changed), "table")
         log_message(
             f"TableDefaults in {folder} change the retention of {tables}; check their plans: "

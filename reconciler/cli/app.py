@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "read",
     "write",
     "comment",
+    "sync",
     "unlock",
     "demo",
 )

@@ -11,7 +11,7 @@ from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
     from reconciler.plans.model import TablePlan
-    from reconciler.spec.model import TableSpec
+    from reconciler.spec.model import Option, TableSpec
 
 #: variables that a git hook sets for its own repository
 _GIT_HOOK_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
@@ -62,7 +62,13 @@ def check_variables(specs: Iterable[TableSpec]) -> None:
     """Raise SpecError with every variable that the tables need and that is not set."""
     from reconciler import runtime  # noqa: PLC0415
 
-    runtime.check_variables(value for spec in specs for value in spec.storage_options.values())
+    runtime.check_variables(value for spec in specs for value in _list_options(spec))
+
+
+def _list_options(spec: TableSpec) -> list[Option]:
+    """Return the values of all options of a table."""
+    catalog = {} if spec.catalog is None else spec.catalog.options
+    return [*spec.storage_options.values(), *catalog.values()]
 
 
 def check_plan_variables(tables: Iterable[TablePlan]) -> None:
@@ -71,7 +77,8 @@ def check_plan_variables(tables: Iterable[TablePlan]) -> None:
 
     specs = []
     for table in tables:
-        if not table.spec.get("storageOptions") or table.is_blocked or table.error is not None:
+        options = table.spec.get("storageOptions") or table.spec.get("catalog", {}).get("options")
+        if not options or table.is_blocked or table.error is not None:
             continue
         try:
             specs.append(spec_from_document(table.spec, table.name, table.path))

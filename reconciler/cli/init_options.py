@@ -21,7 +21,8 @@ class InitOptions:
             "--from",
             metavar="PATH",
             help="Existing table, folder or URL to search for tables, or glob "
-            "('s3://lake/*/orders*'); repeatable.",
+            "('s3://lake/*/orders*'), or tables of a catalog ('hive://host:9083/db*', "
+            "'glue://account/db.orders*'); repeatable.",
         ),
     ] = None
     output: Annotated[

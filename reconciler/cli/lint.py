@@ -92,6 +92,7 @@ def lint(options: LintOptions) -> int:
             env,
             guards=options.guards,
             may_lack_paths=is_offline,
+            with_catalogs=options.tables,
             today=today,
         )
     except SpecError as error:

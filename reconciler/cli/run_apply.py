@@ -110,6 +110,7 @@ def run_apply(plan: Plan, run: ApplyRun) -> ApplyResult:
                 progress=TerminalProgress(),
                 now=run.now,
                 origin=run.origin,
+                open_catalog=runtime.open_catalog,
             )
             return apply_plan(
                 admitted,

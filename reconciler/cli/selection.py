@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from reconciler import runtime
+from reconciler.catalogs.open import TableLocator
 from reconciler.cli.options import PolicyOptions, Selectors
 from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
@@ -40,6 +43,7 @@ def select_specs(  # noqa: PLR0913 (what every command may ask for)
     guards: PolicyOptions | None = None,
     works_on: Callable[[TableSpec], bool] | None = None,
     may_lack_paths: bool = False,
+    with_catalogs: bool = True,
     today: date | None = None,
 ) -> SelectedTables:
     """Load the specs at the paths and return those that match every selector.
@@ -48,11 +52,11 @@ def select_specs(  # noqa: PLR0913 (what every command may ask for)
     errors in any file, selected or not. Raises UsageError if names and labels leave no table: that
     is a mistake. ``--changed-since`` may leave none. ``works_on``: whether the command works on a
     table, if not on all; others are returned without warnings about them, and without the policies
-    that ``guards`` may require. With ``today``, a day in UTC, it also warns about waivers that have
-    no effect.
+    that ``guards`` may require. Without ``with_catalogs`` no catalog is asked, and their tables get
+    no location. With ``today``, a day in UTC, it also warns about waivers that have no effect.
     """
     guards = guards or PolicyOptions()
-    read = partial(read_specs, environment=environment, policies=guards.policies or ())
+    read = _choose_reader(environment, guards, with_catalogs=with_catalogs)
     loaded = read(paths, may_lack_paths=may_lack_paths)
     if today is not None:
         warn_about_unused_waivers(
@@ -79,6 +83,22 @@ def select_specs(  # noqa: PLR0913 (what every command may ask for)
     _log_warnings(loaded, used)
     _check_guards(used, loaded, guards)
     return _report_selection(selected, len(loaded.tables), by, removed)
+
+
+def _choose_reader(
+    environment: str | None, guards: PolicyOptions, *, with_catalogs: bool
+) -> Callable[..., LoadedSpecs]:
+    """Return ``read_specs`` with these options."""
+    locator = TableLocator(runtime.open_catalog) if with_catalogs else None
+    return partial(_read_specs, locator, environment=environment, policies=guards.policies or ())
+
+
+def _read_specs(locator: TableLocator | None, *args: Any, **options: Any) -> LoadedSpecs:
+    """Read specs, and find tables in their catalogs; connections are closed afterwards."""
+    if locator is None:
+        return read_specs(*args, **options)
+    with closing(locator):
+        return read_specs(*args, locate=locator.locate, **options)
 
 
 def _report_selection(

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import Journal
+from reconciler.executor.catalog_sync import sync_catalog
 from reconciler.executor.clean.hudi_execution import check_delegation
 from reconciler.executor.clean.resume import report_finished_clean, resume_cleans
 from reconciler.executor.clean.run import run_clean
@@ -127,6 +128,8 @@ class _ApplyRun:
                 with suppress(ReconcilerError):
                     self.journal.interrupted(plan, done.make_result(seconds=seconds))
             raise
+        if isinstance(table, AdmittedTable):
+            result = sync_catalog(table.spec, result, self.context)
         return self._record(
             plan, replace(result, seconds=_seconds_since(started, self.context.clock))
         )

@@ -31,6 +31,7 @@ from reconciler.transaction.run import Change, RequestedInstant
 from reconciler.transaction.session import RunContext, StorageOpener, TableSession, open_session
 
 if TYPE_CHECKING:
+    from reconciler.catalogs.open import CatalogOpener
     from reconciler.index.build import IndexBuilder
     from reconciler.rewrite.model import Rewriter
 
@@ -48,6 +49,7 @@ class ApplyContext:
     at points where work may end early. ``lock_wait_s`` bounds the wait for a lock, and for writes
     to say where they go. ``heartbeat_s``: time between heartbeats. ``rewriter``: None if nothing
     can be rewritten. ``builder`` reads footers into an index; None: threads of this process do.
+    ``open_catalog``: opens the catalog of a table; None: no catalog is synced.
     """
 
     open_storage: StorageOpener
@@ -64,6 +66,7 @@ class ApplyContext:
     origin: Origin = field(default_factory=Origin)
     rewriter: Rewriter | None = None
     builder: IndexBuilder | None = None
+    open_catalog: CatalogOpener | None = None
 
     @contextlib.contextmanager
     def phase(self, table: str, phase: Phase, total: int | None = None) -> Iterator[Advance]:

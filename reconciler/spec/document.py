@@ -49,6 +49,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
 #: attributes that a document omits if they are empty
 _OPTIONAL: Final = (
     "labels",
+    "options",
     "queries",
     "storage_options",
     "partitions",
@@ -87,6 +88,8 @@ def _document_schema() -> Schema:
     table, metadata = load_definition("completeTable"), load_definition("metadata")
     options = load_definition("environment")["properties"]["storageOptions"]
     known = {**metadata["properties"], **table["properties"], "storageOptions": options}
+    catalog = known["catalog"]
+    known["catalog"] = {**catalog, "properties": {**catalog["properties"], "options": options}}
     del known["name"], known["path"]
     return {**table, "properties": _allow_plain_sizes(known)}
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.errors import Problem, Problems, quote_value
+from reconciler.errors import NoCatalogTableError, Problem, Problems, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration
 from reconciler.spec.document import build_spec, fill_sizes, spec_to_document
 from reconciler.spec.environment import Environment, Placement, make_path_entry
-from reconciler.spec.model import TableSpec
+from reconciler.spec.model import CatalogTable, TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
 from reconciler.spec.rules import Block, check_rules
 from reconciler.spec.schema import load_definition
 from reconciler.spec.structure import INVALID, read_structure
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
 from reconciler.storage.locations import LocationMap
+
+#: finds the location of a table in its catalog; raises NoCatalogTableError if it is not there
+Locator = Callable[[CatalogTable], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,15 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTable:
-    """A table's document, the location that it declares, and the location that counts."""
+    """A table's document, the location that it declares, and the location that counts.
+
+    ``catalog``: the catalog that gives the location, None if a path does.
+    """
 
     declaration: Declaration
     own_placement: Placement | None
     placement: Placement | None
+    catalog: CatalogTable | None = None
 
 
 def collect_defaults(declarations: Iterable[Declaration], problems: Problems) -> list[Defaults]:
@@ -48,14 +55,69 @@ def collect_defaults(declarations: Iterable[Declaration], problems: Problems) ->
     return sorted(parsed, key=lambda defaults: defaults.selector.specificity)
 
 
-def place_table(declaration: Declaration, environment: Environment | None) -> DeclaredTable:
-    """Find the location of a table; that of the environment counts more than its own."""
+def place_table(
+    declaration: Declaration,
+    environment: Environment | None,
+    locate: Locator | None,
+    problems: Problems,
+) -> DeclaredTable:
+    """Find the location of a table; that of the environment counts more than its own.
+
+    ``locate``: finds tables in catalogs; without it they get no location. Raises its errors, except
+    that a table which is not in the catalog is a problem.
+    """
+    place = None if environment is None else environment.placement(declaration.name)
+    if "catalog" in declaration.spec.entries and place is None:
+        return _place_by_catalog(declaration, environment, locate, problems)
     node, own = declaration.spec.get("path"), None
     if isinstance(node, ScalarNode) and isinstance(node.value, str) and "\0" not in node.value:
         path = locations.resolve_location(node.value, declaration.folder)
         own = Placement(path=path, position=declaration.spec.key_position("path"))
-    place = None if environment is None else environment.placement(declaration.name)
     return DeclaredTable(declaration, own, place or own)
+
+
+def _place_by_catalog(
+    declaration: Declaration,
+    environment: Environment | None,
+    locate: Locator | None,
+    problems: Problems,
+) -> DeclaredTable:
+    """Find the location of a table in its catalog; errors of its fields are reported later."""
+    unplaced = DeclaredTable(declaration, None, None)
+    written, found = declaration.spec.entries["catalog"].node, Problems()
+    data = read_structure(written, load_definition("catalog"), found)
+    if found.errors or "path" in declaration.spec.entries:
+        return unplaced
+    catalog = CatalogTable(**data)
+    if environment is not None:
+        catalog = environment.add_catalog_access(catalog)
+    position, field = declaration.spec.key_position("catalog"), "spec.catalog"
+    if problem := _find_access_problem(catalog, is_needed=locate is not None):
+        problems.error(position, f"{field}.uri", *problem)
+        return unplaced
+    unplaced = replace(unplaced, catalog=catalog)
+    if locate is None:
+        return unplaced
+    try:
+        location = locate(catalog)
+    except NoCatalogTableError as error:
+        problems.error(position, field, str(error), "check type, name and uri")
+        return unplaced
+    path = locations.resolve_location(location, declaration.folder)
+    own = Placement(path=path, position=position, field=field)
+    return replace(unplaced, own_placement=own, placement=own)
+
+
+def _find_access_problem(catalog: CatalogTable, *, is_needed: bool) -> tuple[str, str] | None:
+    """Return what is wrong with the URI of a catalog, and what to do."""
+    is_glue = (catalog.uri or "").startswith("glue:")
+    if catalog.uri is None:
+        hint = "add it here or in an environment, such as thrift://host:9083"
+        return ("is missing", hint) if is_needed and catalog.type == "hive" else None
+    if is_glue == (catalog.type == "glue"):
+        return None
+    example = "glue://123456789012" if catalog.type == "glue" else "thrift://host:9083"
+    return f"{quote_value(catalog.uri)} is none of type {catalog.type}", f"write {example}"
 
 
 def build_effective_spec(
@@ -75,9 +137,7 @@ def build_effective_spec(
     node = _merge_layers(table, defaults, environment)
     data = read_structure(node, load_definition("completeTable"), found)
     check_rules(Block(found, data, node))
-    if "path" in by.spec.entries and place is not table.own_placement:
-        written = by.spec.entries["path"].node
-        read_structure(written, load_definition("location"), found, "spec.path")
+    _check_own_location(table, found)
     problems.extend(_blame_declaration(problem, by, known) for problem in found)
     is_misplaced = place is not None and _is_misplaced(place, problems)
     zone = node.entries.get("timezone")
@@ -89,17 +149,30 @@ def build_effective_spec(
     head = {key: by.envelope["metadata"].get(key) for key in ("labels", "owner")}
     given = {key: value for key, value in head.items() if value is not None}
     path = "" if place is None else place.path
+    declared = {key: value for key, value in fill_sizes(data).items() if key != "catalog"}
     entries = {}
     if environment is not None:
         given["storageOptions"] = environment.storage_options
         entries = environment.storage_option_entries()
     options = MappingNode(node.position, entries)
     spec = replace(
-        build_spec({**fill_sizes(data), **given}, name=by.name, path=path),
+        build_spec({**declared, **given}, name=by.name, path=path),
+        catalog=table.catalog,
         source=by.file,
         provenance=dict((*list_provenance(node), *list_provenance(options))),
     )
     return replace(spec, document=spec_to_document(spec))
+
+
+def _check_own_location(table: DeclaredTable, problems: Problems) -> None:
+    """Report a location of the table's own that is no location, or is given twice."""
+    entries = table.declaration.spec.entries
+    if "path" in entries and table.placement is not table.own_placement:
+        read_structure(entries["path"].node, load_definition("location"), problems, "spec.path")
+    if "path" in entries and "catalog" in entries:
+        message = "is given beside spec.path, and either is the location of the table"
+        at = table.declaration.spec.key_position("catalog")
+        problems.error(at, "spec.catalog", message, "remove one of them")
 
 
 def check_paths_known(
@@ -110,7 +183,8 @@ def check_paths_known(
 ) -> None:
     """Report tables without a location; ``list_environments`` returns the available ones."""
     unplaced = [table for table in tables if not table.placement]
-    unplaced = [table for table in unplaced if "path" not in table.declaration.spec.entries]
+    own = frozenset(("path", "catalog"))
+    unplaced = [table for table in unplaced if own.isdisjoint(table.declaration.spec.entries)]
     names = list_environments() if unplaced and environment is None else ()
     for table in unplaced:
         if environment is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations, select_kind
-from reconciler.spec.model import Option
+from reconciler.spec.model import CatalogTable, Option
 from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import YAML_ENDINGS, FileTree, SpecFiles
 from reconciler.spec.structure import read_structure
@@ -67,6 +67,12 @@ class Environment:
     def storage_options(self) -> Mapping[str, Option]:
         """Options for the client of the store, for every table."""
         return dict(self.data.get("storageOptions", {}))
+
+    def add_catalog_access(self, table: CatalogTable) -> CatalogTable:
+        """Return a table of a catalog with the URI and options that this environment gives."""
+        access = self.data.get("catalogs", {}).get(table.type, {})
+        uri, options = access.get("uri", table.uri), access.get("options", {})
+        return replace(table, uri=uri, options=dict(options))
 
     def placement(self, table: str) -> Placement | None:
         """Return the location of a table, if the environment gives it."""

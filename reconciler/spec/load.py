@@ -12,6 +12,7 @@ from reconciler.spec.declarations import check_unique_names, read_declarations, 
 from reconciler.spec.effective_spec import (
     DeclaredTable,
     Defaults,
+    Locator,
     build_effective_spec,
     check_distinct_places,
     check_paths_known,
@@ -74,14 +75,17 @@ def load_specs(
     *,
     policies: Location | Sequence[Location] = (),
     require_policies: bool = False,
+    locate: Locator | None = None,
 ) -> tuple[TableSpec, ...]:
     """Return the effective specs of files and folders, sorted by name.
 
-    ``policies`` are those of ``read_specs``; if required, a table that none covers is an error.
+    ``policies`` and ``locate`` are those of ``read_specs``; if policies are required, a table that
+    none covers is an error.
     Raises SpecError with every error, one per line: ``file:line:column: field: problem; hint``.
     """
     name = None if environment is None else os.fspath(environment)
-    loaded = read_specs(_list_paths(paths), environment=name, policies=_list_paths(policies))
+    guards = _list_paths(policies)
+    loaded = read_specs(_list_paths(paths), environment=name, policies=guards, locate=locate)
     if require_policies:
         check_covered(loaded.tables, len(loaded.guardrails), loaded.problems)
     loaded.problems.raise_errors()
@@ -92,7 +96,7 @@ def _list_paths(paths: Location | Sequence[Location]) -> list[Path]:
     return [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
-def read_specs(
+def read_specs(  # noqa: PLR0913 (what every command may ask for)
     paths: Sequence[Path],
     source: FileTree = DISK,
     *,
@@ -100,12 +104,14 @@ def read_specs(
     policies: Sequence[Path] = (),
     may_be_empty: bool = False,
     may_lack_paths: bool = False,
+    locate: Locator | None = None,
 ) -> LoadedSpecs:
     """Return everything that files and folders declare, with errors and warnings.
 
     ``source``: where the files are read from. ``environment``: the name of an environment, or its
     file. ``policies``: files and folders of policies, beside those that are found. No table at
-    all, or a table without a path, is an error unless the flags allow it.
+    all, or a table without a path, is an error unless the flags allow it. ``locate``: finds tables
+    in their catalogs; without it they get no path, which is no error.
     """
     problems = Problems()
     files = SpecFiles(problems, source)
@@ -118,7 +124,9 @@ def read_specs(
     known = [build_environment(item, problems) for item in select_kind("Environment", items)]
     chosen = choose_environment(environment, paths, named, files) if environment else None
     is_lost = bool(environment) and chosen is None
-    declared = [place_table(item, chosen) for item in select_kind("HudiTable", items)]
+    declared = [
+        place_table(item, chosen, locate, problems) for item in select_kind("HudiTable", items)
+    ]
     default_problems = Problems()
     defaults = collect_defaults(select_kind("TableDefaults", items), default_problems)
     problems.extend(default_problems)

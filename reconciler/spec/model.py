@@ -246,6 +246,24 @@ Option = str | FromEnv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogTable:
+    """A table by its ``name`` (``database.table``) in a catalog, which knows its location.
+
+    ``uri``: that of a Hive Metastore, or the account of Glue. ``options``: for the catalog's
+    client; only environments give them.
+    """
+
+    type: Literal["hive", "glue"]
+    name: str
+    uri: str | None = None
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the table with its catalog, for messages."""
+        return f"{self.name} in the {self.type} catalog" + (f" {self.uri}" if self.uri else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
     """The effective spec of a table: defaults merged, paths resolved, units converted.
 
@@ -253,12 +271,14 @@ class TableSpec:
     until the environment that gives it is selected. ``source`` is the file of the spec.
     ``provenance`` maps the dotted path of every declared field to "file:line". ``document`` is the
     effective spec as JSON data, as plan.json carries it. ``guarded_by`` are the policies that cover
-    the table, sorted by name; they are not in the document. ``file_times``: "copied" if the files
+    the table, sorted by name; they are not in the document. ``catalog``: the catalog that gave the
+    location, None if a path did. ``file_times``: "copied" if the files
     of the timeline are a copy's, later than their writers'; None: they are the writers'.
     """
 
     name: str
     path: str
+    catalog: CatalogTable | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     owner: str | None = None
     timezone: str | None = None

@@ -28,6 +28,13 @@ def find_newest_logs(view: FileView) -> Integers:
     return np.flatnonzero((view.files.kind == FileKind.LOG) & view.is_current[view.row_slice])
 
 
+def list_current_partitions(view: FileView) -> list[str]:
+    """Return the partitions in which a current read finds files, without the table's own folder."""
+    rows = np.flatnonzero(view.is_current[view.row_slice])
+    codes = sort_unique(view.files.partition[rows]).tolist()
+    return sorted(filter(None, (view.files.partitions[code] for code in codes)))
+
+
 def group_by_partition(files: TableFiles, rows: Integers) -> Iterator[tuple[str, list[str]]]:
     """Yield partition paths with the names of files; ``rows`` are sorted by partition."""
     partition = files.partition[rows]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Final
 
+from reconciler.catalogs.after_change import RULE as CATALOG_RULE
 from reconciler.errors import ReconcilerError
 from reconciler.executor.result import ApplyResult
 from reconciler.plans.plan import Plan
@@ -43,9 +44,10 @@ class ReconciledWrite(WriteResult):
 
     @property
     def exit_code(self) -> int:
-        """0, or 5 if the write is committed and the table not reconciled in whole."""
+        """0, or 5 if the write is committed and the table not reconciled or synced in whole."""
         is_whole = self.reconciliation is None or self.reconciliation.exit_code == 0
-        return 0 if is_whole else INCOMPLETE
+        is_synced = all(note.rule != CATALOG_RULE for note in self.warnings)
+        return 0 if is_whole and is_synced else INCOMPLETE
 
 
 def reconcile_written(

@@ -52,6 +52,19 @@ def find_local_path(location: str) -> str | None:
     return None if "://" in location else location
 
 
+def escape_hadoop_path(location: str) -> str:
+    """Return a location that Hadoop wrote, such as a catalog's, as one that is read here.
+
+    Hadoop writes local URLs without escapes, so that ``%20`` is a part of a name.
+
+    >>> escape_hadoop_path("file:/lake/a%20b"), find_local_path("file:/lake/a%2520b")
+    ('file:/lake/a%2520b', '/lake/a%20b')
+    >>> escape_hadoop_path("s3a://lake/a%20b")
+    's3a://lake/a%20b'
+    """
+    return location.replace("%", "%25") if _LOCAL.match(location) else location
+
+
 def names_local_host(location: str) -> bool:
     """Return whether a local location names another host than this one.
 

@@ -29,7 +29,7 @@ from reconciler.transaction.session import TableSession
 from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
 from reconciler.writer.facts import UnpublishedWrite
 from reconciler.writer.fixed_bytes import warn_of_fixed_bytes
-from reconciler.writer.request import WriteResult
+from reconciler.writer.request import WriteMode, WriteResult
 
 _SCHEMA: Final = "schema"
 
@@ -153,6 +153,10 @@ def _encode_commit(done: UnpublishedWrite, properties: TableProperties) -> bytes
 
 def _make_result(done: UnpublishedWrite, notes: tuple[Note, ...]) -> WriteResult:
     previous = [written.previous for written in done.files if written.previous is not None]
+    groups = done.facts.groups
+    deleted: set[str] = set()
+    if done.mode is WriteMode.DELETE_PARTITION:
+        deleted = {groups.get_partition(group) for group in done.replaced.tolist()}
     return WriteResult(
         status="completed",
         instant=done.instant,
@@ -164,4 +168,6 @@ def _make_result(done: UnpublishedWrite, notes: tuple[Note, ...]) -> WriteResult
         bytes=sum(written.file.size for written in done.files),
         rewritten_bytes=sum(file.base_size for file in previous),
         warnings=(*notes, *warn_of_fixed_bytes(done.files, done.facts.settings)),
+        partitions_written=tuple(sorted({written.partition for written in done.files})),
+        partitions_deleted=tuple(sorted(deleted)),
     )

@@ -110,7 +110,8 @@ class WriteResult:
     ``status``: completed, or nothing if there was nothing to write. ``created_groups``,
     ``rewritten_groups``, ``replaced_groups``: file groups that it created, wrote again, or
     replaced; ``files`` and ``bytes``: totals of new base files; ``rewritten_bytes``: bytes of files
-    that they replace.
+    that they replace. ``partitions_written``: folders with new files; ``partitions_deleted``: those
+    of a write that deletes partitions.
     """
 
     status: Literal["completed", "nothing"]
@@ -123,3 +124,5 @@ class WriteResult:
     bytes: int = 0
     rewritten_bytes: int = 0
     warnings: tuple[Note, ...] = ()
+    partitions_written: tuple[str, ...] = ()
+    partitions_deleted: tuple[str, ...] = ()

@@ -1,0 +1,33 @@
+"""Sync the partitions that a write has made or deleted with the catalog of the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.catalogs.after_change import RULE, sync_after_change
+from reconciler.catalogs.open import CatalogOpener
+from reconciler.catalogs.sync import PartitionChanges
+from reconciler.plans.model import Note
+from reconciler.spec.model import TableSpec
+from reconciler.transaction.session import StorageOpener
+from reconciler.writer.request import WriteResult
+
+
+def sync_catalog(
+    spec: TableSpec,
+    written: WriteResult,
+    open_storage: StorageOpener,
+    open_catalog: CatalogOpener,
+) -> WriteResult:
+    """Sync the catalog after a write; return its result, with a warning if the sync failed."""
+    changes = PartitionChanges(
+        present=tuple(filter(None, written.partitions_written)),
+        absent=tuple(filter(None, written.partitions_deleted)),
+    )
+    if spec.catalog is None or not changes:
+        return written
+    storage = open_storage(spec.path, spec.storage_options)
+    problem = sync_after_change(spec, storage, changes, open_catalog)
+    if problem is None:
+        return written
+    return replace(written, warnings=(*written.warnings, Note(RULE, problem)))

@@ -1,0 +1,143 @@
+"""Tables of real catalogs: found, planned, applied, and their partitions synced."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+
+import pytest
+
+import reconciler
+from reconciler import runtime
+from reconciler.catalogs.api import CatalogPartition
+from reconciler.spec.model import CatalogTable, FromEnv
+from tests.command import run
+from tests.crash.drill import CASES, NOW, make_drill
+from tests.oracle.catalog_servers import GlueServer, HiveServer
+
+#: a clean removes its partition a, and b stays
+TABLE = CASES / "cow_mdt_delete_partition__1.2.0" / "table.zip"
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: {name}}}
+spec:
+  {place}
+  timezone: UTC
+  retention: {{commits: 1}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+ENVIRONMENT = """\
+apiVersion: reconciler/v1
+kind: Environment
+metadata: {{name: prod}}
+spec:
+  catalogs: {catalogs}
+"""
+
+
+@pytest.fixture(scope="module", params=[HiveServer, GlueServer], ids=["hive", "glue"])
+def server(request, tmp_path_factory):
+    with request.param.start(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def project(server, tmp_path, monkeypatch):
+    """A folder with an environment for the server; it is the current folder."""
+    monkeypatch.setenv("GLUE_KEY", "k")
+    monkeypatch.setenv("GLUE_SECRET", "very-secret")
+    access = {"options": server.options} | ({"uri": server.uri} if server.uri else {})
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "environments").mkdir()
+    catalogs = json.dumps({server.type: access})
+    (tmp_path / "environments/prod.yaml").write_text(ENVIRONMENT.format(catalogs=catalogs))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def open_client(server):
+    options = {
+        key: FromEnv(variable=value["fromEnv"]) if isinstance(value, dict) else value
+        for key, value in server.options.items()
+    }
+    table = CatalogTable(type=server.type, name="", uri=server.uri, options=options)
+    return closing(runtime.open_catalog(table))
+
+
+def list_values(server, name):
+    with open_client(server) as client:
+        return sorted(partition.values for partition in client.list_partitions(name))
+
+
+def load(text, folder, name="spec.yaml"):
+    (folder / name).write_text(text)
+    (spec,) = reconciler.load_specs(folder / name, env="prod")
+    return spec
+
+
+@pytest.mark.oracle
+def test_a_table_of_a_catalog_is_adopted_planned_and_synced(server, project, capsys):
+    drill = make_drill(TABLE, project / "lake", retention="commits: 1")
+    for side_file in drill.table.rglob("*.crc"):
+        side_file.unlink()
+    home = f"file:{drill.table}"
+    server.create_table("sales.orders", home, ["p"])
+    server.create_table("sales.logs", f"file:{project}/logs", is_hudi=False)
+    with open_client(server) as client:
+        known = [CatalogPartition((name,), f"{home}/{name}") for name in ("a", "b", "stray")]
+        client.add_partitions("sales.orders", known)
+        client.add_partitions("sales.orders", known[:1])  # is left as it is
+
+    specs = project / "specs"
+    specs.mkdir()
+    find = ("init", "--from", f"{server.address}/sales*", "-o", specs, "--env", "prod")
+    assert 0 == run(*find)
+    text = (specs / "sales.orders.yaml").read_text()
+    assert f'  catalog: {{type: {server.type}, name: "sales.orders"' in text
+    assert "  path:" not in text
+    assert "1 table skipped: not Hudi's" in capsys.readouterr().err
+    assert 0 == run(*find)
+    assert "already declared" in capsys.readouterr().err
+    assert 0 == run("lint", specs, "--env", "prod")
+
+    place = f"catalog: {{type: {server.type}, name: sales.orders}}"
+    spec = load(SPEC.format(name="orders", place=place), project)
+    assert str(drill.table) == spec.path
+    plan = reconciler.plan([spec], now=NOW)
+    assert "very-secret" not in str(plan.tables[0].spec)
+    result = drill.apply(plan, specs=[spec], open_catalog=runtime.open_catalog)
+
+    assert (0, ()) == (result.exit_code, result.tables[0].warnings)
+    assert ("a",) == result.tables[0].outcomes[0].partitions_removed
+    assert [("b",), ("stray",)] == list_values(server, "sales.orders")
+
+    with open_client(server) as client:
+        client.drop_partitions("sales.orders", [("b",), ("never there",)])
+    capsys.readouterr()
+    assert 0 == run("sync", "spec.yaml", "--env", "prod")
+    assert "partitions: 1 added, 1 dropped" in capsys.readouterr().out
+    assert [("b",)] == list_values(server, "sales.orders")
+
+    (project / "other.yaml").write_text(SPEC.format(name="other", place=f"path: {drill.table}"))
+    assert 1 == run("plan", "spec.yaml", "other.yaml", "--env", "prod")
+    assert "is already declared" in capsys.readouterr().err
+
+
+@pytest.mark.oracle
+def test_a_catalog_without_the_table_or_out_of_reach_is_one_clear_error(server, project, capsys):
+    place = f"catalog: {{type: {server.type}, name: sales.none}}"
+    (project / "spec.yaml").write_text(SPEC.format(name="none", place=place))
+
+    assert 1 == run("plan", "spec.yaml", "--env", "prod")
+    assert "has no table sales.none; check type, name and uri" in capsys.readouterr().err
+    assert 0 == run("lint", "spec.yaml")
+
+    text = (project / "environments/prod.yaml").read_text().replace("prod", "gone")
+    moved = re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:1", text)
+    (project / "environments/gone.yaml").write_text(moved)
+    assert 1 == run("plan", "spec.yaml", "--env", "gone")
+    problem = capsys.readouterr().err
+    assert "Traceback" not in problem
+    assert "127.0.0.1:1" in problem
