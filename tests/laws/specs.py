@@ -124,5 +124,6 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
 def table_specs() -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for the ``spec`` of valid HudiTables."""
 
-    fields = {k: values(each) for k, each in load_definition("completeTable")["properties"].items()}
+    properties = load_definition("completeTable")["properties"]
+    fields = {k: values(each) for k, each in properties.items() if k != "catalog"}  # or a path
     return st.fixed_dictionaries({"path": fields.pop("path")}, optional=fields)

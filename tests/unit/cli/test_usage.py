@@ -20,7 +20,7 @@ from tests.command import run
 
 COMMANDS = (
     *("init", "lint", "plan", "show", "apply", "status", "advise", "options"),
-    *("read", "write", "comment", "unlock", "demo"),
+    *("read", "write", "comment", "sync", "unlock", "demo"),
 )
 NOT_BUILT = ("fmt", "diff", "explain", "history")
 SPEC = """\
