@@ -52,22 +52,19 @@ def join_day(path: str, keys: int) -> tuple[str, ...] | None:
 _RULES: Final = (split_folders, take_whole_path, join_day)
 
 
-def choose_value_rule(
-    known: Mapping[str, Sequence[str]], keys: int, *, is_encoded: bool
-) -> PartitionValueRule:
+def choose_value_rule(known: Mapping[str, Sequence[str]], keys: int) -> PartitionValueRule:
     """Return the rule that explains the values of partitions that a catalog has already.
 
-    Without such partitions it is the one that Hudi infers. ``known``: values by folder.
-    ``is_encoded``: folders are URL-encoded, and values are not.
+    Without such partitions it is the one that Hudi infers, which leaves URL-encoded folders encoded
+    (``hoodie.meta.sync.decode_partition`` is off by default). ``known``: values by folder.
     """
-    rules = [_decode_values(rule) for rule in _RULES] if is_encoded else []
-    candidates: list[PartitionValueRule] = [*rules, *_RULES]
+    candidates = [*_RULES, *map(_decode_values, _RULES)]
 
     def explains(rule: PartitionValueRule) -> bool:
         return all(rule(path, keys) == tuple(values) for path, values in known.items())
 
     fitting = (rule for rule in candidates if known and explains(rule))
-    return next(fitting, _combine_rules(candidates[:2]))
+    return next(fitting, _combine_rules(_RULES[:2]))
 
 
 def _decode_values(rule: PartitionValueRule) -> PartitionValueRule:

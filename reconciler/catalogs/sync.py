@@ -12,7 +12,6 @@ from reconciler.errors import CatalogError, NoCatalogTableError
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.storage.locations import escape_hadoop_path, identify_place, identify_text
 
-_URL_ENCODED: Final = "hoodie.datasource.write.partitionpath.urlencode"
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
 #: endings of the names by which Hudi's sync registers a merge-on-read table a second time
 _VIEWS: Final = ("_ro", "_rt")
@@ -59,7 +58,7 @@ def sync_partitions(
         message = f"{name} is at {entry.location} there, and the table is at {location}"
         raise CatalogError(client.address, message)
     entries = [entry, *_find_views(client, entry, location, properties)]
-    done = [_sync_entry(client, each, properties, changes) for each in entries]
+    done = [_sync_entry(client, each, changes) for each in entries]
     return PartitionSync(
         added=sum(each.added for each in done), dropped=sum(each.dropped for each in done)
     )
@@ -90,10 +89,7 @@ def _find_views(
 
 
 def _sync_entry(
-    client: CatalogClient,
-    entry: CatalogEntry,
-    properties: TableProperties,
-    changes: PartitionChanges,
+    client: CatalogClient, entry: CatalogEntry, changes: PartitionChanges
 ) -> PartitionSync:
     if not entry.partition_keys:
         return PartitionSync()
@@ -106,7 +102,7 @@ def _sync_entry(
         for folder, partition in sorted(known.items())
         if folder not in present and (changes.is_complete or folder in changes.absent)
     ]
-    added = _make_partitions(entry, known, sorted(present - known.keys()), properties)
+    added = _make_partitions(entry, known, sorted(present - known.keys()))
     _check_unlisted(client, entry, added, listed)
     if added:
         client.add_partitions(entry.name, added)
@@ -119,16 +115,11 @@ def _make_partitions(
     entry: CatalogEntry,
     known: dict[str, CatalogPartition],
     folders: Collection[str],
-    properties: TableProperties,
 ) -> list[CatalogPartition]:
     """Return the partitions of folders that the catalog does not list; raises CatalogError."""
     keys = len(entry.partition_keys)
-    is_encoded = properties.raw.get(_URL_ENCODED, "false").lower() == "true"
-    rule = choose_value_rule(
-        {folder: partition.values for folder, partition in known.items()},
-        keys,
-        is_encoded=is_encoded,
-    )
+    values_by_folder = {folder: partition.values for folder, partition in known.items()}
+    rule = choose_value_rule(values_by_folder, keys)
     made = []
     for folder in folders:
         values = rule(folder, keys)

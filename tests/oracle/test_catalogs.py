@@ -141,3 +141,53 @@ def test_a_catalog_without_the_table_or_out_of_reach_is_one_clear_error(server, 
     problem = capsys.readouterr().err
     assert "Traceback" not in problem
     assert "127.0.0.1:1" in problem
+
+
+@pytest.fixture(scope="module")
+def metastore(tmp_path_factory):
+    with HiveServer.start(tmp_path_factory.mktemp("metastore")) as running:
+        yield running
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("style", "encoded", "is_merged"),
+    [
+        ("true", "true", True),
+        pytest.param("false", "false", False, marks=pytest.mark.long),
+        pytest.param("false", "true", False, marks=pytest.mark.long),
+    ],
+)
+def test_partitions_are_those_that_real_hudi_lists(
+    style, encoded, is_merged, metastore, real_hudi, tmp_path
+):
+    hudi = real_hudi("1.2.0")
+    table = hudi.table(
+        tmp_path / "t",
+        merge_on_read=is_merged,
+        options={
+            "hoodie.datasource.hive_sync.enable": "true",
+            "hoodie.datasource.hive_sync.mode": "hms",
+            "hoodie.datasource.hive_sync.metastore.uris": metastore.uri,
+            "hoodie.datasource.hive_sync.database": "hudi",
+            "hoodie.datasource.hive_sync.table": f"t_{style}_{encoded}",
+            "hoodie.datasource.hive_sync.partition_fields": "p",
+            "hoodie.datasource.write.hive_style_partitioning": style,
+            "hoodie.datasource.write.partitionpath.urlencode": encoded,
+        },
+    )
+    names = ("a", "b c", "x:y") if encoded == "true" else ("a", "b", "c")
+    hudi.write(table, [(str(number), name, 1) for number, name in enumerate(names)])
+    with open_client(metastore) as client:
+        names = client.list_tables("hudi", f"t_{style}_{encoded}*")
+        expected = {name: set(client.list_partitions(name)) for name in names}
+        for name in names:
+            client.drop_partitions(name, [one.values for one in expected[name]])
+    place = f"catalog: {{type: hive, name: {names[0]}, uri: '{metastore.uri}'}}"
+    (tmp_path / "spec.yaml").write_text(SPEC.format(name="t", place=place))
+    (spec,) = reconciler.load_specs(tmp_path / "spec.yaml")
+    done = reconciler.sync(spec)
+
+    assert (3 * len(names), 0) == (done.added, done.dropped)
+    with open_client(metastore) as client:
+        assert expected == {name: set(client.list_partitions(name)) for name in names}

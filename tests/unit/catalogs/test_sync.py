@@ -13,13 +13,12 @@ hoodie.table.name=orders
 hoodie.table.type={kind}
 hoodie.table.version=6
 hoodie.table.checksum={checksum}
-hoodie.datasource.write.partitionpath.urlencode={encoded}
 """
 
 
-def make_properties(kind="COPY_ON_WRITE", *, encoded="false"):
+def make_properties(kind="COPY_ON_WRITE"):
     checksum = compute_checksum({"hoodie.table.name": "orders"})
-    text = PROPERTIES.format(kind=kind, encoded=encoded, checksum=checksum)
+    text = PROPERTIES.format(kind=kind, checksum=checksum)
     return TableProperties.parse(text.encode(), "hoodie.properties")
 
 
@@ -48,20 +47,21 @@ def test_a_new_partition_has_the_values_that_hudi_would_give_it(keys, folder, va
     assert [expected] == catalog.list_partitions("db.orders")
 
 
-def test_values_of_encoded_folders_are_decoded():
+@pytest.mark.parametrize(
+    ("folder", "value", "new", "expected"),
+    [
+        ("2026/01/30", "2026-01-30", "2026/01/31", "2026-01-31"),
+        ("2026/01/30", "2026/01/30", "2026/01/31", "2026/01/31"),
+        ("p=a%3Ab", "a:b", "p=c%2Fd", "c/d"),
+        ("p=a%3Ab", "a%3Ab", "p=c%2Fd", "c%2Fd"),
+    ],
+)
+def test_values_follow_the_partitions_that_are_listed_already(folder, value, new, expected):
     catalog = MemoryCatalog(make_entry("db.orders", "s3://lake/orders"))
-    sync(catalog, properties=make_properties(encoded="true"), present=["p=a%3Ab%2Fc"])
+    catalog.add_partitions("db.orders", [CatalogPartition((value,), f"s3://lake/orders/{folder}")])
+    sync(catalog, present=[folder, new])
 
-    assert [("a:b/c",)] == list(catalog.partitions["db.orders"])
-
-
-def test_values_follow_the_partitions_that_are_listed_already():
-    catalog = MemoryCatalog(make_entry("db.orders", "s3://lake/orders"))
-    old = CatalogPartition(("2026-01-30",), "s3://lake/orders/2026/01/30")
-    catalog.add_partitions("db.orders", [old])
-    sync(catalog, present=["2026/01/31"])
-
-    assert [("2026-01-30",), ("2026-01-31",)] == list(catalog.partitions["db.orders"])
+    assert [(value,), (expected,)] == list(catalog.partitions["db.orders"])
 
 
 def test_only_partitions_of_the_change_are_dropped_unless_all_are_known():
