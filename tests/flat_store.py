@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.remote import RemoteStorage
+from reconciler.storage.requests import CountedClient
 
 PAGE: Final = 1000
 ROOT: Final = "bucket/t"
@@ -41,7 +42,7 @@ class FlatStore:
 
     def open(self, _ref: object = None, _options: object = None) -> Storage:
         """Open the table in the store, as ``open_storage`` does."""
-        return RemoteStorage(StorageRef(LOCATION), self, ROOT, self.open)
+        return RemoteStorage(StorageRef(LOCATION), CountedClient(self, "s3"), ROOT, self.open)
 
     def load(self, folder: Path) -> None:
         """Put every file of a local folder into the table."""

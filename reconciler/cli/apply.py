@@ -27,6 +27,7 @@ from reconciler.cli.options import (
     parse_now,
 )
 from reconciler.cli.plan import make_plan, render_plan
+from reconciler.cli.request_stats import Stats, report_requests
 from reconciler.cli.spark import parse_spark_settings
 from reconciler.cli.terminal import ask_yes_no, log_message, print_result, require_terminal
 from reconciler.cli.webhook import Webhook, open_webhook
@@ -116,6 +117,7 @@ class ApplyOptions:
         ),
     ] = None
     webhook: Webhook = None
+    stats: Stats = False
 
 
 @command
@@ -125,6 +127,11 @@ def apply(options: ApplyOptions) -> int:
     If a table changed since the review, the parts that no longer hold are skipped and reported.
     Passing a plan file is the approval. Specs are planned first, and you are asked to approve.
     """
+    with report_requests(is_wanted=options.stats):
+        return _apply(options)
+
+
+def _apply(options: ApplyOptions) -> int:
     paths, specs, env = options.paths, options.specs, options.env
     hook = open_webhook(options.webhook, "apply", env)
     spark = parse_spark_settings(options.spark)

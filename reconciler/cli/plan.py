@@ -24,6 +24,7 @@ from reconciler.cli.options import (
     command,
     parse_now,
 )
+from reconciler.cli.request_stats import Stats, report_requests
 from reconciler.cli.table_work import work_on_tables
 from reconciler.cli.terminal import find_terminal, print_result
 from reconciler.cli.webhook import Webhook, open_webhook
@@ -64,6 +65,7 @@ class PlanOptions:
     parallelism: Parallelism = TABLES_AT_ONCE
     env: Env = None
     webhook: Webhook = None
+    stats: Stats = False
     simulate_insert: Annotated[
         str | None,
         typer.Option(
@@ -80,6 +82,11 @@ def plan(options: PlanOptions) -> int:
 
     Needs no Spark, no Java and no write permission. Review the plan, then run `reconciler apply`.
     """
+    with report_requests(is_wanted=options.stats):
+        return _plan(options)
+
+
+def _plan(options: PlanOptions) -> int:
     from reconciler.cli.selection import select_specs  # noqa: PLC0415
 
     time = parse_now(options.now)

@@ -23,7 +23,7 @@ from reconciler.render.terminal import Terminal
 Level = Literal["debug", "info", "warning", "error"]
 
 _LEVELS: Final[tuple[Level, ...]] = ("debug", "info", "warning", "error")
-_ALWAYS: Final = ("question", "traceback")
+_ALWAYS: Final = ("question", "requests", "traceback")
 """Events that are written at any level: the user asked for them or must answer."""
 
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE

@@ -61,23 +61,23 @@ class LocalDeleter:
 
 
 def delete_share(storage: Storage, batches: Iterable[DeletionBatch]) -> Iterator[DeletionOutcome]:
-    """Delete one worker's share in calls of at most a thousand paths, across partitions."""
+    """Delete one worker's share in calls of a thousand paths, across partitions.
+
+    A batch that two calls share has two outcomes.
+    """
     waiting: list[DeletionBatch] = []
     size = 0
     for batch in batches:
-        for piece in _split_batch(batch):
-            if waiting and size + len(piece.names) > LARGEST_CALL:
+        names = batch.names
+        while names:
+            taken = names[: LARGEST_CALL - size]
+            waiting.append(DeletionBatch(batch.partition, taken))
+            names, size = names[len(taken) :], size + len(taken)
+            if size == LARGEST_CALL:
                 yield from _delete(storage, waiting)
                 waiting, size = [], 0
-            waiting.append(piece)
-            size += len(piece.names)
     if waiting:
         yield from _delete(storage, waiting)
-
-
-def _split_batch(batch: DeletionBatch) -> Iterator[DeletionBatch]:
-    for start in range(0, len(batch.names), LARGEST_CALL):
-        yield DeletionBatch(batch.partition, batch.names[start : start + LARGEST_CALL])
 
 
 def _delete(storage: Storage, batches: Sequence[DeletionBatch]) -> Iterator[DeletionOutcome]:
@@ -96,15 +96,22 @@ def _delete(storage: Storage, batches: Sequence[DeletionBatch]) -> Iterator[Dele
         yield DeletionOutcome(batch.partition, deleted, tuple(missing), tuple(failed))
 
 
-def split_shares(batches: Sequence[DeletionBatch], slots: int) -> list[list[DeletionBatch]]:
+def split_shares(
+    batches: Sequence[DeletionBatch], slots: int, *, call: int = 1
+) -> list[list[DeletionBatch]]:
     """Return the batches in about as many shares as there are slots, of about equal size.
+
+    ``call``: how many files one request deletes. A share is as many full requests, so that there
+    are no more of them than one worker would need.
 
     >>> batches = [DeletionBatch("a", ("1", "2", "3")), DeletionBatch("b", ("4",))]
     >>> [[batch.names for batch in share] for share in split_shares(batches, 2)]
     [[('1', '2')], [('3',), ('4',)]]
+    >>> [[batch.names for batch in share] for share in split_shares(batches, 2, call=3)]
+    [[('1', '2', '3')], [('4',)]]
     """
     total = sum(len(batch.names) for batch in batches)
-    each = max(1, -(-total // max(1, slots)))
+    each = -(-max(1, -(-total // max(1, slots))) // call) * call
     shares: list[list[DeletionBatch]] = []
     room = 0
     for batch in batches:

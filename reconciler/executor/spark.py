@@ -10,8 +10,9 @@ from reconciler.executor.deletion import DeletionBatch, DeletionOutcome, delete_
 from reconciler.spark.jobs import report_progress, run_job_group
 from reconciler.spark.workers import set_up_workers
 from reconciler.storage.api import Advance, StorageRef
-from reconciler.storage.open import list_client_packages
+from reconciler.storage.open import find_bulk_size, list_client_packages
 from reconciler.storage.redaction import redact_secrets
+from reconciler.storage.requests import OF_THIS_PROCESS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,12 +38,13 @@ class SparkFileDeleter:
     ) -> list[DeletionOutcome]:
         files = sum(len(batch.names) for batch in batches)
         slots = self._context.defaultParallelism
-        work = split_shares(batches, slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1))
+        shares = slots * (_SHARES_PER_SLOT if files > _MANY_FILES else 1)
+        work = split_shares(batches, shares, call=find_bulk_size(ref.location))
         if not work:
             return []
         set_up_workers(self._context, list_client_packages(ref.location))
-        done = self._context.accumulator(0)
-        task = _DeletionTask(ref, done, speculates=self._speculates())
+        done, requests = self._context.accumulator(0), self._context.accumulator(0)
+        task = _DeletionTask(ref, done, requests, speculates=self._speculates())
         described = f"reconciler: delete {files} files of {ref.location}"
         with (
             run_job_group(self._context, described, lambda text: redact_secrets(text, ref.secrets)),
@@ -51,6 +53,7 @@ class SparkFileDeleter:
             outcomes: list[DeletionOutcome] = (
                 self._context.parallelize(work, len(work)).mapPartitions(task).collect()
             )
+        OF_THIS_PROCESS.add("delete", requests.value)
         return outcomes
 
     def _speculates(self) -> bool:
@@ -61,14 +64,16 @@ class SparkFileDeleter:
 class _DeletionTask:
     """Deletes the files of one task; picklable."""
 
-    def __init__(self, ref: StorageRef, done: Any, *, speculates: bool) -> None:
-        self._ref, self._done, self._speculates = ref, done, speculates
+    def __init__(self, ref: StorageRef, done: Any, requests: Any, *, speculates: bool) -> None:
+        self._ref, self._speculates = ref, speculates
+        self._done, self._requests = done, requests
 
     def __call__(self, work: Iterable[list[DeletionBatch]]) -> Iterator[DeletionOutcome]:
         from pyspark import TaskContext  # noqa: PLC0415 (on the worker)
 
         from reconciler.storage.open import open_storage  # noqa: PLC0415
 
+        before = OF_THIS_PROCESS.copy()["delete"]
         context = TaskContext.get()
         # the driver has just seen every file: what is gone, another attempt at this task took
         repeats = self._speculates or (context is not None and context.attemptNumber() > 0)
@@ -78,3 +83,4 @@ class _DeletionTask:
                 self._done += outcome.deleted + len(outcome.gone) + len(outcome.failed)
                 taken = outcome.deleted + len(outcome.gone)
                 yield replace(outcome, deleted=taken, gone=()) if repeats else outcome
+        self._requests += OF_THIS_PROCESS.copy()["delete"] - before

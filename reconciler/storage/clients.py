@@ -13,6 +13,7 @@ from reconciler.storage.api import StorageRef
 from reconciler.storage.locations import is_opened_at
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote import CLIENTS, FAMILIES, RemoteStorage
+from reconciler.storage.requests import CountedClient
 
 _WRAPPERS: Final = (
     "asynclocal", "async_wrapper", "asyncwrapper", "blockcache", "cached", "dask", "dir",
@@ -42,7 +43,7 @@ def connect(ref: StorageRef) -> RemoteStorage:
     if not is_opened_at(ref.location, root):
         message = f"is {root!r} for the client of {scheme}://; write {scheme}://bucket/folder"
         raise StorageError(ref.location, message)
-    return RemoteStorage(ref, filesystem, root, connect)
+    return RemoteStorage(ref, CountedClient(filesystem, scheme), root, connect)
 
 
 def _find_client(location: str, scheme: str) -> Any:

@@ -39,3 +39,17 @@ def list_client_packages(location: str) -> tuple[str, ...]:
 
     client = CLIENTS.get(FAMILIES.get(scheme, "other"))
     return ("fsspec",) if client is None else ("fsspec", client)
+
+
+def find_bulk_size(location: str) -> int:
+    """Return how many files one request deletes in the store of a location.
+
+    >>> find_bulk_size("/lake/t"), find_bulk_size("s3a://lake/t")
+    (1, 1000)
+    """
+    scheme, separator, _ = normalise_location(location).partition("://")
+    if not separator:
+        return 1
+    from reconciler.storage.remote import BULK_SIZES, FAMILIES  # noqa: PLC0415 (only remote tables)
+
+    return BULK_SIZES.get(FAMILIES.get(scheme, "other"), 1)

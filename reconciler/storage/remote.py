@@ -49,8 +49,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure",
 }  # fmt: skip
 CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "adlfs"}
-_S3_BATCH: Final = 1000  # most keys of one DeleteObjects request
-_GS_BATCH: Final = 100  # most calls of one batch request
+#: most files that one request deletes
+BULK_SIZES: Final[Mapping[Family, int]] = {"s3": 1000, "gs": 100}
 _THREADS: Final = 16
 _MAX_WHOLE_READ: Final = 64 * 1024 * 1024  # most bytes of a local file in one request
 _UPLOAD_OPTIONS: Final[Mapping[Family, Mapping[str, int]]] = {
@@ -309,8 +309,8 @@ class RemoteStorage(VersionedObjects):
                 targets.append(check_path(path))
             except StorageError as error:
                 problems[path] = str(error)
-        for start in range(0, len(targets), _S3_BATCH):
-            problems |= self._delete_batch(targets[start : start + _S3_BATCH])
+        for start in range(0, len(targets), BULK_SIZES["s3"]):
+            problems |= self._delete_batch(targets[start : start + BULK_SIZES["s3"]])
         return [
             DeletionResult(path, existed=path not in problems, error=problems.get(path))
             for path in paths
@@ -348,7 +348,8 @@ class RemoteStorage(VersionedObjects):
         delete = getattr(self._fs, "_delete_files", None)
         if delete is not None and paths:
             with contextlib.suppress(Exception):
-                sync(self._fs.loop, delete, [self._resolve(path) for path in paths], _GS_BATCH)
+                full = [self._resolve(path) for path in paths]
+                sync(self._fs.loop, delete, full, BULK_SIZES["gs"])
             unknown: dict[str, str] = {}
             remaining = self._find_existing(paths, unknown) | unknown.keys()
             paths = [path for path in paths if path in remaining]

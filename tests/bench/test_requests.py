@@ -9,6 +9,7 @@ import pytest
 import reconciler
 from reconciler.executor.deletion import LocalDeleter
 from reconciler.spec.load import load_specs
+from reconciler.storage.requests import OF_THIS_PROCESS
 from tests.applying import admit_and_apply
 from tests.bench.make_table import Shape
 from tests.crash.drill import TestClock, process
@@ -79,6 +80,20 @@ def test_an_apply_makes_no_request_for_each_partition(table):
     assert 2 == store.counts["POST"]
     others = [request for request in store.requests if not is_of_the_lock(request[1])]
     assert len(others) <= PAGES * SHAPE.files / PAGE + PER_PENDING + CONSTANT
+
+
+def test_the_counts_that_stats_shows_are_those_of_the_store(table):
+    store, spec = table
+    before = OF_THIS_PROCESS.copy()
+    apply(store, reconciler.plan([spec], now=NOW))
+    made = OF_THIS_PROCESS.copy() - before
+    counts = store.counts
+
+    assert counts["LIST"] == made["list"]
+    assert counts["GET"] == made["read"]
+    assert counts["HEAD"] == made["look"]
+    assert counts["PUT"] == made["write"]
+    assert counts["DELETE"] + counts["POST"] == made["delete"]
 
 
 def test_a_clean_deletes_what_no_listing_shows_any_more(table):

@@ -63,7 +63,7 @@ def test_gone_files_are_successes_and_failures_say_why():
     assert shelf.files == {}
 
 
-def test_small_batches_share_a_call_and_large_ones_are_cut():
+def test_batches_fill_calls_and_are_cut_where_one_is_full():
     shelf = Stubborn(FakeClock())
     Stubborn.calls = 0
     names = tuple(map(str, range(LARGEST_CALL + 1)))
@@ -74,7 +74,7 @@ def test_small_batches_share_a_call_and_large_ones_are_cut():
         )
     )
 
-    assert Stubborn.calls == 3
+    assert Stubborn.calls == 2
     assert sum(len(outcome.gone) for outcome in outcomes) == LARGEST_CALL + 3
 
 
