@@ -196,4 +196,5 @@ def _choose_log_format(formats: Sequence[str | None]) -> LogFormat:
 def _exit_on_signal(_signal: int, _frame: FrameType | None) -> NoReturn:
     """Exit after SIGTERM. Locks are released on the way out."""
     log_message(interruption.add_advice("terminated"), level="error", event="interrupted")
+    interruption.record_termination(_TERMINATED)
     raise SystemExit(_TERMINATED)

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 @dataclass(slots=True)
 class _InterruptionState:
     is_interrupted: bool = False
+    exit_code: int | None = None
     advice: str = ""
 
 
@@ -22,7 +23,7 @@ _STATE: Final = _InterruptionState()
 
 def reset() -> None:
     """Forget a former interrupt: a command begins."""
-    _STATE.is_interrupted, _STATE.advice = False, ""
+    _STATE.is_interrupted, _STATE.exit_code, _STATE.advice = False, None, ""
 
 
 def set_advice(what: str) -> None:
@@ -45,8 +46,18 @@ def is_interrupted() -> bool:
     return _STATE.is_interrupted
 
 
+def record_termination(exit_code: int) -> None:
+    """Remember that the command was told to end, and the exit code for that."""
+    _STATE.is_interrupted, _STATE.exit_code = True, exit_code
+
+
 def raise_if_interrupted() -> None:
-    """Raise KeyboardInterrupt if the command was interrupted, even if a library swallowed it."""
+    """Raise what ends an interrupted command, even if a library swallowed it.
+
+    That is KeyboardInterrupt, or SystemExit after a termination.
+    """
+    if _STATE.is_interrupted and _STATE.exit_code is not None:
+        raise SystemExit(_STATE.exit_code)
     if _STATE.is_interrupted:
         raise KeyboardInterrupt
 

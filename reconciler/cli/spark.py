@@ -34,6 +34,7 @@ from reconciler.cli.spark_properties import (
 )
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.spark.executor_wait import report_waits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +111,8 @@ def open_spark_session(
             session = _start_session(SparkSession.builder, made)
         watch()  # Spark's own handler would call Java in the middle of another call
         try:
-            yield session
+            with report_waits(lambda text: log_message(text, level="warning", event="wait")):
+                yield session
         finally:
             _stop_session(session)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
+from reconciler.spark.executor_wait import ExecutorsMissingError, ExecutorWait
 from reconciler.spark.failures import JVM_ENDED, SESSION_ENDED
 
 _ABORTED: Final = "Job aborted due to stage failure: "
@@ -92,11 +93,15 @@ def run_job_group(
     before = {key: context.getLocalProperty(key) for key in _JOB_PROPERTIES}
     group = f"reconciler-{next(_JOBS)}"
     context.setJobGroup(group, description)
+    wait = ExecutorWait(context, group)
     try:
-        yield
+        with wait.watch():
+            yield
     except BaseException as error:
         with contextlib.suppress(Exception):  # the JVM may have ended
             _end_job_group(context, group)
+        if wait.has_given_up and isinstance(error, Exception):
+            raise ExecutorsMissingError(wait.describe_end()) from error
         if (because := _find_reason(error, explain)) is not None:
             raise ReconcilerError(redact(because)) from error
         raise

@@ -19,6 +19,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from reconciler.errors import ReconcilerError
+from reconciler.spark.executor_wait import ExecutorsMissingError
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import check_running, run_job_group
 
@@ -92,6 +93,8 @@ def _check_workers(context: Any, packages: frozenset[str]) -> None:
     try:
         with run_job_group(context, "reconciler: check workers", str, explain=_explain_check):
             found = context.parallelize(range(tasks), tasks).mapPartitions(find).collect()
+    except ExecutorsMissingError:
+        raise
     except ReconcilerError as error:
         problem = f"Spark's workers ({python}) cannot do the work: {error}"
         raise ReconcilerError(f"{problem}; {_REMEDY}") from error
