@@ -56,9 +56,9 @@ class FlatStore:
     def invalidate_cache(self, _path: str | None = None) -> None:
         pass
 
-    def find(self, path: str, *, detail: bool, **_more: Any) -> dict[str, dict[str, Any]]:
+    def find(self, path: str, *, detail: bool, prefix: str = "") -> dict[str, dict[str, Any]]:
         assert detail
-        prefix = path.rstrip("/") + "/"
+        prefix = path.rstrip("/") + "/" + prefix
         found = {name: _info(name, data) for name, data in self.objects.items()
                  if name.startswith(prefix)}  # fmt: skip
         self._count("LIST", path, max(1, -(-len(found) // PAGE)))

@@ -31,6 +31,7 @@ from reconciler.storage.api import (
     StorageRef,
 )
 from reconciler.storage.conditional_replace import VersionedObjects
+from reconciler.storage.flat_listing import choose_prefixes, walk_listing, walk_prefixes
 from reconciler.storage.paths import (
     check_path,
     is_hidden,
@@ -51,6 +52,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
 CLIENTS: Final[Mapping[Family, str]] = {"s3": "s3fs", "gs": "gcsfs", "azure": "adlfs"}
 #: most files that one request deletes
 BULK_SIZES: Final[Mapping[Family, int]] = {"s3": 1000, "gs": 100}
+#: families whose clients list objects by a prefix that is no folder
+_LISTED_BY_PREFIX: Final[frozenset[Family]] = frozenset({"s3"})
 _THREADS: Final = 16
 _MAX_WHOLE_READ: Final = 64 * 1024 * 1024  # most bytes of a local file in one request
 _UPLOAD_OPTIONS: Final[Mapping[Family, Mapping[str, int]]] = {
@@ -102,21 +105,26 @@ class RemoteStorage(VersionedObjects):
         return self._walk_flat(descend)
 
     def _walk_flat(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        with self._translate_errors(""):
-            self._fs.invalidate_cache()
-            objects = self._fs.find(self._root, detail=True)
+        if self._family in _LISTED_BY_PREFIX:
+            with self._translate_errors(""):
+                top = self._list_children(self._root)
+            below = [entry.name for entry in build_entries(top, self._root) if entry.is_folder]
+            prefixes = choose_prefixes([name for name in below if descend(name)])
+            if len(prefixes) > 1:
+                yield from walk_prefixes(self._find, top, self._root, prefixes, descend)
+                return
+        objects = self._find()
         if not objects:
             raise NotFoundError(self.location, "does not exist (no object has this prefix)")
-        folders = {"": FolderListing("", [], [])}
-        entered = {"": True}
-        start = len(self._root) + 1
-        for full, info in objects.items():
-            path, _, name = full[start:].rpartition("/")
-            if not _is_entered(path, descend, entered, folders) or not name or is_hidden(name):
-                continue
-            folders[path].names.append(name)
-            folders[path].sizes.append(int(info.get("size") or 0))
-        yield from folders.values()
+        yield from walk_listing(objects, self._root, descend)
+
+    def _find(self, prefix: str = "") -> dict[str, dict[str, Any]]:
+        """Return every object below the root whose path begins with a prefix."""
+        options = {"prefix": prefix} if prefix else {}
+        with self._translate_errors(""):
+            self._fs.invalidate_cache()
+            found: dict[str, dict[str, Any]] = self._fs.find(self._root, detail=True, **options)
+        return found
 
     def _scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
         entries = self.list(path)
@@ -377,20 +385,3 @@ class RemoteStorage(VersionedObjects):
 
     def _redact_error(self, error: object) -> str:
         return redact_secrets(str(error), self._ref.secrets)
-
-
-def _is_entered(
-    path: str,
-    descend: Callable[[str], bool],
-    entered: dict[str, bool],
-    folders: dict[str, FolderListing],
-) -> bool:
-    """Return whether a walk enters this folder; asks about each ancestor once, from the top."""
-    is_entered = entered.get(path)
-    if is_entered is None:
-        above = path.rpartition("/")[0]
-        is_entered = _is_entered(above, descend, entered, folders) and descend(path)
-        entered[path] = is_entered
-        if is_entered:
-            folders[path] = FolderListing(path, [], [])
-    return is_entered
