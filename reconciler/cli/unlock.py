@@ -15,7 +15,7 @@ from reconciler.render import words
 
 if TYPE_CHECKING:
     from reconciler.spec.model import TableSpec
-    from reconciler.storage.api import Storage
+    from reconciler.transaction.locks.table_lock import LockPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,33 +50,39 @@ def unlock(options: UnlockOptions) -> int:
 
 def _unlock_table(spec: TableSpec, *, yes: bool) -> int:
     from reconciler import runtime  # noqa: PLC0415
-    from reconciler.transaction.locks.file_lock import break_lock, read_lock_holder  # noqa: PLC0415
 
-    storage, path = _find_lock(spec)
-    lock = read_lock_holder(storage, path)
-    if lock is None:
-        print_result(f"{spec.name}: not locked ({storage.location}/{path} does not exist)\n")
+    place = _find_lock(spec)
+    holder = place.read_holder()
+    if holder is None:
+        print_result(f"{spec.name}: not locked ({place.location} {place.free_because})\n")
         return 0
-    print_result(f"{spec.name}: {storage.location}/{path} is held by "
-         f"{lock.describe(runtime.SystemClock().now_ms())}\n")  # fmt: skip
+    print_result(f"{spec.name}: {place.location} is held by "
+         f"{holder.describe(runtime.SystemClock().now_ms())}\n")  # fmt: skip
     if not yes and not ask_yes_no(
         "Is that process gone for good, and should its lock be removed?", "use --yes"
     ):
         print_result(f"{spec.name}: the lock was not removed\n")
         return 0
-    if not break_lock(storage, lock):
+    if not place.break_lock(holder):
         raise BusyError(f"{spec.name}: another process took the lock meanwhile; run unlock again")
     print_result(f"{spec.name}: the lock was removed\n")
     return 0
 
 
-def _find_lock(spec: TableSpec) -> tuple[Storage, str]:
-    """Return the storage and path of a table's lock file; ReconcilerError if its spec has none."""
-    from reconciler.runtime import open_storage  # noqa: PLC0415
-    from reconciler.transaction.locks.file_lock import locate_lock  # noqa: PLC0415
+def _find_lock(spec: TableSpec) -> LockPlace:
+    """Return the lock of a table; ReconcilerError if its spec has none."""
+    from reconciler.runtime import SystemClock, open_storage  # noqa: PLC0415
+    from reconciler.transaction.locks.declared_lock import (  # noqa: PLC0415
+        find_declared_lock,
+        open_lock_place,
+    )
 
-    lock = spec.concurrency.lock if spec.concurrency else None
-    if lock is None or lock.provider == "none":
+    lock = find_declared_lock(spec)
+    if lock is None:
         raise ReconcilerError(f"{spec.name}: its spec declares no lock, so there is none to remove")
-    table = open_storage(spec.path, spec.storage_options)
-    return locate_lock(lock.path, table, lambda folder: open_storage(folder, spec.storage_options))
+    return open_lock_place(
+        lock,
+        open_storage(spec.path, spec.storage_options),
+        lambda folder: open_storage(folder, spec.storage_options),
+        SystemClock(),
+    )

@@ -15,6 +15,9 @@ from typing import Final
 
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine
 
+STORAGE_LOCK_VALIDITY: Final = "hoodie.write.lock.storage.validity.timeout.secs"
+STORAGE_LOCK_RENEWAL: Final = "hoodie.write.lock.storage.renew.interval.secs"
+
 
 @dataclass(frozen=True, slots=True)
 class OptionName:
@@ -73,6 +76,8 @@ class Setting(Enum):
     CONCURRENCY = _name("hoodie.write.concurrency.mode")
     LOCK = _name("hoodie.write.lock.provider")
     LOCK_PATH = _name("hoodie.write.lock.filesystem.path")
+    LOCK_VALIDITY = _name(STORAGE_LOCK_VALIDITY, HudiRelease.R1_1)
+    LOCK_RENEWAL = _name(STORAGE_LOCK_RENEWAL, HudiRelease.R1_1)
     LOCK_EXPIRE = _name("hoodie.write.lock.filesystem.expire")
     METADATA = _name("hoodie.metadata.enable")
     STATISTICS = _name("hoodie.metadata.index.column.stats.enable")

@@ -19,13 +19,18 @@ from reconciler.hudi.metadata.sync_decisions import (
 )
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S, get_renewal_s
 from reconciler.hudi_engine.bundles import NO_UPGRADE_FROM, parse_release
 from reconciler.hudi_engine.layouts import find_strategy
+from reconciler.hudi_engine.option_names import STORAGE_LOCK_RENEWAL, STORAGE_LOCK_VALIDITY
 from reconciler.spec.model import Lock
 from reconciler.state.clustering_layout import ClusteringLayout
 
-#: Hudi's file-system lock
-LOCK_PROVIDER: Final = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+#: Hudi's classes of locks
+LOCK_PROVIDERS: Final = {
+    "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "storage": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
+}
 #: Hudi ends a file when its rows in memory reach its size limit, before compression. At the target
 #: itself files would be a third of it, so the limit is this multiple; the plan sets the number of
 #: files. The limit only matters for a file whose rows all have one key.
@@ -157,8 +162,14 @@ def _make_lock_options(lock: Lock | None, location: str) -> dict[str, str]:
     options = {"hoodie.write.concurrency.mode": "single_writer"}
     if lock is None or lock.provider == "none":
         return options
+    options["hoodie.write.lock.provider"] = LOCK_PROVIDERS[lock.provider]
+    if lock.provider == "storage":
+        validity_s = lock.validity or DEFAULT_VALIDITY_S
+        return options | {
+            STORAGE_LOCK_VALIDITY: str(validity_s),
+            STORAGE_LOCK_RENEWAL: str(get_renewal_s(validity_s)),
+        }
     return options | {
-        "hoodie.write.lock.provider": LOCK_PROVIDER,
         "hoodie.write.lock.filesystem.path": make_lock_path(lock, location),
         "hoodie.write.lock.filesystem.expire": str(lock.expire),
     }

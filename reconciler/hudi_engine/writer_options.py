@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.errors import UnsupportedError
+from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S, get_renewal_s
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine, WriterOption, WriterOptions
 from reconciler.hudi_engine.option_names import Setting, find_option_names
-from reconciler.hudi_engine.table_options import LOCK_PROVIDER, format_boolean, make_lock_path
+from reconciler.hudi_engine.table_options import LOCK_PROVIDERS, format_boolean, make_lock_path
+from reconciler.spec.lock_rules import find_lock_problem
 from reconciler.spec.model import (
     FileSizes,
+    Lock,
     NewTable,
     Policy,
     Retention,
@@ -35,6 +38,7 @@ _ARCHIVE_MARGINS: Final = (10, 20)
 #: table version -> the first release that writes it
 _FIRST_RELEASES: Final = {6: HudiRelease.R0_15, 8: HudiRelease.R1_0, 9: HudiRelease.R1_1}
 _FIRST_WITH_SEVERAL_ORDERING_COLUMNS: Final = HudiRelease.R1_1
+_FIRST_WITH_STORAGE_LOCK: Final = HudiRelease.R1_1
 #: before 1.0 the default payload lets the later write win, whatever the ordering value
 _EVENT_TIME_PAYLOAD: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 _FLINK_WITHOUT_ORDERING: Final = "no_precombine"
@@ -79,12 +83,23 @@ def make_writer_options(
 def _find_releases(spec: TableSpec, release: HudiRelease | None) -> tuple[HudiRelease, ...]:
     """Return the releases that write the declared table; raises UnsupportedError for none."""
     table = spec.table
+    lock = spec.concurrency.lock if spec.concurrency else None
+    least = HudiRelease.R0_15
+    if lock is not None and lock.provider == "storage":
+        least = _FIRST_WITH_STORAGE_LOCK
+        if release is not None and release < least:
+            raise UnsupportedError(
+                f"Hudi {release} has no storage lock (concurrency.lock.provider): use Hudi {least} "
+                "or newer"
+            )
     if table is None:
-        return tuple(HudiRelease) if release is None else (release,)
+        newer = tuple(one for one in HudiRelease if one >= least)
+        return newer if release is None else (release,)
     several = len(table.ordering) > 1
     oldest = max(
         _FIRST_RELEASES[table.version],
         _FIRST_WITH_SEVERAL_ORDERING_COLUMNS if several else HudiRelease.R0_15,
+        least,
     )
     if release is None:
         return tuple(newer for newer in HudiRelease if newer >= oldest)
@@ -206,13 +221,11 @@ def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[
 def _concurrency_requests(spec: TableSpec) -> Iterator[_Request]:
     """Yield the options of the lock that apply takes; a single writer takes none."""
     lock, field = spec.concurrency.lock if spec.concurrency else None, "concurrency.lock"
-    if lock is not None and lock.provider == "filesystem":
+    if lock is not None and lock.provider != "none":
         because = "writers and apply take the same lock; a single_writer takes none"
         yield Setting.CONCURRENCY, "optimistic_concurrency_control", field, because
-        yield Setting.LOCK, LOCK_PROVIDER, field, because
-        yield Setting.LOCK_PATH, make_lock_path(lock, spec.path), f"{field}.path", because
-        because = "minutes until a lock expires, 0 for never; all must use the same"
-        yield Setting.LOCK_EXPIRE, str(lock.expire), f"{field}.expire", because
+        yield Setting.LOCK, LOCK_PROVIDERS[lock.provider], field, because
+        yield from _lock_requests(lock, spec.path)
     elif lock is not None:
         because = "declared: nothing else ever writes the table"
         yield Setting.CONCURRENCY, "single_writer", field, because
@@ -227,11 +240,27 @@ def _concurrency_requests(spec: TableSpec) -> Iterator[_Request]:
         yield Setting.BEFORE_WRITES, "ROLLBACK_FAILED_WRITES", "retention", because
 
 
+def _lock_requests(lock: Lock, path: str) -> Iterator[_Request]:
+    """Yield the options of the provider."""
+    field = "concurrency.lock"
+    if lock.provider == "storage":
+        validity_s = lock.validity or DEFAULT_VALIDITY_S
+        because = "seconds for which the lock is taken and renewed"
+        yield Setting.LOCK_VALIDITY, str(validity_s), f"{field}.validity", because
+        because = "seconds between renewals; Hudi wants ten in the validity"
+        yield Setting.LOCK_RENEWAL, str(get_renewal_s(validity_s)), f"{field}.validity", because
+        return
+    because = "writers and apply take the same lock; a single_writer takes none"
+    yield Setting.LOCK_PATH, make_lock_path(lock, path), f"{field}.path", because
+    because = "minutes until a lock expires, 0 for never; all must use the same"
+    yield Setting.LOCK_EXPIRE, str(lock.expire), f"{field}.expire", because
+
+
 def _choose_failed_writes_policy(spec: TableSpec) -> str | None:
     """Return the policy for failed writes; Hudi refuses EAGER for several writers."""
     declared = spec.retention.failed_writes if spec.retention else None
     lock = spec.concurrency.lock if spec.concurrency else None
-    if lock is not None and lock.provider == "filesystem" and declared in {None, "EAGER"}:
+    if lock is not None and lock.provider != "none" and declared in {None, "EAGER"}:
         return "LAZY"
     return declared
 
@@ -261,11 +290,19 @@ def _list_notes(
         )
     if spec.files is not None:
         yield "bulk_insert and insert_overwrite never fill small files, whatever is set"
+    yield from _list_lock_notes(spec)
+    if engine is WriterEngine.FLINK and spec.retention is not None:
+        yield "Flink keeps running compactions: the reconciler runs none"
+
+
+def _list_lock_notes(spec: TableSpec) -> Iterator[str]:
     if spec.concurrency is None or spec.concurrency.lock is None:
         yield "the spec has no concurrency.lock, so no lock options are listed; apply needs one"
-    elif spec.concurrency.lock.provider == "filesystem":
+    elif spec.concurrency.lock.provider != "none":
+        if problem := find_lock_problem(spec.concurrency.lock, spec.path):
+            yield f"{problem[0]}: {problem[1]}"
+        if spec.concurrency.lock.provider == "storage":
+            yield "the storage lock of S3 needs hudi-aws-bundle on the writers' class path"
         failed = spec.retention.failed_writes if spec.retention else None
         if failed == "EAGER":
             yield "retention.failedWrites: EAGER does not work with a lock; LAZY is used instead"
-    if engine is WriterEngine.FLINK and spec.retention is not None:
-        yield "Flink keeps running compactions: the reconciler runs none"

@@ -18,6 +18,7 @@ from reconciler.plans.timeline_zone import (
     observe_offsets,
     propose_zones,
 )
+from reconciler.spec.lock_rules import find_lock_problem
 from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import TableState
 
@@ -111,7 +112,7 @@ def refuse_apply(spec: TableSpec, state: TableState, now: datetime) -> tuple[Not
 
 
 def refuse_incomplete_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """Return a refusal for a missing lock and for a missing time zone."""
+    """Return a refusal for a lock that is missing or impossible, and for a missing time zone."""
     notes = []
     if spec.concurrency is None or spec.concurrency.lock is None:
         notes.append(
@@ -121,6 +122,10 @@ def refuse_incomplete_spec(spec: TableSpec, state: TableState) -> tuple[Note, ..
                 "{provider: none} if nothing else ever writes this table",
             )
         )
+    elif spec.concurrency.lock.provider == "storage" and (
+        problem := find_lock_problem(spec.concurrency.lock, spec.path)
+    ):
+        notes.append(Note("lock", f"concurrency.lock: {problem[0]}; {problem[1]}"))
     if find_timeline_zone(spec, state) is None:
         notes.append(Note("zone", f"apply needs the timeline's time zone. {explain_zone(state)}"))
     return tuple(notes)
@@ -144,6 +149,10 @@ def warn_of_unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, .
 def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     """Return warnings about fields of the spec or the table that have no effect on the steps."""
     notes = []
+    lock = spec.concurrency.lock if spec.concurrency else None
+    if lock is not None and lock.provider == "filesystem":
+        problem = find_lock_problem(lock, spec.path)
+        notes += [Note("lock", f"{problem[0]}: {problem[1]}")] if problem else []
     if state.timezone == "UTC" and spec.timezone not in (None, "UTC"):
         notes.append(
             Note("zone", f"timezone: {spec.timezone} is ignored, the table's timeline is in UTC")

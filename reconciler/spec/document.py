@@ -44,6 +44,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "longest_query": units.format_duration,
     "max_lag": units.format_duration,
     "stale_after": units.format_duration,
+    "validity": units.format_duration,
     "quiet": units.format_duration,
 }
 #: attributes that a document omits if they are empty

@@ -10,6 +10,7 @@ from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration
 from reconciler.spec.document import build_spec, fill_sizes, spec_to_document
 from reconciler.spec.environment import Environment, Placement, make_path_entry
+from reconciler.spec.lock_rules import check_lock
 from reconciler.spec.model import CatalogTable, TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
 from reconciler.spec.rules import Block, check_rules
@@ -136,7 +137,7 @@ def build_effective_spec(
     found = Problems()
     node = _merge_layers(table, defaults, environment)
     data = read_structure(node, load_definition("completeTable"), found)
-    check_rules(Block(found, data, node))
+    _check_rules(Block(found, data, node), place)
     _check_own_location(table, found)
     problems.extend(_blame_declaration(problem, by, known) for problem in found)
     is_misplaced = place is not None and _is_misplaced(place, problems)
@@ -173,6 +174,11 @@ def _check_own_location(table: DeclaredTable, problems: Problems) -> None:
         message = "is given beside spec.path, and either is the location of the table"
         at = table.declaration.spec.key_position("catalog")
         problems.error(at, "spec.catalog", message, "remove one of them")
+
+
+def _check_rules(block: Block, place: Placement | None) -> None:
+    check_rules(block)
+    check_lock(block, "" if place is None else place.path)
 
 
 def check_paths_known(

@@ -55,6 +55,7 @@ ALIASES: Final = {
     "concurrency.lock.provider": "lockProvider hoodie.write.lock.provider",
     "concurrency.lock.path": "hoodie.write.lock.filesystem.path",
     "concurrency.lock.expire": "hoodie.write.lock.filesystem.expire",
+    "concurrency.lock.validity": "hoodie.write.lock.storage.validity.timeout.secs",
     "table.type": "tableType hoodie.table.type hoodie.datasource.write.table.type",
     "table.version": "hoodie.table.version hoodie.write.table.version",
     "table.recordKey": "primaryKey hoodie.table.recordkey.fields"

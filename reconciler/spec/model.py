@@ -159,14 +159,16 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """Hudi's file-system lock, or none for a table with a single writer.
+    """Hudi's file-system or storage-based lock, or none for a table with a single writer.
 
-    ``path`` is a folder, relative to the table if relative; ``expire`` is in minutes, 0 is never.
+    Of ``filesystem``: ``path`` is a folder, relative to the table if relative; ``expire`` is in
+    minutes, 0 is never. Of ``storage``: ``validity`` is in seconds, None for Hudi's default.
     """
 
-    provider: Literal["filesystem", "none"]
+    provider: Literal["filesystem", "storage", "none"]
     path: str = ".hoodie"
     expire: int = 0
+    validity: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

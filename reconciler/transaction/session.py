@@ -18,10 +18,14 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.owner import Owner
+from reconciler.hudi.timeline.storage_lock import get_renewal_s
 from reconciler.spec.model import Concurrency, Option, Policy, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread
-from reconciler.transaction.locks.file_lock import FileLock, NoLock, TableLock, locate_lock
+from reconciler.transaction.locks.declared_lock import find_declared_lock, get_validity_s
+from reconciler.transaction.locks.file_lock import FileLock, locate_lock
+from reconciler.transaction.locks.storage_lock import StorageLock
+from reconciler.transaction.locks.table_lock import NoLock, TableLock
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.publish import Publisher
 
@@ -161,9 +165,24 @@ def open_session(  # noqa: PLR0913 (facts about one table)
 
 def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunContext) -> TableLock:
     """Return the lock that a spec declares, or ``NoLock`` if it declares none."""
-    lock = spec.concurrency.lock if spec.concurrency else None
-    if lock is None or lock.provider == "none":
+    lock = find_declared_lock(spec)
+    if lock is None:
         return NoLock()
+
+    def report(holder: str) -> None:
+        context.report_wait(spec.name, f"the lock, held by {holder}")
+
+    if lock.provider == "storage":
+        return StorageLock(
+            storage,
+            owner,
+            process=context.process,
+            clock=context.clock,
+            validity_s=get_validity_s(lock),
+            wait_s=context.lock_wait_s,
+            on_wait=report,
+            on_pause=context.check_stop,
+        )
     place, path = locate_lock(
         lock.path, storage, lambda folder: context.open_storage(folder, spec.storage_options)
     )
@@ -175,7 +194,7 @@ def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunConte
         clock=context.clock,
         expire_minutes=lock.expire,
         wait_s=context.lock_wait_s,
-        on_wait=lambda holder: context.report_wait(spec.name, f"the lock, held by {holder}"),
+        on_wait=report,
         on_pause=context.check_stop,
     )
 
@@ -193,7 +212,9 @@ def _get_backdating_s(spec: TableSpec) -> int:
 
 def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
     """Return the seconds between heartbeats: a lock is renewed three times before it expires."""
-    lock = spec.concurrency.lock if spec.concurrency else None
+    lock = find_declared_lock(spec)
+    if lock is not None and lock.provider == "storage":
+        return min(context.heartbeat_s, get_renewal_s(get_validity_s(lock)))
     return (
         min(context.heartbeat_s, lock.expire * 20) if lock and lock.expire else context.heartbeat_s
     )

@@ -34,6 +34,7 @@ from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.lock_file import LOCK_FILE
 from reconciler.hudi.timeline.markers import MARKER_FOLDER
+from reconciler.hudi.timeline.storage_lock import LOCKS_FOLDER
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import StorageEntry
 from reconciler.storage.paths import list_files_below, list_if_exists
@@ -108,7 +109,7 @@ def _check_vacant(session: TableSession, lock: str) -> Timeline:
 
 def _is_ignored(entry: StorageEntry) -> bool:
     """True if it is the lock, or a file that stores and their clients add."""
-    return entry.name in (LOCK_FILE, LOCK_CLOCK) or (
+    return entry.name in (LOCK_FILE, LOCK_CLOCK, LOCKS_FOLDER) or (
         entry.name.startswith(".") and entry.name.endswith(".crc")
     )
 

@@ -2,72 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import ClassVar, Final
+from typing import Final
 
 from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError
 from reconciler.hudi.timeline.lock_file import LOCK_FILE, is_lock_expired, lock_path
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.storage.api import Storage
-from reconciler.transaction.process import Clock, Process, is_dead, read_store_clock_ms
+from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
+from reconciler.transaction.process import Clock, Process, read_store_clock_ms
 
 #: the file beside the lock by which the store is asked for its time
 LOCK_CLOCK: Final = f"{LOCK_FILE}.clock"
-_FIRST_PAUSE_S: Final = 0.1
-_MAX_PAUSE_S: Final = 5.0
 #: the wait after breaking a stale lock, so that another who broke it too has acted by then
 _SETTLE_S: Final = 1.0
 #: how long a holder expects to hold the lock before it renews it
 _LEASE_MS: Final = 5 * 60_000
-
-
-class TableLock:
-    """Keeps other writers out while an instant is chosen and while one completes."""
-
-    #: False if it keeps nobody out, as only ``NoLock`` does
-    excludes_others: ClassVar[bool]
-
-    def acquire(self) -> AbstractContextManager[None]:
-        """Wait for the lock, hold it inside the block. Raises BusyError naming the owner."""
-        return contextlib.nullcontext()
-
-    def confirm(self) -> None:
-        """Raise BusyError if this run has lost the lock; called before publishing."""
-
-    def renew(self) -> None:
-        """Write the lock again, so that its owner does not count as dead, if this run holds it."""
-
-    def release_stale(self) -> None:
-        """Remove a lock that a dead run of reconciler left. Any other stays, however old."""
-
-
-class NoLock(TableLock):
-    """The lock of ``provider: none``: the spec declares that there is a single writer."""
-
-    excludes_others = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockHolder:
-    """The holder of a lock. ``owner`` is None for other programs' locks (Hudi's are empty)."""
-
-    path: str
-    owner: Owner | None
-    since_ms: int
-
-    def describe(self, now_ms: int) -> str:
-        """Return a sentence's part for users: who has the lock, and since when."""
-        holder = self.owner or "a writer that left no name (Hudi's locks do not)"
-        seconds = max(0, now_ms - self.since_ms) // 1000
-        return f"{holder}, last sign of life {seconds} s ago"
-
-    def is_dead(self, process: Process, now_ms: int, store_ms: Callable[[], int]) -> bool:
-        """Return True if it is a dead run of reconciler; arguments as for ``is_dead``."""
-        owner = self.owner
-        return owner is not None and is_dead(owner, self.since_ms, process, now_ms, store_ms)
 
 
 def read_lock_holder(storage: Storage, path: str) -> LockHolder | None:
@@ -93,16 +44,39 @@ def break_lock(storage: Storage, holder: LockHolder) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class FileLockPlace:
+    """The lock file as others see it. ``expire_minutes``: the declared expiry, 0 for never."""
+
+    storage: Storage
+    path: str
+    expire_minutes: int
+
+    @property
+    def location(self) -> str:
+        return f"{self.storage.location}/{self.path}"
+
+    @property
+    def free_because(self) -> str:
+        return "does not exist"
+
+    def read_holder(self) -> LockHolder | None:
+        return read_lock_holder(self.storage, self.path)
+
+    def break_lock(self, holder: LockHolder) -> bool:
+        return break_lock(self.storage, holder)
+
+    def is_expired(self, holder: LockHolder, now_ms: int) -> bool:
+        return is_lock_expired(holder.since_ms, now_ms, self.expire_minutes)
+
+
 @dataclass(eq=False)
-class FileLock(TableLock):
+class FileLock(WaitingLock):
     """The lock file as one run takes it.
 
     ``expire_minutes``: Hudi's own rule for all locks; reconciler's are also stale if their run is
-    dead. ``wait_s`` bounds the wait. ``on_wait`` gets the description of the lock's holder, once a
-    wait. ``on_pause`` is called before every pause, and may raise.
+    dead.
     """
-
-    excludes_others = True
 
     storage: Storage
     path: str
@@ -115,14 +89,6 @@ class FileLock(TableLock):
     on_wait: Callable[[str], None] | None = None
     on_pause: Callable[[], None] = lambda: None
     is_held: bool = field(default=False, init=False)
-
-    @contextlib.contextmanager
-    def acquire(self) -> Iterator[None]:
-        self._wait_until_acquired()
-        try:
-            yield
-        finally:
-            self._release()
 
     def confirm(self) -> None:
         if not self._is_ours(read_lock_holder(self.storage, self.path)):
@@ -139,23 +105,6 @@ class FileLock(TableLock):
         held = read_lock_holder(self.storage, self.path)
         if held is not None and self._is_holder_dead(held):
             break_lock(self.storage, held)
-
-    def _wait_until_acquired(self) -> None:
-        deadline = self.clock.now_ms() + int(self.wait_s * 1000)
-        pause = _FIRST_PAUSE_S
-        while (held := self._try_acquire()) is not None:
-            now_ms = self.clock.now_ms()
-            if now_ms >= deadline:
-                raise BusyError(
-                    f"{self._location}: the table is locked by {held.describe(now_ms)}; run again "
-                    "later, or remove the lock with `reconciler unlock` if that process is gone"
-                )
-            if pause == _FIRST_PAUSE_S and self.on_wait is not None:
-                self.on_wait(held.describe(now_ms))
-            self.on_pause()
-            self.clock.sleep(min(pause, (deadline - now_ms) / 1000))
-            pause = min(pause * 2, _MAX_PAUSE_S)
-        self.is_held = True
 
     def _try_acquire(self) -> LockHolder | None:
         """Try to take the lock, and return who has it; None when it is ours now."""

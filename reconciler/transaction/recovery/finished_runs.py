@@ -18,7 +18,7 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
-from reconciler.transaction.locks.file_lock import TableLock
+from reconciler.transaction.locks.table_lock import TableLock
 from reconciler.transaction.recovery.marked_files import remove_markers, remove_uncommitted_files
 from reconciler.transaction.recovery.pending_instants import remove_withdrawn_attempt
 from reconciler.transaction.recovery.takeover import LastHeartbeat

@@ -23,7 +23,7 @@ apiVersion: reconciler/v1
 kind: HudiTable
 metadata: {name: sales.orders, labels: {team: core}}
 spec:
-  path: s3://lake/sales/orders
+  path: hdfs://lake/sales/orders
   timezone: UTC
   table: {type: COPY_ON_WRITE, version: 8, recordKey: [id], partitionBy: [dt], ordering: [ts]}
   files: {target: 120MiB, small: 100MiB}
@@ -37,7 +37,7 @@ apiVersion: reconciler/v1
 kind: HudiTable
 metadata: {name: it-s.odd}
 spec:
-  path: s3://lake/it's
+  path: hdfs://lake/it's
   index: {columns: ['a b;`c''', 'd\\e"f'], hudi: build}
 """
 ENVIRONMENT = """\
@@ -90,7 +90,7 @@ def test_the_text_for_the_streamer_is_properties_and_flags(specs, capsys):
     flags = dict(re.findall(r"(--[a-z-]+) (\S+)", "\n".join(x for x in lines if x[0] == "#")))
     rest = {key: flags[key] for key in flags if key in expected(specs, "streamer")["sales.orders"]}
     assert expected(specs, "streamer")["sales.orders"] == said | rest
-    assert "s3://lake/sales/orders" == flags["--target-base-path"]
+    assert "hdfs://lake/sales/orders" == flags["--target-base-path"]
 
 
 def test_the_text_for_sql_is_settings(specs, capsys):
@@ -136,7 +136,7 @@ def test_the_document_keeps_to_its_schema(engine, specs, capsys):
 
 @pytest.mark.parametrize("engine", [WriterEngine.STREAMER, WriterEngine.SQL, WriterEngine.FLINK])
 def test_a_local_table_has_a_scheme_where_writers_have_another_default(engine, specs, capsys):
-    (specs / "orders.yaml").write_text(SPEC.replace("s3://lake/sales/orders", "/lake/orders"))
+    (specs / "orders.yaml").write_text(SPEC.replace("hdfs://lake/sales/orders", "/lake/orders"))
 
     assert 0 == run("options", specs / "orders.yaml", "--for", engine)
     said = capsys.readouterr().out

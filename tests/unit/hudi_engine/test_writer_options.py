@@ -343,3 +343,40 @@ def test_what_no_option_can_hold_is_an_error():
 
     error = make_writer_options(spec, WriterEngine.SPARK).error
     assert "index.columns contains a control character" in (error or "")
+
+
+def test_writers_of_a_storage_lock_get_its_provider_and_times():
+    spec = replace(
+        BARE,
+        path="s3://lake/t",
+        concurrency=Concurrency(lock=Lock(provider="storage", validity=60)),
+    )
+    made = make_writer_options(spec, WriterEngine.SPARK)
+    options = {option.key: option.value for option in made.options}
+
+    assert made.releases == (HudiRelease.R1_1, HudiRelease.R1_2)
+    assert options["hoodie.write.lock.provider"].endswith(".StorageBasedLockProvider")
+    assert options["hoodie.write.lock.storage.validity.timeout.secs"] == "60"
+    assert options["hoodie.write.lock.storage.renew.interval.secs"] == "6"
+    assert "hoodie.write.lock.filesystem.path" not in options
+    assert options["hoodie.clean.failed.writes.policy"] == "LAZY"
+
+
+def test_a_release_without_storage_locks_is_refused():
+    spec = replace(BARE, path="s3://lake/t", concurrency=Concurrency(lock=Lock(provider="storage")))
+    made = make_writer_options(spec, WriterEngine.FLINK, HudiRelease.R1_0)
+
+    assert made.error == (
+        "Hudi 1.0 has no storage lock (concurrency.lock.provider): use Hudi 1.1 or newer"
+    )
+
+
+def test_a_file_lock_on_an_object_store_is_noted():
+    spec = replace(
+        BARE, path="s3://lake/t", concurrency=Concurrency(lock=Lock(provider="filesystem"))
+    )
+
+    assert any(
+        "cannot take a filesystem lock on s3://" in note
+        for note in make_writer_options(spec, WriterEngine.SPARK).notes
+    )

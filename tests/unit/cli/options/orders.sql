@@ -34,7 +34,7 @@ SET hoodie.metadata.index.column.stats.column.list=customer_id,order_ts;
 SET hoodie.write.concurrency.mode=optimistic_concurrency_control;
 SET hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider;
 -- concurrency.lock.path: writers and apply take the same lock; a single_writer takes none
-SET hoodie.write.lock.filesystem.path=s3://lake/sales/orders/.hoodie;
+SET hoodie.write.lock.filesystem.path=hdfs://lake/sales/orders/.hoodie;
 -- concurrency.lock.expire: minutes until a lock expires, 0 for never; all must use the same
 SET hoodie.write.lock.filesystem.expire=0;
 -- concurrency.lock: required of writers that share a table; EAGER would roll back others' writes
@@ -44,5 +44,5 @@ SET hoodie.prewrite.cleaner.policy=ROLLBACK_FAILED_WRITES;
 -- to create the table:
 -- CREATE TABLE sales.orders (…) USING hudi
 --   PARTITIONED BY (dt)
---   LOCATION 's3://lake/sales/orders'
+--   LOCATION 'hdfs://lake/sales/orders'
 --   TBLPROPERTIES ('type' = 'cow', 'primaryKey' = 'id', 'preCombineField' = 'ts', 'orderingFields' = 'ts', 'hoodie.datasource.write.hive_style_partitioning' = 'true');

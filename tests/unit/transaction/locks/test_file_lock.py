@@ -7,7 +7,8 @@ import json
 import pytest
 
 from reconciler.errors import BusyError
-from reconciler.transaction.locks.file_lock import FileLock, NoLock, break_lock, read_lock_holder
+from reconciler.transaction.locks.file_lock import FileLock, break_lock, read_lock_holder
+from reconciler.transaction.locks.table_lock import NoLock
 from reconciler.transaction.process import Process
 from tests.unit.transaction.fakes import FakeClock, Shelf, process
 

@@ -1,0 +1,34 @@
+"""Find the lock that a spec declares, for its status and to remove it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S
+from reconciler.spec.model import Lock, TableSpec
+from reconciler.storage.api import Storage
+from reconciler.transaction.locks.file_lock import FileLockPlace, locate_lock
+from reconciler.transaction.locks.storage_lock import StorageLockPlace
+from reconciler.transaction.locks.table_lock import LockPlace
+from reconciler.transaction.process import Clock
+
+
+def find_declared_lock(spec: TableSpec) -> Lock | None:
+    """Return the lock that a spec declares; None for none, or if it declares a single writer."""
+    lock = spec.concurrency.lock if spec.concurrency else None
+    return None if lock is None or lock.provider == "none" else lock
+
+
+def get_validity_s(lock: Lock) -> int:
+    """Return for how many seconds a storage lock is taken and renewed."""
+    return DEFAULT_VALIDITY_S if lock.validity is None else lock.validity
+
+
+def open_lock_place(
+    lock: Lock, table: Storage, open_storage: Callable[[str], Storage], clock: Clock
+) -> LockPlace:
+    """Return a declared lock as others see it; ``open_storage`` opens an absolute folder."""
+    if lock.provider == "storage":
+        return StorageLockPlace(table, get_validity_s(lock), clock)
+    storage, path = locate_lock(lock.path, table, open_storage)
+    return FileLockPlace(storage, path, lock.expire)

@@ -1,0 +1,143 @@
+"""What all locks of a table share: waiting for the holder, and naming it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
+
+from reconciler.errors import BusyError
+from reconciler.hudi.timeline.owner import Owner
+from reconciler.transaction.process import Clock, Process, is_dead
+
+_FIRST_PAUSE_S: Final = 0.1
+_MAX_PAUSE_S: Final = 5.0
+_NAMELESS: Final = "a writer that left no name (Hudi's locks do not)"
+
+
+class TableLock:
+    """Keeps other writers out while an instant is chosen and while one completes."""
+
+    #: False if it keeps nobody out, as only ``NoLock`` does
+    excludes_others: ClassVar[bool]
+
+    def acquire(self) -> AbstractContextManager[None]:
+        """Wait for the lock, hold it inside the block. Raises BusyError naming the owner."""
+        return contextlib.nullcontext()
+
+    def confirm(self) -> None:
+        """Raise BusyError if this run has lost the lock; called before publishing."""
+
+    def renew(self) -> None:
+        """Write the lock again, so that its owner does not count as dead, if this run holds it."""
+
+    def release_stale(self) -> None:
+        """Remove a lock that a dead run of reconciler left. Any other stays, however old."""
+
+
+class NoLock(TableLock):
+    """The lock of ``provider: none``: the spec declares that there is a single writer."""
+
+    excludes_others = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """The holder of a lock. ``owner`` is None for other programs' locks.
+
+    ``name``: the name that the holder gave itself, if any. ``since_ms``: its last sign of life.
+    ``version``: the version of the lock file, where the store has one.
+    """
+
+    path: str
+    owner: Owner | None
+    since_ms: int
+    name: str | None = None
+    version: str | None = None
+
+    def describe(self, now_ms: int) -> str:
+        """Return a sentence's part for users: who has the lock, and since when."""
+        foreign = f"a writer that calls itself {self.name}" if self.name else _NAMELESS
+        holder = self.owner or foreign
+        seconds = max(0, now_ms - self.since_ms) // 1000
+        return f"{holder}, last sign of life {seconds} s ago"
+
+    def is_dead(self, process: Process, now_ms: int, store_ms: Callable[[], int]) -> bool:
+        """Return True if it is a dead run of reconciler; arguments as for ``is_dead``."""
+        owner = self.owner
+        return owner is not None and is_dead(owner, self.since_ms, process, now_ms, store_ms)
+
+
+class LockPlace(Protocol):
+    """The lock of a table as others see it: for its status, and to remove it."""
+
+    @property
+    def location(self) -> str:
+        """The lock's location, for people."""
+
+    @property
+    def free_because(self) -> str:
+        """The predicate of a sentence that says why nobody holds the lock."""
+
+    def read_holder(self) -> LockHolder | None:
+        """Return the holder; None if the lock is free."""
+
+    def break_lock(self, holder: LockHolder) -> bool:
+        """Free a lock that still has this holder; return whether it was freed."""
+
+    def is_expired(self, holder: LockHolder, now_ms: int) -> bool:
+        """Return True if Hudi's writers would break the lock."""
+
+
+class WaitingLock(TableLock):
+    """A lock for whose holder a run waits; subclasses try to take it once, and release it.
+
+    ``wait_s`` bounds the wait. ``on_wait`` gets the description of the lock's holder, once a wait.
+    ``on_pause`` is called before every pause, and may raise.
+    """
+
+    excludes_others = True
+
+    clock: Clock
+    wait_s: float
+    on_wait: Callable[[str], None] | None
+    on_pause: Callable[[], None]
+    is_held: bool
+
+    @contextlib.contextmanager
+    def acquire(self) -> Iterator[None]:
+        self._wait_until_acquired()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _try_acquire(self) -> LockHolder | None:
+        """Try to take the lock, and return who has it; None when it is ours now."""
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def _location(self) -> str:
+        raise NotImplementedError
+
+    def _wait_until_acquired(self) -> None:
+        deadline = self.clock.now_ms() + int(self.wait_s * 1000)
+        pause = _FIRST_PAUSE_S
+        while (held := self._try_acquire()) is not None:
+            now_ms = self.clock.now_ms()
+            if now_ms >= deadline:
+                raise BusyError(
+                    f"{self._location}: the table is locked by {held.describe(now_ms)}; run again "
+                    "later, or remove the lock with `reconciler unlock` if that process is gone"
+                )
+            if pause == _FIRST_PAUSE_S and self.on_wait is not None:
+                self.on_wait(held.describe(now_ms))
+            self.on_pause()
+            self.clock.sleep(min(pause, (deadline - now_ms) / 1000))
+            pause = min(pause * 2, _MAX_PAUSE_S)
+        self.is_held = True
