@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, Final, Literal
 
 from reconciler.errors import (
@@ -106,6 +107,7 @@ class RemoteStorage(VersionedObjects):
 
     def _walk_flat(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
         if self._family in _LISTED_BY_PREFIX:
+            descend = cache(descend)  # a folder of the root is asked about here and by the walk
             with self._translate_errors(""):
                 top = self._list_children(self._root)
             below = [entry.name for entry in build_entries(top, self._root) if entry.is_folder]

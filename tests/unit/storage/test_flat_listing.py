@@ -49,6 +49,15 @@ def test_a_folder_that_is_not_entered_is_not_in_either(lake, monkeypatch, folder
     assert entered == walk(lake, {"", *FOLDERS, "dt=2026-13"}.difference([folder]).__contains__)
 
 
+@pytest.mark.parametrize("folders", [30, 1000])
+def test_a_walk_asks_about_a_folder_once(lake, monkeypatch, folders):
+    monkeypatch.setattr(flat_listing, "_FOLDERS_OF_A_PREFIX", folders)
+    asked = []
+    walk(lake, lambda path: asked.append(path) or path != ".hoodie")
+
+    assert sorted({*FOLDERS, ".hoodie", "dt=2026-13", f"{FOLDERS[7]}/h=1"}) == sorted(asked)
+
+
 def test_a_missing_table_is_an_error():
     with pytest.raises(NotFoundError, match="does not exist"):
         walk(FlatStore())
