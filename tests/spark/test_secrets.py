@@ -60,6 +60,8 @@ def test_a_secret_is_in_no_file_of_spark(tmp_path, sessions, monkeypatch, capfd)
         monkeypatch.undo()
         found = holding(SECRET, events) + holding(SECRET, scratch)
         found += holding(SECRET, Path(session.sparkContext._temp_dir))
+        for name in conf:  # a Java that this test started would give them to later sessions
+            session.sparkContext._jvm.java.lang.System.clearProperty(name)
 
     assert sum(outcome.deleted for outcome in outcomes) == 100
     assert [] == found
