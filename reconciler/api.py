@@ -33,7 +33,6 @@ from reconciler.storage.parallel import run_parallel
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.catalogs.sync import PartitionSync
     from reconciler.executor.result import ApplyResult
     from reconciler.layout.sizing.simulate_inserts import NextInsert
     from reconciler.planners.prediction.advice import Advice
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from reconciler.state.model import TableState
     from reconciler.status.model import TableStatus
     from reconciler.status.reconciliation import ReconciledWrite
+    from reconciler.transaction.catalogs.sync import PartitionSync
 
 #: seconds to wait, after Ctrl-C, for tables that are being read; nothing has to be undone
 _INTERRUPT_WAIT_S: Final = 0.5
@@ -64,8 +64,8 @@ def load_specs(
     ``policies``: more files and folders of them; with ``require_policies`` a table that none covers
     is an error. Raises SpecError with the problems of all files.
     """
-    from reconciler.catalogs.open import TableLocator  # noqa: PLC0415
     from reconciler.spec.load import load_specs as load  # noqa: PLC0415 (YAML)
+    from reconciler.state.catalogs.open import TableLocator  # noqa: PLC0415
 
     rules: Any = {"policies": policies, "require_policies": require_policies}
     with closing(TableLocator(runtime.open_catalog)) as locator:
@@ -290,9 +290,9 @@ def sync(spec: TableSpec) -> PartitionSync:
     Touches no file. Raises UsageError for a spec without a catalog, CatalogError, and the errors of
     ``observe``.
     """
-    from reconciler.catalogs.sync import PartitionChanges, sync_partitions  # noqa: PLC0415
     from reconciler.hudi.load import load_properties  # noqa: PLC0415
     from reconciler.state.current_files import list_current_partitions  # noqa: PLC0415
+    from reconciler.transaction.catalogs.sync import PartitionChanges, sync_partitions  # noqa: PLC0415
 
     if spec.catalog is None:
         raise UsageError(f"{spec.name}: its spec declares no catalog to sync")

@@ -17,9 +17,9 @@ from reconciler.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from reconciler.catalogs.api import CatalogClient
     from reconciler.hudi.timeline.owner import Owner
     from reconciler.spec.model import CatalogTable, Option
+    from reconciler.state.catalogs.api import CatalogClient
     from reconciler.storage.api import Storage, StorageRef
     from reconciler.transaction.process import Process
 
@@ -104,7 +104,7 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = N
 
 def open_catalog(table: CatalogTable) -> CatalogClient:
     """Open the catalog of a table. Raises SpecError if a variable is not set, and CatalogError."""
-    from reconciler.catalogs.open import open_catalog as open_at  # noqa: PLC0415 (few tables)
+    from reconciler.state.catalogs.open import open_catalog as open_at  # noqa: PLC0415 (few tables)
 
     return open_at(table, resolve_options(table.options))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from reconciler.catalogs.api import CatalogEntry
 from reconciler.errors import CatalogError, NoCatalogTableError
+from reconciler.state.catalogs.api import CatalogEntry
 
 
 class MemoryCatalog:

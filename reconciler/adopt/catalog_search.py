@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from reconciler.catalogs.addresses import CatalogSearch, parse_catalog_search
-from reconciler.catalogs.api import CatalogClient, CatalogEntry
-from reconciler.catalogs.open import CatalogOpener
 from reconciler.errors import UsageError
 from reconciler.render import words
 from reconciler.spec.model import CatalogTable
+from reconciler.state.catalogs.addresses import CatalogSearch, parse_catalog_search
+from reconciler.state.catalogs.api import CatalogClient, CatalogEntry
+from reconciler.state.catalogs.open import CatalogOpener
 from reconciler.storage.locations import LocationMap, escape_hadoop_path, normalise_location
 
 #: adds what an environment says about a catalog to a table

@@ -22,8 +22,6 @@ from reconciler.adopt.spec_folder import (
 )
 from reconciler.adopt.table import AdoptionOptions, adopt_table
 from reconciler.adopt.table_search import TableSearch, find_tables
-from reconciler.catalogs.addresses import is_catalog_address
-from reconciler.catalogs.open import TableLocator
 from reconciler.cli.error_reports import report_crash
 from reconciler.cli.init_options import InitOptions
 from reconciler.cli.terminal import Level, log_message, show_progress
@@ -31,6 +29,8 @@ from reconciler.errors import StorageError, UsageError
 from reconciler.render import words
 from reconciler.spec.spec_files import YAML_ENDINGS
 from reconciler.spec.zones import find_zone_problem
+from reconciler.state.catalogs.addresses import is_catalog_address
+from reconciler.state.catalogs.open import TableLocator
 from reconciler.storage.api import Storage
 from reconciler.storage.read_only import ReadOnlyStorage
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reconciler import runtime
-from reconciler.catalogs.open import TableLocator
 from reconciler.cli.options import PolicyOptions, Selectors
 from reconciler.cli.terminal import log_message
 from reconciler.errors import UsageError
@@ -20,6 +19,7 @@ from reconciler.spec.load import LoadedSpecs, read_specs
 from reconciler.spec.model import TableSpec
 from reconciler.spec.policy import check_covered, warn_about_unused_waivers
 from reconciler.spec.spec_files import FileTree
+from reconciler.state.catalogs.open import TableLocator
 
 if TYPE_CHECKING:
     from datetime import date

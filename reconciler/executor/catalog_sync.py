@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.catalogs.after_change import RULE, find_removed_partitions, sync_after_change
 from reconciler.errors import PartialError
 from reconciler.executor.result import TableResult, choose_worst_code
 from reconciler.executor.session import ApplyContext
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
+from reconciler.transaction.catalogs.after_change import (
+    RULE,
+    find_removed_partitions,
+    sync_after_change,
+)
 
 
 def sync_catalog(spec: TableSpec, result: TableResult, context: ApplyContext) -> TableResult:

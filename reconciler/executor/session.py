@@ -31,9 +31,9 @@ from reconciler.transaction.run import Change, RequestedInstant
 from reconciler.transaction.session import RunContext, StorageOpener, TableSession, open_session
 
 if TYPE_CHECKING:
-    from reconciler.catalogs.open import CatalogOpener
     from reconciler.index.build import IndexBuilder
     from reconciler.rewrite.model import Rewriter
+    from reconciler.state.catalogs.open import CatalogOpener
 
 
 SPEC_COMMIT: Final = "reconciler.spec.commit"

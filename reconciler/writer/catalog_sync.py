@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.catalogs.after_change import RULE, sync_after_change
-from reconciler.catalogs.open import CatalogOpener
-from reconciler.catalogs.sync import PartitionChanges
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
+from reconciler.state.catalogs.open import CatalogOpener
+from reconciler.transaction.catalogs.after_change import RULE, sync_after_change
+from reconciler.transaction.catalogs.sync import PartitionChanges
 from reconciler.transaction.session import StorageOpener
 from reconciler.writer.request import WriteResult
 

@@ -95,7 +95,7 @@ class HiveServer:
 
     @contextmanager
     def _connect(self):
-        from reconciler.catalogs.hive import connect_hive  # noqa: PLC0415
+        from reconciler.state.catalogs.hive import connect_hive  # noqa: PLC0415
 
         client = connect_hive(self.uri, {})
         yield client._client
@@ -155,7 +155,7 @@ class GlueServer:
             yield cls(port)
 
     def create_table(self, name, location, keys=(), *, is_hudi=True):
-        from reconciler.catalogs.glue import connect_glue  # noqa: PLC0415
+        from reconciler.state.catalogs.glue import connect_glue  # noqa: PLC0415
 
         database, _, table = name.partition(".")
         secrets = {"aws_access_key_id": "k", "aws_secret_access_key": "s"}

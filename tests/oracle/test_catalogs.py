@@ -10,8 +10,8 @@ import pytest
 
 import reconciler
 from reconciler import runtime
-from reconciler.catalogs.api import CatalogPartition
 from reconciler.spec.model import CatalogTable, FromEnv
+from reconciler.state.catalogs.api import CatalogPartition
 from tests.command import run
 from tests.crash.drill import CASES, NOW, make_drill
 from tests.oracle.catalog_servers import GlueServer, HiveServer

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 import reconciler
-from reconciler.catalogs.api import CatalogPartition
 from reconciler.spec.document import spec_to_document
 from reconciler.spec.model import CatalogTable
+from reconciler.state.catalogs.api import CatalogPartition
 from reconciler.status.reconciliation import add_reconciliation
 from reconciler.storage.open import open_storage
+from reconciler.transaction.catalogs.after_change import find_removed_partitions
+from reconciler.transaction.catalogs.sync import PartitionChanges
 from reconciler.writer.catalog_sync import sync_catalog
 from reconciler.writer.request import WriteMode
 from tests.crash.drill import CASES, NOW, make_drill
@@ -63,3 +67,14 @@ def test_a_write_adds_its_partitions_and_drops_deleted_ones(tmp_path):
     assert f"run `reconciler sync {spec.source}`" in warning.because
     assert 5 == add_reconciliation(told, None).exit_code
     assert 0 == add_reconciliation(written, None).exit_code
+
+
+@pytest.mark.parametrize("ending", ["", ".parquet", ".orc"])
+def test_a_partition_that_a_writer_has_begun_again_is_not_dropped(tmp_path, ending):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / f".hoodie_partition_metadata{ending}").write_bytes(b"x")
+    (tmp_path / "b").mkdir()
+
+    found = find_removed_partitions(open_storage(str(tmp_path)), ("a", "b", "c"))
+
+    assert PartitionChanges(absent=("b", "c")) == found

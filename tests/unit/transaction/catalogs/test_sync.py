@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.catalogs.api import CatalogPartition
-from reconciler.catalogs.sync import PartitionChanges, PartitionSync, sync_partitions
 from reconciler.errors import CatalogError
 from reconciler.hudi.table.properties import TableProperties, compute_checksum
+from reconciler.state.catalogs.api import CatalogPartition
+from reconciler.transaction.catalogs.sync import PartitionChanges, PartitionSync, sync_partitions
 from tests.memory_catalog import MemoryCatalog, make_entry
 
 PROPERTIES = """\

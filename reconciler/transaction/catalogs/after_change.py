@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.catalogs.open import CatalogOpener
-from reconciler.catalogs.sync import PartitionChanges, sync_partitions
 from reconciler.errors import ReconcilerError
+from reconciler.hudi.files.names import PARTITION_METAFILE
 from reconciler.hudi.load import load_properties
 from reconciler.spec.model import TableSpec
+from reconciler.state.catalogs.open import CatalogOpener
 from reconciler.storage.api import Storage
+from reconciler.transaction.catalogs.sync import PartitionChanges, sync_partitions
+from reconciler.transaction.paths import list_names
 
 #: the rule of the warning that a catalog was not synced
 RULE: Final = "catalogSync"
-_PARTITION_FILE: Final = ".hoodie_partition_metadata"
 
 
 def sync_after_change(
@@ -46,5 +47,11 @@ def sync_after_change(
 
 def find_removed_partitions(storage: Storage, partitions: tuple[str, ...]) -> PartitionChanges:
     """Return the partitions to drop from the catalog: no writer has begun them again by now."""
-    gone = (path for path in partitions if storage.stat(f"{path}/{_PARTITION_FILE}") is None)
-    return PartitionChanges(absent=tuple(gone))
+    return PartitionChanges(
+        absent=tuple(path for path in partitions if not _is_begun(storage, path))
+    )
+
+
+def _is_begun(storage: Storage, partition: str) -> bool:
+    """Return True if a partition has a metadata file, of whatever format its writer chose."""
+    return any(name.startswith(PARTITION_METAFILE) for name in list_names(storage, partition))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.catalogs.open import TableLocator
 from reconciler.errors import SpecError
 from reconciler.spec.document import spec_from_document
 from reconciler.spec.load import load_specs, read_specs
 from reconciler.spec.model import CatalogTable, FromEnv
+from reconciler.state.catalogs.open import TableLocator
 from tests.memory_catalog import MemoryCatalog, make_entry
 
 CATALOG = MemoryCatalog(

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.catalogs.api import CatalogClient, CatalogEntry, CatalogPartition
-from reconciler.catalogs.partition_values import choose_value_rule, group_by_folder
 from reconciler.errors import CatalogError, NoCatalogTableError
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.state.catalogs.api import CatalogClient, CatalogEntry, CatalogPartition
 from reconciler.storage.locations import escape_hadoop_path, identify_place, identify_text
+from reconciler.transaction.catalogs.partition_values import choose_value_rule, group_by_folder
 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
 #: endings of the names by which Hudi's sync registers a merge-on-read table a second time

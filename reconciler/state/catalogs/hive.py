@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from reconciler.catalogs.addresses import format_server, parse_servers
-from reconciler.catalogs.api import CatalogEntry, CatalogPartition
 from reconciler.errors import CatalogError, NoCatalogTableError
+from reconciler.state.catalogs.addresses import format_server, parse_servers
+from reconciler.state.catalogs.api import CatalogEntry, CatalogPartition
 
 #: partitions per request; a request is one transaction of the metastore's database
 _BATCH: Final = 500

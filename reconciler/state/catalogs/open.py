@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.catalogs.api import CatalogClient
 from reconciler.errors import CatalogError
 from reconciler.spec.model import CatalogTable
+from reconciler.state.catalogs.api import CatalogClient
 from reconciler.storage.locations import escape_hadoop_path
 
 #: takes the catalog of a table, whose name does not matter
@@ -22,10 +22,10 @@ def open_catalog(table: CatalogTable, options: Mapping[str, str]) -> CatalogClie
     if table.type == "hive":
         if not table.uri:
             raise CatalogError("hive", "has no uri; write thrift://host:9083 into spec.catalog.uri")
-        from reconciler.catalogs.hive import connect_hive  # noqa: PLC0415 (only if used)
+        from reconciler.state.catalogs.hive import connect_hive  # noqa: PLC0415 (only if used)
 
         return connect_hive(table.uri, options)
-    from reconciler.catalogs.glue import connect_glue  # noqa: PLC0415 (only if used)
+    from reconciler.state.catalogs.glue import connect_glue  # noqa: PLC0415 (only if used)
 
     return connect_glue(table.uri, options)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
-from reconciler.catalogs.api import CatalogPartition
+from reconciler.state.catalogs.api import CatalogPartition
 from reconciler.storage.locations import PlaceIdentity, escape_hadoop_path, identify_text
 
 #: takes a folder and the number of partition keys; returns None for a folder that it cannot read

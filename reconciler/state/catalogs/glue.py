@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from reconciler.catalogs.addresses import parse_account
-from reconciler.catalogs.api import CatalogEntry, CatalogPartition
 from reconciler.errors import CatalogError, NoCatalogTableError
+from reconciler.state.catalogs.addresses import parse_account
+from reconciler.state.catalogs.api import CatalogEntry, CatalogPartition
 
 #: limits of one request of Glue
 _CREATE_BATCH: Final = 100
