@@ -2,61 +2,31 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from reconciler.errors import PermissionDeniedError
-from reconciler.storage.api import FolderListing, Storage, StorageEntry, StorageRef, VersionedFile
+from reconciler.storage.passing import PassingStorage
 from reconciler.storage.paths import join_path
 
 
-class ReadOnlyStorage:
+class ReadOnlyStorage(PassingStorage):
     """Reads from a storage, and raises PermissionDeniedError for every change.
 
     It can be pickled with the storage. ``ref`` is the storage's, so opening it again gives the
     storage without the refusal.
     """
 
-    def __init__(self, inner: Storage) -> None:
-        self._inner = inner
-
-    @property
-    def location(self) -> str:
-        return self._inner.location
-
-    @property
-    def ref(self) -> StorageRef:
-        return self._inner.ref
-
-    def list(self, folder: str) -> builtins.list[StorageEntry]:
-        return self._inner.list(folder)
-
-    def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        return self._inner.walk(descend)
-
-    def read(self, path: str) -> bytes:
-        return self._inner.read(path)
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        return self._inner.read_range(path, start, length)
-
-    def stat(self, path: str) -> StorageEntry | None:
-        return self._inner.stat(path)
-
-    def create(self, path: str, _data: bytes) -> NoReturn:
+    def create(self, path: str, data: bytes) -> NoReturn:  # noqa: ARG002
         self._refuse("create", path)
 
-    def create_from(self, path: str, _file: str) -> NoReturn:
+    def create_from(self, path: str, file: str) -> NoReturn:  # noqa: ARG002
         self._refuse("create_from", path)
 
-    def replace(self, path: str, _data: bytes) -> NoReturn:
+    def replace(self, path: str, data: bytes) -> NoReturn:  # noqa: ARG002
         self._refuse("replace", path)
 
-    def read_version(self, path: str) -> VersionedFile:
-        return self._inner.read_version(path)
-
-    def replace_version(self, path: str, _data: bytes, _version: str | None) -> NoReturn:
+    def replace_version(self, path: str, data: bytes, version: str | None) -> NoReturn:  # noqa: ARG002
         self._refuse("replace_version", path)
 
     def delete(self, path: str) -> NoReturn:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Final
 
-from reconciler.storage.api import (
-    DeletionResult,
-    FolderListing,
-    Storage,
-    StorageEntry,
-    StorageRef,
-    VersionedFile,
-)
+from reconciler.storage.api import DeletionResult, Storage, StorageEntry
+from reconciler.storage.passing import PassingStorage
 
 #: most bytes of all remembered files; the one that was not asked for the longest is forgotten
 _MOST_BYTES: Final = 32 * 1024 * 1024
@@ -26,7 +20,7 @@ _WHOLE_FILE: Final = 4 * 1024 * 1024
 _Version = tuple[int, int]
 
 
-class RememberingStorage:
+class RememberingStorage(PassingStorage):
     """Reads from a storage, and remembers files that do not change.
 
     ``is_unchanging`` says of a path whether its file is written once. What is remembered of it
@@ -36,7 +30,8 @@ class RememberingStorage:
     """
 
     def __init__(self, inner: Storage, is_unchanging: Callable[[str], bool]) -> None:
-        self._inner, self._is_unchanging = inner, is_unchanging
+        super().__init__(inner)
+        self._is_unchanging = is_unchanging
         self._versions: dict[str, dict[str, _Version]] = {}
         self._contents: OrderedDict[tuple[str, _Version], bytes] = OrderedDict()
         self._bytes = 0
@@ -44,14 +39,6 @@ class RememberingStorage:
 
     def __reduce__(self) -> tuple[type[RememberingStorage], tuple[Storage, Callable[[str], bool]]]:
         return RememberingStorage, (self._inner, self._is_unchanging)
-
-    @property
-    def location(self) -> str:
-        return self._inner.location
-
-    @property
-    def ref(self) -> StorageRef:
-        return self._inner.ref
 
     def list(self, folder: str) -> builtins.list[StorageEntry]:
         entries = self._inner.list(folder)
@@ -64,9 +51,6 @@ class RememberingStorage:
         with self._guard:
             self._versions[folder] = versions
         return entries
-
-    def walk(self, descend: Callable[[str], bool]) -> Iterator[FolderListing]:
-        return self._inner.walk(descend)
 
     def read(self, path: str) -> bytes:
         version = self._find_version(path)
@@ -86,21 +70,9 @@ class RememberingStorage:
             return self._inner.read_range(path, start, length)
         return self.read(path)[start : start + length]
 
-    def stat(self, path: str) -> StorageEntry | None:
-        return self._inner.stat(path)
-
-    def create(self, path: str, data: bytes) -> None:
-        self._inner.create(path, data)
-
-    def create_from(self, path: str, file: str) -> None:
-        self._inner.create_from(path, file)
-
     def replace(self, path: str, data: bytes) -> None:
         self._forget(path)
         self._inner.replace(path, data)
-
-    def read_version(self, path: str) -> VersionedFile:
-        return self._inner.read_version(path)
 
     def replace_version(self, path: str, data: bytes, version: str | None) -> str:
         self._forget(path)
@@ -114,9 +86,6 @@ class RememberingStorage:
         for path in paths:
             self._forget(path)
         return self._inner.delete_many(paths)
-
-    def remove_folder(self, path: str) -> bool:
-        return self._inner.remove_folder(path)
 
     def _find_version(self, path: str) -> _Version | None:
         folder, _, name = path.rpartition("/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class LockPlace(Protocol):
         """Return True if Hudi's writers would break the lock."""
 
 
-class WaitingLock(TableLock):
+class WaitingLock(TableLock, ABC):
     """A lock for whose holder a run waits; subclasses try to take it once, and release it.
 
     ``wait_s`` bounds the wait. ``on_wait`` gets the description of the lock's holder, once a wait.
@@ -114,16 +115,18 @@ class WaitingLock(TableLock):
         finally:
             self._release()
 
+    @abstractmethod
     def _try_acquire(self) -> LockHolder | None:
         """Try to take the lock, and return who has it; None when it is ours now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _release(self) -> None:
-        raise NotImplementedError
+        """Free the lock if it is still ours."""
 
     @property
+    @abstractmethod
     def _location(self) -> str:
-        raise NotImplementedError
+        """The lock's location, for people."""
 
     def _wait_until_acquired(self) -> None:
         deadline = self.clock.now_ms() + int(self.wait_s * 1000)
