@@ -63,6 +63,16 @@ def raise_if_interrupted() -> None:
 
 
 @contextmanager
+def prefer_interrupt() -> Iterator[None]:
+    """Raise what ends an interrupted command instead of an error of the block that hides it."""
+    try:
+        yield
+    except Exception:
+        raise_if_interrupted()
+        raise
+
+
+@contextmanager
 def watch_interrupts() -> Iterator[Callable[[], None]]:
     """Remember a SIGINT during the block.
 

@@ -233,7 +233,8 @@ def _open_executors(admitted: AdmittedPlan, run: ApplyRun) -> Iterator[Executors
         if run.by_hudi:  # its session may have no Python on its workers
             yield Executors(workers, workers, _connect_hudi(session))
         else:
-            set_up_executors(session, admitted.working_tables)
+            with interruption.prefer_interrupt():
+                set_up_executors(session, admitted.working_tables)
             yield Executors(workers, workers, builder=workers)
 
 

@@ -111,10 +111,14 @@ def open_spark_session(
             session = _start_session(SparkSession.builder, made)
         watch()  # Spark's own handler would call Java in the middle of another call
         try:
-            with report_waits(lambda text: log_message(text, level="warning", event="wait")):
+            with report_waits(_report_wait, interruption.is_interrupted):
                 yield session
         finally:
             _stop_session(session)
+
+
+def _report_wait(text: str) -> None:
+    log_message(text, level="warning", event="wait")
 
 
 def has_active_session() -> bool:

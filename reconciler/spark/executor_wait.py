@@ -10,6 +10,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
@@ -24,18 +25,33 @@ _ASKS: Final = ("spark.executor.cores", "spark.executor.memory", "spark.cores.ma
 _REMEDY: Final = (
     "start workers, or free cores and memory of the cluster, or ask for less with --spark-conf"
 )
-#: what gets the reports of waits
-_LISTENERS: Final[list[Callable[[str], None]]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class WaitListener:
+    """What a command does about waits: it reports them, and says whether it was told to stop."""
+
+    report: Callable[[str], None]
+    is_stopped: Callable[[], bool] = lambda: False
+
+
+_LISTENERS: Final[list[WaitListener]] = []
 
 
 @contextlib.contextmanager
-def report_waits(report: Callable[[str], None]) -> Iterator[None]:
-    """Call ``report`` with a sentence when a job of the block waits for executors."""
-    _LISTENERS.append(report)
+def report_waits(
+    report: Callable[[str], None], is_stopped: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """Call ``report`` with a sentence when a job of the block waits for executors.
+
+    A job of a cluster is cancelled as soon as ``is_stopped`` returns True.
+    """
+    listener = WaitListener(report, is_stopped)
+    _LISTENERS.append(listener)
     try:
         yield
     finally:
-        _LISTENERS.remove(report)
+        _LISTENERS.remove(listener)
 
 
 def parse_timeout(text: str) -> float | None:
@@ -91,19 +107,25 @@ class ExecutorWait:
         )
 
     def _wait(self, limit: float) -> None:
-        """Count the seconds without executors until the block ends or the limit is reached."""
+        """Count the seconds without executors until the block, its command or the limit ends."""
         waited, is_reported = 0.0, False
         with contextlib.suppress(Exception):  # the session may end meanwhile
             while not self._ended.wait(_CHECK_EVERY_S):
+                is_stopped = any(listener.is_stopped() for listener in _LISTENERS)
+                if is_stopped or self.has_given_up:
+                    # the main thread waits for the answer to its job, so this one cancels it, and
+                    # again: a job that Spark has yet to start is not cancelled
+                    self._context.cancelJobGroup(self._group)
+                    continue
                 waited = waited + _CHECK_EVERY_S if count_executors(self._context) == 0 else 0.0
                 if waited >= _REPORT_AFTER_S and not is_reported:
                     is_reported = True
-                    for report in _LISTENERS:
-                        report(f"{self._describe()}; {_REMEDY}")
-                if limit and waited >= limit:
-                    self.has_given_up = True
-                    self._context.cancelJobGroup(self._group)
-                    return
+                    self._report()
+                self.has_given_up = bool(limit) and waited >= limit
+
+    def _report(self) -> None:
+        for listener in _LISTENERS:
+            listener.report(f"{self._describe()}; {_REMEDY}")
 
     def _describe(self) -> str:
         conf = self._context.getConf()

@@ -100,3 +100,15 @@ def test_a_timeout_that_is_no_duration_is_named():
         run_job_group(Context(1, "soon"), "it", str),
     ):
         pass
+
+
+def test_a_stop_cancels_a_job_from_another_thread():
+    context = Context(0, "0s")
+    with (
+        pytest.raises(RuntimeError, match="cancelled"),
+        executor_wait.report_waits(lambda _: None, is_stopped=lambda: True),
+        run_job_group(context, "it", str),
+    ):
+        context.collect()
+
+    assert context.cancelled.is_set()
