@@ -116,6 +116,8 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
         del block["mapping"]
     if "large" in block:  # it must exceed the target and twice the small size, also by default
         block.update(small="1B", target="1B", large="2B")
+    if "validity" in block and units.parse_duration(block["validity"]) < 10:
+        block["validity"] = "10s"  # no lock is taken for less
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
     return block
