@@ -15,6 +15,7 @@ from reconciler.adopt.observed_retention import ObservedRetention, RetentionCand
 from reconciler.adopt.observed_settings import ObservedClustering, ObservedSizes
 from reconciler.plans.timeline_zone import format_offsets
 from reconciler.render import words
+from reconciler.spec.lock_rules import propose_provider
 from reconciler.spec.model import CatalogTable
 from reconciler.state.model import TableState
 
@@ -40,12 +41,6 @@ spec:
     lock: {provider: filesystem, path: .hoodie, expire: 0} # as the writers' hoodie.write.lock.*
 """
 
-_CONCURRENCY: Final = (
-    "  # concurrency:              # required by apply: how writers are kept apart",
-    "  #   lock: {provider: filesystem, path: .hoodie, expire: 0}",
-    "  #   # equal to the writers' hoodie.write.lock.filesystem.*; or {provider: none} if nothing",
-    "  #   # else writes to the table while apply runs",
-)
 _WIDTH: Final = 100
 _ORIGIN: Final = "# Written by `reconciler init` from the table at "
 
@@ -100,9 +95,22 @@ def write_spec_text(state: TableState, findings: Findings) -> str:
         *_retention_lines(findings.retention, findings.proposed),
         *_clustering_lines(findings.clustering),
         *_size_lines(findings.sizes),
-        *_CONCURRENCY,
+        *_lock_lines(findings.path),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _lock_lines(path: str) -> list[str]:
+    """Return a comment with the lock that writers of a table at this place can take."""
+    provider = propose_provider(path)
+    fields = ", path: .hoodie, expire: 0" if provider == "filesystem" else ""
+    options = f"hoodie.write.lock.{provider}.*"
+    return [
+        "  # concurrency:              # required by apply: how writers are kept apart",
+        f"  #   lock: {{provider: {provider}{fields}}}",
+        f"  #   # equal to the writers' {options}; or {{provider: none}} if nothing",
+        "  #   # else writes to the table while apply runs",
+    ]
 
 
 def find_origin(text: str) -> str | None:

@@ -301,6 +301,8 @@ def _list_lock_notes(spec: TableSpec) -> Iterator[str]:
     elif spec.concurrency.lock.provider != "none":
         if problem := find_lock_problem(spec.concurrency.lock, spec.path):
             yield f"{problem[0]}: {problem[1]}"
+        if spec.concurrency.lock.single_writer:
+            yield "concurrency.lock.singleWriter declares that only reconciler writes: start none"
         if spec.concurrency.lock.provider == "storage":
             yield "the storage lock of S3 needs hudi-aws-bundle on the writers' class path"
         failed = spec.retention.failed_writes if spec.retention else None

@@ -18,7 +18,7 @@ from reconciler.plans.timeline_zone import (
     observe_offsets,
     propose_zones,
 )
-from reconciler.spec.lock_rules import find_lock_problem
+from reconciler.spec.lock_rules import find_lock_problem, propose_provider
 from reconciler.spec.model import Policy, TableSpec
 from reconciler.state.model import TableState
 
@@ -118,13 +118,12 @@ def refuse_incomplete_spec(spec: TableSpec, state: TableState) -> tuple[Note, ..
         notes.append(
             Note(
                 "lock",
-                "apply needs concurrency.lock: {provider: filesystem} as the writers have it, or "
+                f"apply needs concurrency.lock: {{provider: {propose_provider(spec.path)}}} as the "
+                "writers have it, or "
                 "{provider: none} if nothing else ever writes this table",
             )
         )
-    elif spec.concurrency.lock.provider == "storage" and (
-        problem := find_lock_problem(spec.concurrency.lock, spec.path)
-    ):
+    elif problem := find_lock_problem(spec.concurrency.lock, spec.path):
         notes.append(Note("lock", f"concurrency.lock: {problem[0]}; {problem[1]}"))
     if find_timeline_zone(spec, state) is None:
         notes.append(Note("zone", f"apply needs the timeline's time zone. {explain_zone(state)}"))
@@ -149,10 +148,6 @@ def warn_of_unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, .
 def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     """Return warnings about fields of the spec or the table that have no effect on the steps."""
     notes = []
-    lock = spec.concurrency.lock if spec.concurrency else None
-    if lock is not None and lock.provider == "filesystem":
-        problem = find_lock_problem(lock, spec.path)
-        notes += [Note("lock", f"{problem[0]}: {problem[1]}")] if problem else []
     if state.timezone == "UTC" and spec.timezone not in (None, "UTC"):
         notes.append(
             Note("zone", f"timezone: {spec.timezone} is ignored, the table's timeline is in UTC")

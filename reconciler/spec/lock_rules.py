@@ -19,8 +19,8 @@ _MIN_VALIDITY_S: Final = 10
 #: fields of the other providers, which have no effect
 _UNUSED_FIELDS: Final = {
     "filesystem": ("validity",),
-    "storage": ("path", "expire"),
-    "none": ("validity",),
+    "storage": ("path", "expire", "singleWriter"),
+    "none": ("validity", "singleWriter"),
 }
 
 
@@ -36,11 +36,14 @@ def check_lock(spec: Block, path: str) -> None:
             block.warn(field, f"has no effect with provider: {provider}", "remove it")
     if block.data.get("validity", _MIN_VALIDITY_S) < _MIN_VALIDITY_S:
         block.error("validity", "Hudi takes no lock for less than 10 seconds", "write 10s or more")
-    folder = block.data.get("path", "")
-    if problem := path and find_lock_problem(Lock(provider=provider, path=folder), path):
+    lock = Lock(
+        provider=provider,
+        path=block.data.get("path", ""),
+        single_writer=block.data.get("singleWriter", False),
+    )
+    if problem := path and find_lock_problem(lock, path):
         message, hint = problem
-        report = block.error if provider == "storage" else block.warn
-        report("provider", message, hint)
+        block.error("provider", message, hint)
 
 
 def find_lock_problem(lock: Lock, path: str) -> tuple[str, str] | None:
@@ -50,18 +53,30 @@ def find_lock_problem(lock: Lock, path: str) -> tuple[str, str] | None:
     >>> find_lock_problem(Lock(provider="filesystem"), "/lake/t")
     >>> find_lock_problem(Lock(provider="filesystem"), "s3://lake/t")[0]
     "Hudi's writers cannot take a filesystem lock on s3://"
+    >>> find_lock_problem(Lock(provider="filesystem", single_writer=True), "s3://lake/t")
     """
     is_absolute = lock.path.startswith("/") or "://" in lock.path
     store = _get_scheme(path)
     if lock.provider == "storage" and store not in _LOCKING_PLACES:
         hint = "write filesystem, or none if nothing else ever writes the table"
+        if store in _OBJECT_STORES:
+            hint = "write {provider: filesystem, singleWriter: true} if only reconciler writes"
         return f"there is no storage lock on {store}://, only on s3:// and s3a://", hint
     store = _get_scheme(lock.path) if is_absolute else store
-    if lock.provider == "filesystem" and store in _OBJECT_STORES:
+    if lock.provider == "filesystem" and store in _OBJECT_STORES and not lock.single_writer:
         remedy = "write provider: storage, or " if store in _LOCKING_STORES else ""
-        hint = f"{remedy}leave it if only reconciler writes"
+        hint = f"{remedy}add singleWriter: true if only reconciler writes"
         return f"Hudi's writers cannot take a filesystem lock on {store}://", hint
     return None
+
+
+def propose_provider(path: str) -> str:
+    """Return the provider of a lock that most writers of the table at ``path`` can take.
+
+    >>> propose_provider("s3://lake/t"), propose_provider("/lake/t")
+    ('storage', 'filesystem')
+    """
+    return "storage" if _get_scheme(path) in _LOCKING_STORES else "filesystem"
 
 
 def _get_scheme(location: str) -> str:

@@ -162,12 +162,14 @@ class Lock:
     """Hudi's file-system or storage-based lock, or none for a table with a single writer.
 
     Of ``filesystem``: ``path`` is a folder, relative to the table if relative; ``expire`` is in
-    minutes, 0 is never. Of ``storage``: ``validity`` is in seconds, None for Hudi's default.
+    minutes, 0 is never; ``single_writer``: only reconciler writes the table. Of ``storage``:
+    ``validity`` is in seconds, None for Hudi's default.
     """
 
     provider: Literal["filesystem", "storage", "none"]
     path: str = ".hoodie"
     expire: int = 0
+    single_writer: bool = False
     validity: int | None = None
 
 

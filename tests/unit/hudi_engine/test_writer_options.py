@@ -380,3 +380,12 @@ def test_a_file_lock_on_an_object_store_is_noted():
         "cannot take a filesystem lock on s3://" in note
         for note in make_writer_options(spec, WriterEngine.SPARK).notes
     )
+
+
+def test_a_file_lock_on_an_object_store_that_only_reconciler_writes_is_no_problem():
+    lock = Lock(provider="filesystem", single_writer=True)
+    spec = replace(BARE, path="s3://lake/t", concurrency=Concurrency(lock=lock))
+    notes = make_writer_options(spec, WriterEngine.SPARK).notes
+
+    assert not any("cannot take" in note for note in notes)
+    assert any("only reconciler writes" in note for note in notes)

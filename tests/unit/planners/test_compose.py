@@ -340,6 +340,16 @@ def test_what_only_apply_needs_is_a_warning_in_a_plan_and_a_refusal_in_an_apply(
     assert () == refuse_apply(spec(commits(1)), upserts(5), NOW)
 
 
+def test_a_file_lock_on_an_object_store_blocks_an_apply_unless_only_reconciler_writes():
+    def refuse(**fields):
+        lock = Lock(provider="filesystem", **fields)
+        placed = replace(spec(commits(1)), path="gs://b/t", concurrency=Concurrency(lock=lock))
+        return [note.rule for note in refuse_apply(placed, upserts(5), NOW)]
+
+    assert ["lock"] == refuse()
+    assert [] == refuse(single_writer=True)
+
+
 def test_no_retention_means_no_step_not_even_a_resume():
     state = upserts(5, pending_cleans=(pending(files=[base("g", 0)]),))
     plan = plan_table(spec(None), state, NOW)
