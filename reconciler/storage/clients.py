@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import fsspec
@@ -12,13 +12,15 @@ from reconciler.errors import StorageError
 from reconciler.storage.api import StorageRef
 from reconciler.storage.locations import is_opened_at
 from reconciler.storage.redaction import redact_secrets
-from reconciler.storage.remote import CLIENTS, FAMILIES, RemoteStorage
+from reconciler.storage.remote import FAMILIES, RemoteStorage
 from reconciler.storage.requests import CountedClient
 
 _WRAPPERS: Final = (
     "asynclocal", "async_wrapper", "asyncwrapper", "blockcache", "cached", "dask", "dir",
     "filecache", "generic", "libarchive", "reference", "simplecache", "tar", "zip",
 )  # fmt: skip
+#: the extra that brings the client of a family
+_EXTRAS: Final[Mapping[str, str]] = {"s3": "s3", "gs": "gcs", "azure": "azure"}
 
 
 def connect(ref: StorageRef) -> RemoteStorage:
@@ -39,6 +41,8 @@ def connect(ref: StorageRef) -> RemoteStorage:
         raise StorageError(
             ref.location, f"the client of {scheme}:// did not start: {message}"
         ) from None
+    if FAMILIES.get(scheme) == "azure":
+        _keep_question_marks(filesystem)
     root = filesystem._strip_protocol(ref.location).rstrip("/")  # noqa: SLF001
     if not is_opened_at(ref.location, root):
         message = f"is {root!r} for the client of {scheme}://; write {scheme}://bucket/folder"
@@ -51,15 +55,38 @@ def _find_client(location: str, scheme: str) -> Any:
         message = f"{scheme}:// opens a location of another store; write that location"
         raise StorageError(location, message)
     try:
-        return fsspec.get_filesystem_class(scheme)
+        client = fsspec.get_filesystem_class(scheme)
+        return _choose_google_client(client) if FAMILIES.get(scheme) == "gs" else client
     except ImportError as error:
-        package = CLIENTS.get(FAMILIES.get(scheme, "other"))
-        remedy = f"pip install {package}" if package else str(error)
+        extra = _EXTRAS.get(FAMILIES.get(scheme, "other"))
+        remedy = f"pip install 'hudi-reconciler[{extra}]'" if extra else str(error)
         raise StorageError(
             location, f"{scheme}:// needs a client that is not installed; {remedy}"
         ) from None
     except ValueError:
         raise StorageError(location, f"{scheme}:// is not a supported store") from None
+
+
+def _choose_google_client(client: Any) -> Any:
+    """Return gcsfs's client for objects instead of one that is given for folders and zones.
+
+    The latter asks for the kind of the bucket first, over gRPC, and waits for a minute where a
+    proxy or an emulator has none.
+    """
+    plain = [kind for kind in client.__mro__ if kind.__module__ == "gcsfs.core"]
+    return plain[0] if plain else client
+
+
+def _keep_question_marks(filesystem: Any) -> None:
+    """Let adlfs name an object that ends in a question mark, which it takes for an empty query."""
+    strip = filesystem._strip_protocol  # noqa: SLF001
+
+    def keep(path: Any) -> Any:
+        stripped = strip(path)
+        is_lost = isinstance(path, str) and path.endswith("?") and not stripped.endswith("?")
+        return f"{stripped}?" if is_lost else stripped
+
+    filesystem._strip_protocol = keep  # noqa: SLF001
 
 
 def _decode_options(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:

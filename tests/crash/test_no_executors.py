@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from tests.oracle.bundles import java
-from tests.servers.s3 import find_free_port
+from tests.servers.programs import find_free_port
 from tests.trees import unpack
 
 pytestmark = pytest.mark.spark

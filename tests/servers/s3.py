@@ -6,36 +6,31 @@ binary if it is there, and moto's server otherwise: building takes two minutes o
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import importlib.util
 import json
 import os
-import shutil
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from tests.selection import EVERY_CASE
+from tests.servers.programs import (
+    ServerUnavailableError,
+    build_with_go,
+    find_free_port,
+    find_program,
+    start_server,
+)
 
 VERSION: Final = "v1.8.0"
 KEY: Final = "test-key"
 SECRET: Final = "test-secret-that-nobody-else-has"
 REGION: Final = "us-east-1"
 _MODULE: Final = "github.com/versity/versitygw/cmd/versitygw"
-_CACHE: Final = Path(__file__).parents[2] / ".oracle"
-_START_S: Final = 60
 _bucket_number = count(1)
-
-
-class ServerUnavailableError(Exception):
-    """The server could not be found, built or started; says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +72,10 @@ class S3Server:
         """Start the server with its data in a folder; raises ServerUnavailableError."""
         port = find_free_port()
         self.endpoint = f"http://127.0.0.1:{port}"
-        with (folder / "server.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                find_server(port, folder),
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                env=os.environ | {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET},
-            )
-        _wait_until_open(port, self._process, folder / "server.log")
+        environment = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
+        self._process = start_server(
+            find_server(port, folder), port, folder / "server.log", environment
+        )
 
     def stop(self) -> None:
         self._process.terminate()
@@ -134,52 +125,9 @@ def find_server(port: int, folder: Path) -> Sequence[str]:
 @functools.cache
 def find_versitygw() -> Path:
     """Return the versitygw binary, built by Go into the folder of the Hudi bundles."""
-    if named := os.environ.get("S3_SERVER"):
-        if not os.access(named, os.X_OK):
-            raise ServerUnavailableError(f"S3_SERVER is set, but {named} is no program")
-        return Path(named)
-    folder = _CACHE.resolve() / f"versitygw-{VERSION}"
-    program = folder / "versitygw"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "building").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes
-        if not program.is_file():
-            if not EVERY_CASE:
-                raise ServerUnavailableError("versitygw is built under ./ci/test --all")
-            _build(folder)
-    return program
-
-
-def _build(folder: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise ServerUnavailableError("no Go to build versitygw: install Go, or set S3_SERVER")
-    done = subprocess.run(
-        [go, "install", f"{_MODULE}@{VERSION}"],
-        env=os.environ | {"GOBIN": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        check=False,
+    return find_program(
+        "S3_SERVER",
+        f"versitygw-{VERSION}",
+        "versitygw",
+        lambda folder: build_with_go(folder, f"{_MODULE}@{VERSION}", "S3_SERVER"),
     )
-    if done.returncode:
-        raise ServerUnavailableError(f"Go could not build {_MODULE}: {done.stderr[-1500:]}")
-
-
-def find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def _wait_until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + _START_S
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        if process.poll() is not None:
-            break
-        time.sleep(0.02)
-    process.kill()
-    raise ServerUnavailableError(f"the S3 server did not start: {log.read_text()[-1500:]}")

@@ -105,14 +105,14 @@ def test_a_location_that_names_no_store_is_refused(url, message):
 
 
 @pytest.mark.parametrize(
-    ("url", "package"), [("s3a://b/t", "s3fs"), ("gs://b/t", "gcsfs"), ("abfss://c@a/t", "adlfs")]
+    ("url", "extra"), [("s3a://b/t", "s3"), ("gs://b/t", "gcs"), ("abfss://c@a/t", "azure")]
 )
-def test_a_client_that_is_not_installed_is_named(url, package, monkeypatch):
+def test_the_extra_of_a_client_that_is_not_installed_is_named(url, extra, monkeypatch):
     def missing(_):
         raise ImportError
 
     monkeypatch.setattr("fsspec.get_filesystem_class", missing)
-    with pytest.raises(StorageError, match=f"not installed; pip install {package}"):
+    with pytest.raises(StorageError, match=rf"; pip install 'hudi-reconciler\[{extra}\]'"):
         open_storage(url)
 
 
