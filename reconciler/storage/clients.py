@@ -57,14 +57,14 @@ def _find_client(location: str, scheme: str) -> Any:
     try:
         client = fsspec.get_filesystem_class(scheme)
         return _choose_google_client(client) if FAMILIES.get(scheme) == "gs" else client
-    except ImportError as error:
+    except (ImportError, ValueError) as error:  # fsspec itself does not know abfss://
         extra = _EXTRAS.get(FAMILIES.get(scheme, "other"))
+        if extra is None and isinstance(error, ValueError):
+            raise StorageError(location, f"{scheme}:// is not a supported store") from None
         remedy = f"pip install 'hudi-reconciler[{extra}]'" if extra else str(error)
         raise StorageError(
             location, f"{scheme}:// needs a client that is not installed; {remedy}"
         ) from None
-    except ValueError:
-        raise StorageError(location, f"{scheme}:// is not a supported store") from None
 
 
 def _choose_google_client(client: Any) -> Any:

@@ -107,9 +107,10 @@ def test_a_location_that_names_no_store_is_refused(url, message):
 @pytest.mark.parametrize(
     ("url", "extra"), [("s3a://b/t", "s3"), ("gs://b/t", "gcs"), ("abfss://c@a/t", "azure")]
 )
-def test_the_extra_of_a_client_that_is_not_installed_is_named(url, extra, monkeypatch):
+@pytest.mark.parametrize("problem", [ImportError, ValueError])  # ValueError: unknown to fsspec
+def test_the_extra_of_a_client_that_is_not_installed_is_named(url, extra, problem, monkeypatch):
     def missing(_):
-        raise ImportError
+        raise problem
 
     monkeypatch.setattr("fsspec.get_filesystem_class", missing)
     with pytest.raises(StorageError, match=rf"; pip install 'hudi-reconciler\[{extra}\]'"):
