@@ -30,7 +30,7 @@ spec:
   path: {LOCATION}
   timezone: UTC
   retention: {{commits: 2}}
-  concurrency: {{lock: {{provider: filesystem}}}}
+  concurrency: {{lock: {{provider: filesystem, singleWriter: true}}}}
 """
 
 
