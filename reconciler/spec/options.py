@@ -10,6 +10,7 @@ from typing import Any, Final
 from reconciler.errors import Problems, did_you_mean, quote_value
 from reconciler.spec.model import FromEnv, Option
 from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, describe_node, join_path
+from reconciler.units import parse_duration
 
 _REFERENCE: Final = "fromEnv"
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]{0,254}")
@@ -20,6 +21,9 @@ _CREDENTIAL_WORDS: Final = re.compile(
 _CREDENTIAL_PARTS: Final = re.compile(
     "secret|passw|credential|token|(access|account|api|private|shared|signing)key|conn(ection)?str"
 )
+#: options of reconciler itself among those of the store's client
+_DURATIONS: Final = frozenset(("requestTimeout", "retryFor"))
+_TOKEN_SOURCES: Final = frozenset(("anon", "cache", "cloud", "google_default"))
 _HARMLESS_SUFFIXES: Final = frozenset(("enabled", "file", "filename", "path", "provider", "type"))
 _USER_IN_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@")
 
@@ -32,12 +36,28 @@ def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, 
         if isinstance(entry.node, MappingNode):
             if variable := _read_variable(entry.node, inner, problems):
                 options[key] = FromEnv(variable=variable, declared_at=f"{entry.position}: {inner}")
-        elif is_credential_name(key):
+        elif is_credential_name(key) and not _is_public(key, entry.node):
             message = "is a credential by its name, and files must not have credentials"
             problems.error(entry.position, inner, message, _suggest_variable(key))
         elif (text := _read_literal(entry.node, inner, problems)) is not None:
+            if key in _DURATIONS and (problem := _find_duration_problem(text)):
+                problems.error(entry.node.position, inner, problem, 'as in "30s"')
+                continue
             options[key] = text
     return options
+
+
+def _find_duration_problem(text: str) -> str | None:
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _is_public(key: str, node: Node) -> bool:
+    """Return whether a token is the name of a way to find credentials, as of gcsfs."""
+    return key == "token" and isinstance(node, ScalarNode) and node.value in _TOKEN_SOURCES
 
 
 def is_credential_name(key: str) -> bool:

@@ -14,6 +14,7 @@ from reconciler.storage.locations import is_opened_at
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote import FAMILIES, RemoteStorage
 from reconciler.storage.requests import CountedClient
+from reconciler.storage.s3_requests import install_retries, make_config, split_policy
 
 _WRAPPERS: Final = (
     "asynclocal", "async_wrapper", "asyncwrapper", "blockcache", "cached", "dask", "dir",
@@ -21,6 +22,11 @@ _WRAPPERS: Final = (
 )  # fmt: skip
 #: the extra that brings the client of a family
 _EXTRAS: Final[Mapping[str, str]] = {"s3": "s3", "gs": "gcs", "azure": "azure"}
+
+_NUMBERS: Final = frozenset({
+    "block_size", "blocksize", "connection_timeout", "default_block_size", "listings_expiry_time",
+    "max_concurrency", "max_paths", "read_timeout", "requests_timeout",
+})  # fmt: skip
 
 
 def connect(ref: StorageRef) -> RemoteStorage:
@@ -35,7 +41,7 @@ def connect(ref: StorageRef) -> RemoteStorage:
         fresh = {}
     try:
         named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
-        filesystem = factory(**(named | dict(_decode_options(ref.options)) | fresh))
+        filesystem = _start_client(factory, scheme, ref.options, named, fresh)
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
         message = redact_secrets(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(
@@ -48,6 +54,23 @@ def connect(ref: StorageRef) -> RemoteStorage:
         message = f"is {root!r} for the client of {scheme}://; write {scheme}://bucket/folder"
         raise StorageError(ref.location, message)
     return RemoteStorage(ref, CountedClient(filesystem, scheme), root, connect)
+
+
+def _start_client(
+    factory: Any,
+    scheme: str,
+    options: Sequence[tuple[str, str]],
+    named: Mapping[str, Any],
+    fresh: Mapping[str, Any],
+) -> Any:
+    policy, rest = split_policy(dict(options))
+    decoded = {**named, **dict(_decode_options(list(rest.items()))), **fresh}
+    if FAMILIES.get(scheme) != "s3":
+        return factory(**decoded)
+    decoded["config_kwargs"] = make_config(policy, decoded.get("config_kwargs", {}))
+    filesystem = factory(**decoded)
+    install_retries(filesystem, policy)
+    return filesystem
 
 
 def _find_client(location: str, scheme: str) -> Any:
@@ -90,8 +113,17 @@ def _keep_question_marks(filesystem: Any) -> None:
 
 
 def _decode_options(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
-    """Yield options as clients expect them: booleans and mappings instead of strings."""
+    """Yield options as clients expect them: booleans, mappings and numbers instead of strings.
+
+    Only options that are known to be numbers become numbers: a key or an account may be digits.
+    """
     for key, value in options:
+        if key in _NUMBERS:
+            try:
+                yield key, int(value) if value.isdigit() else float(value)
+            except ValueError:
+                raise ValueError(f"{key}: {value!r} is not a number") from None
+            continue
         if value in ("true", "false"):
             yield key, value == "true"
         elif value.startswith("{"):

@@ -14,12 +14,14 @@ from reconciler.errors import (
     StorageError,
 )
 from reconciler.storage.redaction import redact_secrets
+from reconciler.storage.s3_requests import RequestsFailedError
 
 _DENIED_ERRORS: Final = (
     "NoCredentialsError",
     "PartialCredentialsError",
     "ClientAuthenticationError",
 )
+_EXPIRED_CODES: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
 _TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
 
@@ -37,8 +39,12 @@ def translate_errors(full: str, secrets: Sequence[str]) -> Iterator[None]:
         raise NotFoundError(full, "does not exist") from None
     except FileExistsError:
         raise AlreadyExistsError(full, "already exists") from None
+    except RequestsFailedError as error:
+        raise StorageError(full, redact_secrets(str(error), secrets)) from None
     except PermissionError as error:
         message = redact_secrets(str(error), secrets) or "access denied"
+        if _find_code(error) in _EXPIRED_CODES:
+            message = f"the store's credentials have expired ({message}); renew them and run again"
         raise PermissionDeniedError(full, message) from None
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
         kind, message = type(error).__name__, redact_secrets(str(error), secrets)
@@ -59,6 +65,9 @@ def refuse_taken(full: str) -> Iterator[None]:
 
 
 def _is_taken(error: OSError) -> bool:
+    return isinstance(error, FileExistsError) or _find_code(error) in _TAKEN_CODES
+
+
+def _find_code(error: OSError) -> str | None:
     response = getattr(error.__cause__, "response", None)
-    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
-    return isinstance(error, FileExistsError) or code in _TAKEN_CODES
+    return response.get("Error", {}).get("Code") if isinstance(response, dict) else None

@@ -143,3 +143,28 @@ def test_no_option_turns_on_a_cache(monkeypatch):
     open_storage("other://b/t", wishes)
 
     assert given == {"use_listings_cache": False, "anon": True}
+
+
+def test_numbers_arrive_as_numbers_and_keys_as_text(monkeypatch):
+    given = {}
+
+    class Told(MemoryFileSystem):
+        def __init__(self, **options: object) -> None:
+            given.update(options)
+            super().__init__()
+
+    monkeypatch.setattr("fsspec.get_filesystem_class", lambda _: Told)
+    wishes = {"max_concurrency": "4", "read_timeout": "2.5", "key": "123", "retryFor": "1m"}
+    open_storage("other://b/t", wishes)
+
+    assert given == {
+        "use_listings_cache": False, "max_concurrency": 4, "read_timeout": 2.5, "key": "123"
+    }  # fmt: skip
+
+
+def test_an_option_that_is_no_number_is_named(monkeypatch):
+    monkeypatch.setattr("fsspec.get_filesystem_class", lambda _: MemoryFileSystem)
+    with pytest.raises(StorageError, match="max_concurrency: 'many' is not a number"):
+        open_storage("other://b/t", {"max_concurrency": "many"})
+    with pytest.raises(StorageError, match="'soon' is not a duration"):
+        open_storage("other://b/t", {"retryFor": "soon"})
