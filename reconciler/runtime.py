@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -95,11 +96,11 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = N
     from reconciler.storage.open import open_storage as open_at  # noqa: PLC0415
 
     if not isinstance(ref, str):
-        return open_at(ref)
+        return open_at(ref if ref.writer else replace(ref, writer=new_token()))
     references = {name: each for name, each in (options or {}).items() if not isinstance(each, str)}
     values = resolve_options(options or {})
     secrets = tuple(values[name] for name in references)
-    return open_at(StorageRef(ref, tuple(sorted(values.items())), secrets))
+    return open_at(StorageRef(ref, tuple(sorted(values.items())), secrets, new_token()))
 
 
 def open_catalog(table: CatalogTable) -> CatalogClient:

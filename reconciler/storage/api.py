@@ -62,12 +62,16 @@ class StorageRef:
     """A storage's location and options; picklable, so that executors can open it themselves.
 
     ``options`` may hold credentials and are not part of the ``repr``. ``secrets``: texts that no
-    message may contain.
+    message may contain. ``writer``: a random text of the run that writes, by which it recognises
+    its own objects; processes that open the reference share it. ``creates_exclusively``: the store
+    has refused to create an object twice.
     """
 
     location: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    writer: str = field(default="", repr=False, compare=False)
+    creates_exclusively: bool = field(default=False, repr=False, compare=False)
 
 
 class Storage(Protocol):

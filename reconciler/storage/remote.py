@@ -1,26 +1,21 @@
 """A table in any store that fsspec reaches: s3, gs, abfs, hdfs, memory.
 
 Object stores are listed flat, in one pass, without a cache, because a stale listing loses data.
-Exclusive creation uses the store's own condition (If-None-Match and its kin) and is tested once per
-storage. A store without it raises UnsupportedError.
+Requests to S3 are repeated in `s3_requests`; the other clients repeat theirs themselves.
 """
 
 from __future__ import annotations
 
 import builtins
 import contextlib
-import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal
 
 from reconciler.errors import (
-    AlreadyExistsError,
     NotFoundError,
-    PermissionDeniedError,
-    ReconcilerError,
     StorageError,
     UnsupportedError,
 )
@@ -32,17 +27,18 @@ from reconciler.storage.api import (
     StorageRef,
 )
 from reconciler.storage.conditional_replace import VersionedObjects
+from reconciler.storage.exclusive_creation import ExclusiveObjects
 from reconciler.storage.flat_listing import choose_prefixes, walk_listing, walk_prefixes
 from reconciler.storage.paths import (
     check_path,
     is_hidden,
     join_path,
-    make_temporary_path,
     walk_folders,
 )
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote_entries import build_entries, build_entry
-from reconciler.storage.remote_errors import refuse_taken, translate_errors
+from reconciler.storage.remote_errors import translate_errors
+from reconciler.storage.s3_requests import repeat_broken_reads
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -56,14 +52,9 @@ BULK_SIZES: Final[Mapping[Family, int]] = {"s3": 1000, "gs": 100}
 #: families whose clients list objects by a prefix that is no folder
 _LISTED_BY_PREFIX: Final[frozenset[Family]] = frozenset({"s3"})
 _THREADS: Final = 16
-_MAX_WHOLE_READ: Final = 64 * 1024 * 1024  # most bytes of a local file in one request
-_UPLOAD_OPTIONS: Final[Mapping[Family, Mapping[str, int]]] = {
-    "s3": {"chunksize": 16 * 1024 * 1024, "max_concurrency": 4},
-    "gs": {"chunksize": 32 * 1024 * 1024},
-}  # fmt: skip
 
 
-class RemoteStorage(VersionedObjects):
+class RemoteStorage(ExclusiveObjects, VersionedObjects):
     """The objects below a URL, through one fsspec filesystem."""
 
     def __init__(
@@ -75,10 +66,11 @@ class RemoteStorage(VersionedObjects):
         """
         self._ref, self._fs, self._root, self._reopen = ref, filesystem, root, reopen
         self._family: Family = FAMILIES.get(ref.location.partition("://")[0], "other")
-        self._creates_exclusively = self._family == "memory"
+        self._client_package = CLIENTS.get(self._family, "the client")
+        self._creates_exclusively = self._family == "memory" or ref.creates_exclusively
 
     def __reduce__(self) -> tuple[Callable[[StorageRef], Storage], tuple[StorageRef]]:
-        return self._reopen, (self._ref,)
+        return self._reopen, (self.ref,)
 
     def __repr__(self) -> str:
         return f"RemoteStorage({self.location!r})"
@@ -89,7 +81,7 @@ class RemoteStorage(VersionedObjects):
 
     @property
     def ref(self) -> StorageRef:
-        return self._ref
+        return replace(self._ref, creates_exclusively=self._creates_exclusively)
 
     def list(self, folder: str) -> builtins.list[StorageEntry]:
         full = self._resolve(folder)
@@ -136,7 +128,8 @@ class RemoteStorage(VersionedObjects):
 
     def read(self, path: str) -> bytes:
         with self._translate_errors(path):
-            return bytes(self._fs.cat_file(self._resolve(path)))
+            full = self._resolve(path)
+            return repeat_broken_reads(lambda: bytes(self._fs.cat_file(full)))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         full = self._resolve(path)
@@ -144,7 +137,8 @@ class RemoteStorage(VersionedObjects):
             if start < 0:
                 self._fs.invalidate_cache()
                 start = max(0, int(self._fs.info(full)["size"]) + start)
-            return bytes(self._fs.cat_file(full, start=start, end=start + length))
+            end = start + length
+            return repeat_broken_reads(lambda: bytes(self._fs.cat_file(full, start=start, end=end)))
 
     def stat(self, path: str) -> StorageEntry | None:
         full = self._resolve(path)
@@ -154,31 +148,6 @@ class RemoteStorage(VersionedObjects):
                 return build_entry(self._fs.info(full) | {"name": path})
         except NotFoundError:
             return None
-
-    def create_from(self, path: str, file: str) -> None:
-        try:
-            with open(file, "rb") as source:  # noqa: PTH123
-                size = os.fstat(source.fileno()).st_size
-                data = source.read() if size <= self._max_whole_read else None
-        except OSError as error:
-            raise StorageError(file, error.strerror or str(error)) from None
-        if data is not None:
-            self.create(path, data)
-            return
-        self._require_creation(path)
-        if self.stat(path) is not None:  # before the upload: the store says so only at its end
-            raise AlreadyExistsError(join_path(self.location, path), "already exists")
-        with self._translate_errors(path):
-            self._create_in_parts(self._resolve(path), file)
-
-    @property
-    def _max_whole_read(self) -> float:
-        return math.inf if self._family == "memory" else _MAX_WHOLE_READ
-
-    def create(self, path: str, data: bytes) -> None:
-        self._require_creation(path)
-        with self._translate_errors(path):
-            self._create_object(self._resolve(path), data)
 
     def replace(self, path: str, data: bytes) -> None:
         self._require_writes(path)
@@ -247,48 +216,6 @@ class RemoteStorage(VersionedObjects):
                 f"{join_path(self.location, path)}: cannot create files atomically in this kind of "
                 "store, which is supported for reading only"
             )
-
-    def _require_creation(self, path: str) -> None:
-        self._require_writes(path)
-        if not self._creates_exclusively:
-            self._try_exclusive_creation(path)
-            self._creates_exclusively = True
-
-    def _create_object(self, full: str, data: bytes) -> None:
-        with refuse_taken(full):
-            self._fs.pipe_file(full, data, mode="create")
-
-    def _create_in_parts(self, full: str, file: str) -> None:
-        """Upload a file in parts; the object appears, on its condition, with the last of them."""
-        with refuse_taken(full):
-            self._fs.put_file(file, full, mode="create", **_UPLOAD_OPTIONS.get(self._family, {}))
-
-    def _try_exclusive_creation(self, path: str) -> None:
-        """Create an object twice next to ``path``; trust only a store that refuses the second.
-
-        Old clients and some S3-compatible stores ignore the condition and overwrite.
-        """
-        probe = make_temporary_path(path)
-        try:
-            with self._translate_errors(path):
-                self._create_object(self._resolve(probe), b"?")
-                self._create_object(self._resolve(probe), b"?")
-        except AlreadyExistsError:
-            return
-        except (TypeError, ReconcilerError) as error:
-            if isinstance(error, PermissionDeniedError):
-                raise
-            problem = f" ({self._redact_error(error)})"
-        else:
-            problem = " (it overwrote an existing object despite the condition)"
-        finally:
-            with contextlib.suppress(Exception):
-                self._fs.rm_file(self._resolve(probe))
-        raise UnsupportedError(
-            f"{join_path(self.location, path)}: the store or its client cannot create a file "
-            f"exclusively{problem}; upgrade {CLIENTS.get(self._family, 'the client')} or use a "
-            "store with conditional writes"
-        )
 
     def _find_existing(self, paths: Sequence[str], problems: dict[str, str]) -> set[str]:
         """Return which of the paths exist, with one listing per folder."""

@@ -22,7 +22,7 @@ from reconciler.errors import (
     StorageError,
     UnsupportedError,
 )
-from reconciler.storage import remote
+from reconciler.storage import exclusive_creation
 from reconciler.storage.api import DeletionResult, Storage
 from reconciler.storage.conditional_replace import compute_version
 from reconciler.storage.open import open_storage
@@ -125,7 +125,7 @@ def test_a_local_file_is_copied_to_the_table(storage, tmp_path, size):
 
 
 def test_a_file_of_many_chunks_is_copied_to_the_table(storage, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "_MAX_WHOLE_READ", 1000)
+    monkeypatch.setattr(exclusive_creation, "_MAX_WHOLE_READ", 1000)
     local = tmp_path / "local"
     local.write_bytes(bytes(range(250)) * 40)
     storage.create_from("f", str(local))

@@ -1,0 +1,137 @@
+"""What a storage makes of a real S3 server whose requests fail, stall and lose their answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import AlreadyExistsError, PermissionDeniedError, StorageError
+from reconciler.runtime import open_storage
+from reconciler.storage.api import Storage
+from tests.servers.proxy import Fault, FaultyProxy
+
+pytestmark = pytest.mark.oracle
+
+
+@pytest.fixture
+def storage(proxied_bucket, s3_proxy) -> Storage:
+    """A storage that has tried exclusive creation already."""
+    storage = open_storage(
+        f"{proxied_bucket.url}/t", proxied_bucket.options | {"requestTimeout": "1s"}
+    )
+    storage.create("warm", b"up")
+    s3_proxy.requests.clear()
+    return storage
+
+
+def methods(proxy: FaultyProxy) -> list[str]:
+    return [request.method for request in proxy.requests]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (503, "SlowDown"),
+        (429, "TooManyRequests"),
+        (500, "InternalError"),
+        (409, "ConditionalRequestConflict"),
+    ],
+)
+def test_a_refusal_for_a_while_is_tried_again(storage, s3_proxy, status, code):
+    s3_proxy.faults.append(Fault("status", times=2, status=status, code=code))
+    storage.create("f", b"x")
+
+    assert storage.read("f") == b"x"
+    assert methods(s3_proxy)[:3] == ["PUT"] * 3
+
+
+@pytest.mark.parametrize("kind", ["drop", "hang", "cut"])
+def test_a_read_without_a_whole_answer_is_tried_again(storage, s3_proxy, kind):
+    storage.create("f", b"x" * 1000)
+    s3_proxy.faults.append(Fault(kind, lambda request: request.method == "GET"))
+    assert storage.read("f") == b"x" * 1000
+    s3_proxy.faults.append(Fault(kind, lambda request: request.method == "GET"))
+    assert storage.read_range("f", 10, 500) == b"x" * 500
+
+
+def test_a_listing_page_is_tried_again(storage, s3_proxy):
+    storage.create("p/f", b"x")
+    s3_proxy.faults.append(Fault("drop", lambda request: request.method == "GET", times=2))
+
+    assert [folder.path for folder in storage.walk(lambda _: True)] == ["", "p"]
+
+
+def test_an_endpoint_that_never_answers_is_one_error_within_the_budget(proxied_bucket, s3_proxy):
+    s3_proxy.faults.append(Fault("hang", times=1000))
+    limits = {"requestTimeout": "1s", "retryFor": "2s"}
+    storage = open_storage(f"{proxied_bucket.url}/t", proxied_bucket.options | limits)
+    began = time.monotonic()
+    with pytest.raises(
+        StorageError, match=r"t/f: the store did not answer .*gave up after \d tries"
+    ):
+        storage.read("f")
+
+    assert time.monotonic() - began < 8
+    assert len(s3_proxy.requests) <= 4
+
+
+def test_throttling_that_lasts_is_one_error(proxied_bucket, s3_proxy):
+    s3_proxy.faults.append(Fault("status", times=1000))
+    storage = open_storage(f"{proxied_bucket.url}/t", proxied_bucket.options | {"retryFor": "1s"})
+    with pytest.raises(StorageError, match=r"503 \(SlowDown made by the proxy\); gave up after"):
+        storage.read_range("f", 0, 10)
+
+
+def test_expired_credentials_are_one_clear_error(storage, s3_proxy):
+    s3_proxy.faults.append(Fault("status", times=1000, status=400, code="ExpiredToken"))
+    with pytest.raises(PermissionDeniedError, match=r"credentials have expired .* renew them"):
+        storage.read_range("f", 0, 10)
+
+    assert len(s3_proxy.requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["lose", "drop", "hang", "cut"])
+@pytest.mark.parametrize("data", [b"", b"bytes"])
+def test_a_creation_whose_answer_is_lost_succeeds(storage, s3_proxy, kind, data):
+    s3_proxy.faults.append(Fault(kind, lambda request: request.method == "PUT"))
+    storage.create("f", data)
+
+    assert storage.read("f") == data
+
+
+@pytest.mark.parametrize("data", [b"", b"bytes"])
+def test_another_writers_file_of_equal_bytes_is_not_ones_own(storage, s3_proxy, data):
+    other = open_storage(replace(storage.ref, writer=""))  # gets a writer of its own
+    other.create("f", data)
+    s3_proxy.faults.append(Fault("drop", lambda request: request.method == "PUT"))
+    with pytest.raises(AlreadyExistsError, match="f: already exists"):
+        storage.create("f", data)
+
+
+def test_parts_and_their_completion_may_lose_their_answers(storage, s3_proxy, tmp_path):
+    local = tmp_path / "local"
+    local.write_bytes(b"0123456789abcdef" * (65 * 2**16))
+    for method in ("PUT", "POST"):
+        s3_proxy.faults.append(
+            Fault("lose", lambda r, m=method: r.method == m and "uploadId" in r.path)
+        )
+    storage.create_from("f", str(local))
+
+    assert storage.stat("f").size == 65 * 2**20
+
+
+def test_a_store_is_tried_once_and_processes_that_open_its_reference_trust_it(storage, s3_proxy):
+    open_storage(storage.ref).create("p/f", b"x")
+
+    assert methods(s3_proxy) == ["PUT"]
+
+
+def test_the_probe_that_a_kill_has_left_is_removed(proxied_bucket, s3_proxy):
+    s3_proxy.faults.append(Fault("status", lambda r: r.method == "DELETE", status=400, code="No"))
+    open_storage(proxied_bucket.url + "/t", proxied_bucket.options).create("f", b"x")
+    assert len(proxied_bucket.object_keys()) == 2
+    open_storage(proxied_bucket.url + "/t", proxied_bucket.options).create("g", b"x")
+
+    assert proxied_bucket.object_keys() == ["t/f", "t/g"]
