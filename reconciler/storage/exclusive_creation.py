@@ -23,7 +23,7 @@ from reconciler.errors import (
 )
 from reconciler.storage.api import StorageEntry, StorageRef
 from reconciler.storage.own_objects import has_token, make_token, make_token_options
-from reconciler.storage.paths import join_path, make_temporary_path
+from reconciler.storage.paths import is_hidden, join_path, make_temporary_path
 from reconciler.storage.remote_errors import refuse_taken
 
 _MAX_WHOLE_READ: Final = 64 * 1024 * 1024  # most bytes of a local file in one request
@@ -32,7 +32,10 @@ _UPLOAD_OPTIONS: Final[Mapping[str, Mapping[str, int]]] = {
     "gs": {"chunksize": 32 * 1024 * 1024},
 }
 #: one name for all probes, so that the next one removes what a kill has left; listings omit it
-_PROBE: Final = "probe.00000000-7265-636f-6e63-000000000000"
+_PROBE_NAME: Final = "probe"
+_PROBE: Final = f"{_PROBE_NAME}.00000000-7265-636f-6e63-000000000000"
+#: how often a probe that no other process knows is tried: another one may remove it as left behind
+_OWN_PROBES: Final = 3
 _OVERWROTE: Final = "it overwrote an existing object despite the condition"
 
 
@@ -56,6 +59,8 @@ class ExclusiveObjects(ABC):
     def _require_writes(self, path: str) -> None: ...
     @abstractmethod
     def _translate_errors(self, path: str) -> AbstractContextManager[None]: ...
+    @abstractmethod
+    def _list_children(self, full: str) -> list[dict[str, Any]]: ...
 
     def create(self, path: str, data: bytes) -> None:
         self._require_creation(path)
@@ -116,9 +121,12 @@ class ExclusiveObjects(ABC):
         was not refused, another process may have removed it in between: one more, with a name of
         this process alone, decides.
         """
-        problem = self._find_creation_problem(_PROBE)
-        if problem == _OVERWROTE:
-            problem = self._find_creation_problem(make_temporary_path(path))
+        try:
+            problem = self._find_creation_problem(_PROBE)
+            if problem == _OVERWROTE:
+                problem = self._try_own_probes()
+        finally:
+            self._remove_quietly(_PROBE)
         if problem is not None:
             raise UnsupportedError(
                 f"{join_path(self.location, path)}: the store or its client cannot create a file "
@@ -126,12 +134,33 @@ class ExclusiveObjects(ABC):
                 "conditional writes"
             )
 
+    def _try_own_probes(self) -> str | None:
+        """Try probes of this process alone; the shared one stays meanwhile.
+
+        A kill thus leaves the shared one too, by which the next run knows that it has to look.
+        """
+        self._remove_own_probes()
+        problem: str | None = _OVERWROTE
+        for _ in range(_OWN_PROBES):
+            probe = make_temporary_path(_PROBE_NAME)
+            try:
+                problem = self._find_creation_problem(probe)
+            finally:
+                self._remove_quietly(probe)
+            if problem != _OVERWROTE:
+                break
+        return problem
+
     def _find_creation_problem(self, probe: str) -> str | None:
         """Return why the store cannot be trusted; None if it refuses to create an object twice."""
         full = self._resolve(probe)
         try:
             with self._translate_errors(probe):
-                self._create_object(full, b"?")
+                try:
+                    self._create_object(full, b"?")
+                except FileExistsError:  # left behind by a kill, or of another process
+                    self._remove_own_probes()
+                    return None
                 self._create_object(full, b"?")
         except AlreadyExistsError:
             return None
@@ -141,7 +170,16 @@ class ExclusiveObjects(ABC):
             if isinstance(error, PermissionDeniedError):
                 raise
             return str(error)
-        finally:
-            with contextlib.suppress(Exception):
-                self._fs.rm_file(full)
         return _OVERWROTE
+
+    def _remove_own_probes(self) -> None:
+        """Remove the probes of single processes that kills have left."""
+        with contextlib.suppress(Exception):
+            for child in self._list_children(self._resolve("")):
+                name = str(child["name"]).rstrip("/").rpartition("/")[2]
+                if name.startswith(f"{_PROBE_NAME}.") and is_hidden(name) and name != _PROBE:
+                    self._remove_quietly(name)
+
+    def _remove_quietly(self, probe: str) -> None:
+        with contextlib.suppress(Exception):
+            self._fs.rm_file(self._resolve(probe))
