@@ -19,6 +19,8 @@ from reconciler.cli.error_reports import DEBUG, report_error
 from reconciler.cli.logs import LogFormat, open_logs
 from reconciler.cli.terminal import Level, log_message, print_result, set_verbosity
 from reconciler.errors import UsageError
+from reconciler.render.words import escape_text
+from reconciler.storage.request_budget import report_repeats
 
 _INTERRUPTED: Final = 128 + signal.SIGINT
 _TERMINATED: Final = 128 + signal.SIGTERM
@@ -126,8 +128,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line, report what went wrong, and return the exit code."""
     interruption.reset()
     webhook.reset()
-    with open_logs() as set_log_format:
+    with open_logs() as set_log_format, report_repeats(_report_repeat):
         return _run(arguments, set_log_format)
+
+
+def _report_repeat(text: str) -> None:
+    log_message(f"warning: {escape_text(text)}", level="warning", event="wait")
 
 
 def _run(arguments: Sequence[str], set_log_format: Callable[[LogFormat], None]) -> int:

@@ -26,6 +26,7 @@ _NOUNS: Final[Mapping[RequestKind, str]] = {
     "look": "lookup",
     "write": "write",
     "delete": "deletion",
+    "repeat": "repeated request",
 }
 
 
@@ -53,6 +54,8 @@ def describe_requests(counts: Mapping[RequestKind, int]) -> str:
     'requests to stores: 16 (12 listings, 3 reads, 1 write)'
     >>> describe_requests({})
     'requests to stores: none'
+    >>> describe_requests({"read": 3, "repeat": 2})
+    'requests to stores: 5 (3 reads, 2 repeated requests)'
     """
     total = sum(counts.values())
     kinds = ", ".join(

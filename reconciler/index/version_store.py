@@ -115,11 +115,11 @@ def remove_superseded(
     if not removal:
         return TidyResult()
     removal = versions.plan_removal(keep, _find_newer_formats(storage, versions, removal))
-    problems = [
-        f"{done.path}: {done.error}"
-        for done in storage.delete_many(removal.files)
-        if done.error is not None
-    ]
+    try:
+        deletions = storage.delete_many(removal.files)
+    except StorageError as error:
+        return TidyResult(problems=(str(error),))
+    problems = [f"{done.path}: {done.error}" for done in deletions if done.error is not None]
     removed = 0
     for folder in removal.folders:
         is_nested = folder in versions.nested_folders

@@ -22,7 +22,8 @@ _CREDENTIAL_PARTS: Final = re.compile(
     "secret|passw|credential|token|(access|account|api|private|shared|signing)key|conn(ection)?str"
 )
 #: options of reconciler itself among those of the store's client
-_DURATIONS: Final = frozenset(("requestTimeout", "retryFor"))
+#: with the least of seconds
+_DURATIONS: Final = {"requestTimeout": 1, "retryFor": 0}
 _TOKEN_SOURCES: Final = frozenset(("anon", "cache", "cloud", "google_default"))
 _HARMLESS_SUFFIXES: Final = frozenset(("enabled", "file", "filename", "path", "provider", "type"))
 _USER_IN_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@")
@@ -40,19 +41,19 @@ def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, 
             message = "is a credential by its name, and files must not have credentials"
             problems.error(entry.position, inner, message, _suggest_variable(key))
         elif (text := _read_literal(entry.node, inner, problems)) is not None:
-            if key in _DURATIONS and (problem := _find_duration_problem(text)):
+            if key in _DURATIONS and (problem := _find_duration_problem(text, _DURATIONS[key])):
                 problems.error(entry.node.position, inner, problem, 'as in "30s"')
                 continue
             options[key] = text
     return options
 
 
-def _find_duration_problem(text: str) -> str | None:
+def _find_duration_problem(text: str, least_s: int) -> str | None:
     try:
-        parse_duration(text)
+        seconds = parse_duration(text)
     except ValueError as error:
         return str(error)
-    return None
+    return None if seconds >= least_s else f"{quote_value(text)} is too short: the least is 1s"
 
 
 def _is_public(key: str, node: Node) -> bool:

@@ -136,7 +136,11 @@ class Storage(Protocol):
         """Remove one file; return whether it was there."""
 
     def delete_many(self, paths: Sequence[str]) -> builtins.list[DeletionResult]:
-        """Remove many files; return one result each, in order. Raises nothing per path."""
+        """Remove many files; return one result each, in order.
+
+        A file that the store refuses to delete has its error. Raises StorageError, with the first
+        file that is left, if the store did not take a whole request: files may be deleted.
+        """
 
     def remove_folder(self, path: str) -> bool:
         """Remove a folder if it is empty; return whether it is gone. Never recursive."""

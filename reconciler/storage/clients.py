@@ -13,8 +13,9 @@ from reconciler.storage.api import StorageRef
 from reconciler.storage.locations import is_opened_at
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote import FAMILIES, RemoteStorage
+from reconciler.storage.request_budget import split_policy
 from reconciler.storage.requests import CountedClient
-from reconciler.storage.s3_requests import install_retries, make_config, split_policy
+from reconciler.storage.s3_requests import install_retries, make_config
 
 _WRAPPERS: Final = (
     "asynclocal", "async_wrapper", "asyncwrapper", "blockcache", "cached", "dask", "dir",
@@ -41,7 +42,7 @@ def connect(ref: StorageRef) -> RemoteStorage:
         fresh = {}
     try:
         named = factory._get_kwargs_from_urls(ref.location)  # noqa: SLF001 (host, account)
-        filesystem = _start_client(factory, scheme, ref.options, named, fresh)
+        filesystem = _start_client(factory, scheme, ref, named, fresh)
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
         message = redact_secrets(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(
@@ -59,17 +60,17 @@ def connect(ref: StorageRef) -> RemoteStorage:
 def _start_client(
     factory: Any,
     scheme: str,
-    options: Sequence[tuple[str, str]],
+    ref: StorageRef,
     named: Mapping[str, Any],
     fresh: Mapping[str, Any],
 ) -> Any:
-    policy, rest = split_policy(dict(options))
+    policy, rest = split_policy(dict(ref.options))
     decoded = {**named, **dict(_decode_options(list(rest.items()))), **fresh}
     if FAMILIES.get(scheme) != "s3":
         return factory(**decoded)
     decoded["config_kwargs"] = make_config(policy, decoded.get("config_kwargs", {}))
     filesystem = factory(**decoded)
-    install_retries(filesystem, policy)
+    install_retries(filesystem, policy, ref.secrets)
     return filesystem
 
 

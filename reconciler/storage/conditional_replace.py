@@ -13,16 +13,19 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from reconciler.errors import ChangedError, UnsupportedError
-from reconciler.storage.api import VersionedFile
-from reconciler.storage.paths import join_path, make_temporary_path
+from reconciler.storage.api import StorageRef, VersionedFile
+from reconciler.storage.own_objects import find_own_version, make_token, make_token_options
+from reconciler.storage.paths import join_path
+from reconciler.storage.remote_errors import find_code
+from reconciler.storage.request_budget import RequestPolicy
+from reconciler.storage.s3_requests import repeat_broken_reads
 
 #: what stores answer if the object is not the expected one: changed, removed, or changing now
 _CHANGED_CODES: Final = frozenset({"PreconditionFailed", "412", "NoSuchKey", "404"})
-_CONFLICT_CODES: Final = frozenset({"ConditionalRequestConflict", "409"})
-#: S3 asks to repeat a request that met another one at the same object
-_CONFLICT_TRIES: Final = 5
 #: the ETag of no object that was written whole
 _NO_VERSION: Final = '"00000000000000000000000000000000"'
+#: one name for all probes, so that the next one removes what a kill has left; listings omit it
+_PROBE: Final = "probe.00000001-7265-636f-6e63-000000000000"
 _MEMORY_GUARD: Final = threading.Lock()
 
 
@@ -35,7 +38,9 @@ class VersionedObjects(ABC):
     """The part of a remote storage that reads and replaces versions of objects."""
 
     _fs: Any
+    _ref: StorageRef
     _family: str
+    _policy: RequestPolicy
     _replaces_versions = False
 
     @property
@@ -53,7 +58,8 @@ class VersionedObjects(ABC):
             data = self.read(path)
             return VersionedFile(data, compute_version(data))
         with self._translate_errors(path):
-            return _read_s3_object(self._fs, self._resolve(path))
+            full = self._resolve(path)
+            return repeat_broken_reads(lambda: _read_s3_object(self._fs, full), self._policy, path)
 
     def replace_version(self, path: str, data: bytes, version: str | None) -> str:
         full = join_path(self.location, path)
@@ -72,19 +78,24 @@ class VersionedObjects(ABC):
         return written
 
     def _replace_object(self, path: str, data: bytes, version: str | None) -> str | None:
-        replace = _replace_s3_object if self._family == "s3" else _replace_in_memory
-        return replace(self._fs, self._resolve(path), data, version)
+        full = self._resolve(path)
+        if self._family != "s3":
+            return _replace_in_memory(self._fs, full, data, version)
+        token = make_token(self._ref.writer) if self._ref.writer else ""
+        return _replace_s3_object(self._fs, full, data, version, token)
 
     def _try_conditional_replace(self, path: str) -> None:
-        """Replace an object of another version next to ``path``; trust a store that refuses it."""
-        probe = make_temporary_path(path)
-        with self._translate_errors(probe):
-            self._fs.pipe_file(self._resolve(probe), b"?")
+        """Replace an object of another version, a probe; trust a store that refuses it.
+
+        Other processes that use the same probe change nothing about the answer.
+        """
+        with self._translate_errors(_PROBE):
+            self._fs.pipe_file(self._resolve(_PROBE), b"?")
             try:
-                is_refused = self._replace_object(probe, b"!", _NO_VERSION) is None
+                is_refused = self._replace_object(_PROBE, b"!", _NO_VERSION) is None
             finally:
                 with contextlib.suppress(Exception):
-                    self._fs.rm_file(self._resolve(probe))
+                    self._fs.rm_file(self._resolve(_PROBE))
         if not is_refused:
             raise UnsupportedError(
                 f"{join_path(self.location, path)}: the store replaces an object whose ETag is not "
@@ -107,27 +118,31 @@ def _read_s3_object(filesystem: Any, full: str) -> VersionedFile:
     return found
 
 
-def _replace_s3_object(filesystem: Any, full: str, data: bytes, version: str | None) -> str | None:
+def _replace_s3_object(
+    filesystem: Any, full: str, data: bytes, version: str | None, token: str
+) -> str | None:
     """Write an object if its ETag is ``version``, or if there is none for None.
 
-    Returns the new ETag; None if the object is another one. Raises the client's errors.
+    Returns the new ETag; None if the object is another one. ``token``: tells a replacement whose
+    answer was lost from that of another writer. Raises the client's errors.
     """
     bucket, key, _version = filesystem.split_path(full)
     condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
-    for attempt in range(_CONFLICT_TRIES):
-        try:
-            answer = filesystem.call_s3(
-                "put_object", Bucket=bucket, Key=key, Body=data, **condition
-            )
-        except OSError as error:
-            code = _find_code(error)
-            if code in _CHANGED_CODES or isinstance(error, FileNotFoundError | FileExistsError):
-                return None
-            if code in _CONFLICT_CODES and attempt + 1 < _CONFLICT_TRIES:
-                continue
+    marks = make_token_options("s3", token) if token else {}
+    try:
+        answer = filesystem.call_s3(
+            "put_object", Bucket=bucket, Key=key, Body=data, **condition, **marks
+        )
+    except OSError as error:
+        is_other = isinstance(error, FileNotFoundError | FileExistsError)
+        if not is_other and find_code(error) not in _CHANGED_CODES:
             raise
+    else:
         return str(answer["ETag"])
-    raise AssertionError("the last try returns or raises")
+    try:
+        return find_own_version(filesystem, full, token) if token else None
+    except (FileNotFoundError, PermissionError):
+        return None
 
 
 def _replace_in_memory(filesystem: Any, full: str, data: bytes, version: str | None) -> str | None:
@@ -141,8 +156,3 @@ def _replace_in_memory(filesystem: Any, full: str, data: bytes, version: str | N
             return None
         filesystem.pipe_file(full, data)
         return compute_version(data)
-
-
-def _find_code(error: OSError) -> str | None:
-    response = getattr(error.__cause__, "response", None)
-    return response.get("Error", {}).get("Code") if isinstance(response, dict) else None

@@ -35,16 +35,21 @@ def make_token_options(family: str, token: str) -> dict[str, Any]:
 
 
 def has_token(filesystem: Any, family: str, full: str, token: str) -> bool:
-    """Return whether the object has the token; False if there is none."""
+    """Return whether the object has the token; False if there is none, or nobody may look."""
     try:
         if family == "s3":
-            bucket, key, _version = filesystem.split_path(full)
-            found = filesystem.call_s3("head_object", Bucket=bucket, Key=key)["Metadata"]
-        elif family == "gs":
+            return find_own_version(filesystem, full, token) is not None
+        if family == "gs":
             filesystem.invalidate_cache()
             found = filesystem.info(full).get("metadata") or {}
-        else:
-            return False
-    except FileNotFoundError:
-        return False
-    return bool(found.get(TOKEN_NAME) == token)
+            return bool(found.get(TOKEN_NAME) == token)
+    except (FileNotFoundError, PermissionError):
+        pass
+    return False
+
+
+def find_own_version(filesystem: Any, full: str, token: str) -> str | None:
+    """Return the ETag of an object of S3 that has the token; None for any other object."""
+    bucket, key, _version = filesystem.split_path(full)
+    found = filesystem.call_s3("head_object", Bucket=bucket, Key=key)
+    return str(found["ETag"]) if found["Metadata"].get(TOKEN_NAME) == token else None

@@ -10,6 +10,7 @@ import builtins
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal
@@ -38,6 +39,8 @@ from reconciler.storage.paths import (
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote_entries import build_entries, build_entry
 from reconciler.storage.remote_errors import translate_errors
+from reconciler.storage.request_budget import share_budget, split_policy
+from reconciler.storage.s3_deletion import KeysRefusedError, NoBulkDeleteError, delete_keys
 from reconciler.storage.s3_requests import repeat_broken_reads
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
@@ -68,6 +71,7 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
         self._family: Family = FAMILIES.get(ref.location.partition("://")[0], "other")
         self._client_package = CLIENTS.get(self._family, "the client")
         self._creates_exclusively = self._family == "memory" or ref.creates_exclusively
+        self._policy, _ = split_policy(dict(ref.options))
 
     def __reduce__(self) -> tuple[Callable[[StorageRef], Storage], tuple[StorageRef]]:
         return self._reopen, (self.ref,)
@@ -127,9 +131,13 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
         return FolderListing(path, [e.name for e in files], [e.size for e in files]), below
 
     def read(self, path: str) -> bytes:
+        full = self._resolve(path)
+        # s3fs asks for the size before it reads an object, unless it reads it in one request
+        options = {"max_concurrency": 1} if self._family == "s3" else {}
         with self._translate_errors(path):
-            full = self._resolve(path)
-            return repeat_broken_reads(lambda: bytes(self._fs.cat_file(full)))
+            return repeat_broken_reads(
+                lambda: bytes(self._fs.cat_file(full, **options)), self._policy, path
+            )
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         full = self._resolve(path)
@@ -138,7 +146,9 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
                 self._fs.invalidate_cache()
                 start = max(0, int(self._fs.info(full)["size"]) + start)
             end = start + length
-            return repeat_broken_reads(lambda: bytes(self._fs.cat_file(full, start=start, end=end)))
+            return repeat_broken_reads(
+                lambda: bytes(self._fs.cat_file(full, start=start, end=end)), self._policy, path
+            )
 
     def stat(self, path: str) -> StorageEntry | None:
         full = self._resolve(path)
@@ -254,29 +264,25 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
         ]
 
     def _delete_batch(self, paths: Sequence[str]) -> dict[str, str]:
-        """Send one DeleteObjects request; return the problem of each path that was not deleted.
+        """Send one DeleteObjects request; return the problem of each path that the store refuses.
 
-        ``fs.rm`` is not used: it expands ``*`` and ``[`` in names, and ignores errors in the
-        response.
+        Raises StorageError, with the first path, if the store did not answer or refused paths
+        until the budget was spent: more requests would not mend it.
         """
         keys = {self._fs.split_path(self._resolve(path))[1]: path for path in paths}
         bucket = self._fs.split_path(self._root)[0]
         try:
-            with self._translate_errors(""):
-                answer = self._fs.call_s3(
-                    "delete_objects",
-                    Bucket=bucket,
-                    Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
-                )
-        except StorageError:
-            return self._delete_singly(paths)  # some S3-compatible stores have no bulk delete
-        return {
-            keys[error["Key"]]: self._redact_error(
-                f"{error.get('Code', '')}: {error.get('Message', 'not deleted')}"
-            )
-            for error in answer.get("Errors", [])
-            if error.get("Key") in keys
-        }
+            with self._translate_errors(paths[0]):
+                refused = delete_keys(self._fs, bucket, builtins.list(keys), self._policy)
+        except NoBulkDeleteError:
+            return self._delete_singly(paths)
+        except KeysRefusedError as error:
+            left = [keys[key] for key in error.keys]
+            problem = self._redact_error(error) + _describe_rest(left)
+            raise StorageError(join_path(self.location, left[0]), problem) from None
+        except StorageError as error:
+            raise type(error)(error.path, error.problem + _describe_rest(paths)) from None
+        return {keys[key]: self._redact_error(problem) for key, problem in refused.items()}
 
     def _delete_on_google(self, paths: Sequence[str]) -> dict[str, str]:
         """Send batch requests if the client has them; delete the rest one by one."""
@@ -305,8 +311,9 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
 
         if not paths:
             return {}
-        with ThreadPoolExecutor(_THREADS) as pool:
-            outcomes = pool.map(remove, paths)
+        with share_budget(self._policy), ThreadPoolExecutor(_THREADS) as pool:
+            contexts = [copy_context() for _ in paths]  # threads do not inherit the budget
+            outcomes = pool.map(lambda context, path: context.run(remove, path), contexts, paths)
             return {path: problem for path, problem in zip(paths, outcomes, strict=True) if problem}
 
     def _translate_errors(self, path: str) -> contextlib.AbstractContextManager[None]:
@@ -314,3 +321,11 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
 
     def _redact_error(self, error: object) -> str:
         return redact_secrets(str(error), self._ref.secrets)
+
+
+def _describe_rest(paths: Sequence[str]) -> str:
+    """Return the end of an error that names the first of some files which were not deleted."""
+    more = len(paths) - 1
+    if not more:
+        return ""
+    return f"; {more} more {'file' if more == 1 else 'files'} of the request stayed too"

@@ -14,7 +14,7 @@ from reconciler.errors import (
     StorageError,
 )
 from reconciler.storage.redaction import redact_secrets
-from reconciler.storage.s3_requests import RequestsFailedError
+from reconciler.storage.request_budget import RequestsFailedError
 
 _DENIED_ERRORS: Final = (
     "NoCredentialsError",
@@ -43,7 +43,7 @@ def translate_errors(full: str, secrets: Sequence[str]) -> Iterator[None]:
         raise StorageError(full, redact_secrets(str(error), secrets)) from None
     except PermissionError as error:
         message = redact_secrets(str(error), secrets) or "access denied"
-        if _find_code(error) in _EXPIRED_CODES:
+        if find_code(error) in _EXPIRED_CODES:
             message = f"the store's credentials have expired ({message}); renew them and run again"
         raise PermissionDeniedError(full, message) from None
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
@@ -65,9 +65,10 @@ def refuse_taken(full: str) -> Iterator[None]:
 
 
 def _is_taken(error: OSError) -> bool:
-    return isinstance(error, FileExistsError) or _find_code(error) in _TAKEN_CODES
+    return isinstance(error, FileExistsError) or find_code(error) in _TAKEN_CODES
 
 
-def _find_code(error: OSError) -> str | None:
+def find_code(error: BaseException) -> str | None:
+    """Return the store's code of an error of s3fs; None if it has none."""
     response = getattr(error.__cause__, "response", None)
     return response.get("Error", {}).get("Code") if isinstance(response, dict) else None

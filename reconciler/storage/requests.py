@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, Literal
 
-RequestKind = Literal["list", "read", "look", "write", "delete"]
+#: ``repeat``: a request that was sent again after it had failed
+RequestKind = Literal["list", "read", "look", "write", "delete", "repeat"]
 
 #: most entries of one page of a listing
 _PAGE: Final = 1000
@@ -22,7 +23,11 @@ _KINDS: Final[Mapping[str, RequestKind]] = {
     "put_file": "write",
     "rm_file": "delete",
 }
-_S3_KINDS: Final[Mapping[str, RequestKind]] = {"delete_objects": "delete", "get_object": "read"}
+_S3_KINDS: Final[Mapping[str, RequestKind]] = {
+    "delete_objects": "delete",
+    "get_object": "read",
+    "head_object": "look",
+}
 _S3_CALLS: Final = frozenset({"call_s3", "_call_s3"})
 _LISTINGS: Final = frozenset({"find", "ls"})
 
@@ -55,7 +60,7 @@ OF_THIS_PROCESS: Final = RequestCounts()
 class CountedClient:
     """A client of fsspec whose requests are counted; everything else passes through.
 
-    A listing counts as its pages. What the client sends again after an error is not counted.
+    A listing counts as its pages. What is sent again after an error is counted by its budget.
     """
 
     def __init__(self, client: Any, scheme: str, counts: RequestCounts = OF_THIS_PROCESS) -> None:

@@ -7,20 +7,26 @@ conditional writes (409), resets, and answers that do not come. Then there is on
 
 from __future__ import annotations
 
-import asyncio
-import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
 
-from reconciler.units import parse_duration
+from reconciler.storage.redaction import redact_secrets
+from reconciler.storage.request_budget import (
+    RequestBudget,
+    RequestPolicy,
+    find_shared_budget,
+    share_budget,
+)
 
-TIMEOUT_OPTION: Final = "requestTimeout"
-BUDGET_OPTION: Final = "retryFor"
 _RETRIED_STATUS: Final = frozenset({429, 500, 502, 503, 504})
-_RETRIED_CODES: Final = frozenset({
+#: also what a store says of single keys in the answer to a bulk delete
+RETRIED_CODES: Final = frozenset({
     "ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "RequestTimeoutException",
     "SlowDown", "Throttling", "ThrottlingException", "TooManyRequestsException", "InternalError",
+    "ServiceUnavailable", "TooManyRequests", "409",
 })  # fmt: skip
 #: failures that more tries do not mend: a wrong certificate, and names or ports that nobody answers
 _CERTIFICATE_ERRORS: Final = ("SSLError", "ProxyConnectionError")
@@ -31,39 +37,8 @@ _BODY_ERRORS: Final = (
     *("ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"),
     *("ReadTimeoutError", "AioReadTimeoutError", "ConnectionClosedError", "HTTPClientError"),
 )
-_BODY_TRIES: Final = 4
-_FIRST_DELAY_S: Final = 0.2
-_MAX_DELAY_S: Final = 5.0
-_STARTED: Final = "reconciler_first_failure"
+_OWN_BUDGET: Final = "reconciler_budget"
 _Result = TypeVar("_Result")
-
-
-class RequestsFailedError(Exception):
-    """A store's requests failed until the budget was spent; says how often and why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestPolicy:
-    """How long to wait for an answer, and how long to repeat what fails, both in seconds.
-
-    An endpoint that never answers ends a request after about the budget and two timeouts.
-    """
-
-    timeout_s: int = 10
-    budget_s: int = 30
-
-
-def split_policy(options: Mapping[str, str]) -> tuple[RequestPolicy, dict[str, str]]:
-    """Return the policy that the options declare, and the other options.
-
-    Raises ValueError for a text that is no duration.
-
-    >>> split_policy({"retryFor": "2m", "anon": "true"})
-    (RequestPolicy(timeout_s=10, budget_s=120), {'anon': 'true'})
-    """
-    rest = dict(options)
-    timeout, budget = rest.pop(TIMEOUT_OPTION, "10s"), rest.pop(BUDGET_OPTION, "30s")
-    return RequestPolicy(timeout_s=parse_duration(timeout), budget_s=parse_duration(budget)), rest
 
 
 def make_config(policy: RequestPolicy, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,28 +51,34 @@ def make_config(policy: RequestPolicy, given: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def install_retries(filesystem: Any, policy: RequestPolicy) -> None:
-    """Let every request of an s3fs filesystem, which has sent none yet, repeat by the policy."""
+def install_retries(filesystem: Any, policy: RequestPolicy, secrets: Sequence[str] = ()) -> None:
+    """Let every request of an s3fs filesystem, which has sent none yet, repeat by the policy.
+
+    ``secrets``: texts that reports of repeated requests hide.
+    """
     from aiobotocore.session import AioSession  # noqa: PLC0415 (heavy, comes with s3fs)
 
     session = AioSession(**filesystem.kwargs)
-    session.register("needs-retry.s3", _RequestRetries(policy))
+    session.register("needs-retry.s3", _RequestRetries(policy, tuple(secrets)))
     filesystem.session, filesystem._session_is_owned = session, False  # noqa: SLF001
     filesystem.retries = 1
 
 
-def repeat_broken_reads(read: Callable[[], _Result]) -> _Result:
-    """Call a function again, a few times, if the bytes of its answer break off.
+def repeat_broken_reads(read: Callable[[], _Result], policy: RequestPolicy, path: str) -> _Result:
+    """Call a function again, within one budget with its requests, if its answer's bytes break off.
 
-    A request without an answer has been repeated already, and is not repeated here.
+    Requests without an answer are repeated below, and not here.
     """
-    for _ in range(_BODY_TRIES - 1):
-        try:
-            return read()
-        except Exception as error:
-            if type(error).__name__ not in _BODY_ERRORS:
-                raise
-    return read()
+    with share_budget(policy) as budget:
+        for tries in count(1):
+            try:
+                return read()
+            except Exception as error:
+                if type(error).__name__ not in _BODY_ERRORS:
+                    raise
+                problem = f"the store's answer broke off ({type(error).__name__})"
+            budget.wait(f"a read of {path}", problem, tries)
+    raise AssertionError("the budget ends the tries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +86,13 @@ class _RequestRetries:
     """Botocore's handler of finished requests: the seconds to wait before the next try, or None."""
 
     policy: RequestPolicy
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(
         self,
         *,
         response: tuple[Any, Mapping[str, Any]] | None,
+        operation: Any,
         attempts: int,
         caught_exception: BaseException | None,
         request_dict: Mapping[str, Any],
@@ -118,16 +101,18 @@ class _RequestRetries:
         problem = find_problem(response, caught_exception)
         if problem is None:
             return None
-        context, now = request_dict["context"], asyncio.get_running_loop().time()
-        spent = now - context.setdefault(_STARTED, now)
-        invocation = context.get("retries", {}).get("invocation-id", request_dict.get("url"))
-        delay = compute_delay(attempts, str(invocation))
+        context = request_dict["context"]
+        budget = find_shared_budget()
+        if budget is None:
+            budget = context.setdefault(_OWN_BUDGET, RequestBudget(self.policy))
         is_unreached = type(caught_exception).__name__ in _UNREACHED_ERRORS
-        is_last = is_unreached and attempts >= _UNREACHED_TRIES
-        if not is_last and spent + delay < self.policy.budget_s:
-            return delay
-        tries = "1 try" if attempts == 1 else f"{attempts} tries"
-        raise RequestsFailedError(f"{problem}; gave up after {tries} ({spent:.0f} s of retries)")
+        return budget.compute_wait(
+            f"{operation.name} of {unquote(urlsplit(request_dict['url']).path)}",
+            redact_secrets(problem, self.secrets),
+            attempts,
+            seed=str(context.get("retries", {}).get("invocation-id", "")),
+            is_last=is_unreached and attempts >= _UNREACHED_TRIES,
+        )
 
 
 def find_problem(
@@ -145,20 +130,7 @@ def find_problem(
     http, parsed = response
     error = parsed.get("Error", {})
     code = str(error.get("Code", ""))
-    if http.status_code not in _RETRIED_STATUS and code not in _RETRIED_CODES:
+    if http.status_code not in _RETRIED_STATUS and code not in RETRIED_CODES:
         return None
     text = f"{code} {error.get('Message', '')}".strip()
     return f"the store answered {http.status_code} ({text})"
-
-
-def compute_delay(attempts: int, seed: str) -> float:
-    """Return the seconds before the next try: twice as long each time, and spread by the seed.
-
-    >>> [round(compute_delay(tries, "a"), 1) <= 0.2 * 2**tries for tries in (1, 2, 3)]
-    [True, True, True]
-    >>> compute_delay(50, "a") <= 5.0
-    True
-    """
-    spread = zlib.crc32(f"{seed} {attempts}".encode()) / 2**32
-    longest = min(_MAX_DELAY_S, _FIRST_DELAY_S * 2.0 ** min(attempts, 10))
-    return float(longest * (0.5 + spread / 2))

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.errors import AlreadyExistsError, PermissionDeniedError, StorageError
+from reconciler.errors import (
+    AlreadyExistsError,
+    ChangedError,
+    NotFoundError,
+    PermissionDeniedError,
+    StorageError,
+)
 from reconciler.runtime import open_storage
 from reconciler.storage.api import Storage
 from tests.selection import long
@@ -56,6 +62,14 @@ def test_a_read_without_a_whole_answer_is_tried_again(storage, s3_proxy, kind):
     assert storage.read("f") == b"x" * 1000
     s3_proxy.faults.append(Fault(kind, lambda request: request.method == "GET"))
     assert storage.read_range("f", 10, 500) == b"x" * 500
+
+
+def test_a_read_is_one_request_and_so_is_that_of_a_file_that_is_missing(storage, s3_proxy):
+    storage.read("warm")
+    with pytest.raises(NotFoundError):
+        storage.read("missing")
+
+    assert methods(s3_proxy) == ["GET", "GET"]
 
 
 def test_a_listing_page_is_tried_again(storage, s3_proxy):
@@ -140,5 +154,97 @@ def test_the_probe_that_a_kill_has_left_is_removed(proxied_bucket, s3_proxy):
     open_storage(proxied_bucket.url + "/t", proxied_bucket.options).create("f", b"x")
     assert len(proxied_bucket.object_keys()) == 2
     open_storage(proxied_bucket.url + "/t", proxied_bucket.options).create("g", b"x")
+
+    assert proxied_bucket.object_keys() == ["t/f", "t/g"]
+
+
+def test_a_refused_creation_is_told_where_nobody_may_look(storage, s3_proxy):
+    storage.create("f", b"x")
+    s3_proxy.faults.append(
+        Fault("status", lambda r: r.method == "HEAD", times=9, status=403, code="AccessDenied")
+    )
+    with pytest.raises(AlreadyExistsError, match="f: already exists"):
+        storage.create("f", b"y")
+
+
+@pytest.mark.parametrize("kind", ["lose", *(long(kind) for kind in KINDS if kind != "lose")])
+def test_a_replacement_whose_answer_is_lost_succeeds_with_its_version(storage, s3_proxy, kind):
+    first = storage.replace_version("f", b"1", None)
+    s3_proxy.faults.append(Fault(kind, lambda request: request.method == "PUT"))
+    second = storage.replace_version("f", b"2", first)
+
+    assert (storage.read_version("f").data, storage.read_version("f").version) == (b"2", second)
+    assert storage.replace_version("f", b"3", second) != second
+
+
+def test_another_writers_replacement_with_equal_bytes_is_not_ones_own(storage, s3_proxy):
+    first = storage.replace_version("f", b"1", None)
+    open_storage(replace(storage.ref, writer="")).replace_version("f", b"2", first)
+    s3_proxy.faults.append(Fault("drop", lambda request: request.method == "PUT"))
+    with pytest.raises(ChangedError):
+        storage.replace_version("f", b"2", first)
+
+
+def test_a_conflict_of_two_replacements_is_tried_again(storage, s3_proxy):
+    first = storage.replace_version("f", b"1", None)
+    s3_proxy.faults.append(
+        Fault(
+            "status",
+            lambda request: request.method == "PUT",
+            times=6,
+            status=409,
+            code="ConditionalRequestConflict",
+        )
+    )
+    storage.replace_version("f", b"2", first)
+
+    assert storage.read("f") == b"2"
+
+
+def test_a_bulk_deletion_that_fails_for_good_is_one_request_and_one_error(storage, s3_proxy):
+    s3_proxy.faults.append(
+        Fault("status", lambda r: r.method == "POST", times=99, status=400, code="MalformedXML")
+    )
+    with pytest.raises(StorageError, match=r"/t/a: .*; 2 more files of the request stayed too"):
+        storage.delete_many(["a", "b", "c"])
+
+    assert methods(s3_proxy) == ["POST"]
+
+
+def test_files_are_deleted_singly_where_a_store_has_no_bulk_deletion(storage, s3_proxy):
+    for name in "ab":
+        storage.create(name, b"x")
+    s3_proxy.requests.clear()
+    s3_proxy.faults.append(
+        Fault("status", lambda r: r.method == "POST", times=99, status=501, code="NotImplemented")
+    )
+    deletions = storage.delete_many(["a", "b"])
+
+    assert [None, None] == [deletion.error for deletion in deletions]
+    assert sorted(methods(s3_proxy)) == ["DELETE", "DELETE", "POST"]
+    assert storage.list("") == [entry for entry in storage.list("") if entry.name == "warm"]
+
+
+def test_reads_that_always_break_off_end_within_the_budget(proxied_bucket, s3_proxy):
+    options = proxied_bucket.options | {"retryFor": "1s"}
+    storage = open_storage(f"{proxied_bucket.url}/t", options)
+    storage.create("f", b"x" * 1000)
+    s3_proxy.faults.append(Fault("cut", lambda request: request.method == "GET", times=1000))
+    began = time.monotonic()
+    with pytest.raises(StorageError, match=r"t/f: .*answer broke off .*gave up after"):
+        storage.read("f")
+
+    assert time.monotonic() - began < 6
+
+
+@pytest.mark.parametrize("leftover", ["probe.00000001-7265-636f-6e63-000000000000",
+                                      "probe.00001234-7265-636f-6e63-00000000000f"])  # fmt: skip
+def test_the_probes_that_a_kill_has_left_are_removed(proxied_bucket, leftover):
+    place = open_storage(proxied_bucket.url + "/t", proxied_bucket.options)
+    place.replace(leftover, b"?")
+    place.replace("probe.00000000-7265-636f-6e63-000000000000", b"?")
+    storage = open_storage(proxied_bucket.url + "/t", proxied_bucket.options)
+    storage.create("f", b"x")
+    storage.replace_version("g", b"x", None)
 
     assert proxied_bucket.object_keys() == ["t/f", "t/g"]

@@ -525,3 +525,12 @@ def test_a_policy_over_a_place_holds_wherever_an_environment_moves_its_tables(re
     environment("  tables: {t: s3://lake/t}\n")
 
     assert ["p"] == [policy.name for policy in the_table().guarded_by]
+
+
+def test_a_timeout_of_no_time_is_refused_but_retries_may_have_none():
+    table("t")
+    options = '{requestTimeout: "0s", retryFor: "0s"}'
+    environment(f"  pattern: s3://lake/{{name}}\n  storageOptions: {options}\n")
+
+    (problem,) = said()
+    assert "storageOptions.requestTimeout: '0s' is too short: the least is 1s" in problem

@@ -168,3 +168,5 @@ def test_an_option_that_is_no_number_is_named(monkeypatch):
         open_storage("other://b/t", {"max_concurrency": "many"})
     with pytest.raises(StorageError, match="'soon' is not a duration"):
         open_storage("other://b/t", {"retryFor": "soon"})
+    with pytest.raises(StorageError, match="requestTimeout: '0s' is no time to wait; the least"):
+        open_storage("other://b/t", {"requestTimeout": "0s"})

@@ -1,0 +1,89 @@
+"""Whole plans of an endpoint of S3 that accepts requests and never answers, or throttles."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from tests.command import run
+from tests.servers.proxy import Fault
+
+pytestmark = pytest.mark.oracle
+SPECS = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: {name}}}
+spec:
+  path: s3://{bucket}/{name}
+  timezone: UTC
+  retention: {{commits: 2}}
+  concurrency: {{lock: {{provider: none}}}}
+"""
+ENVIRONMENT = """\
+apiVersion: reconciler/v1
+kind: Environment
+metadata: {{name: test}}
+spec:
+  storageOptions:
+    endpoint_url: {endpoint}
+    key: {{fromEnv: TEST_KEY}}
+    secret: {{fromEnv: TEST_SECRET}}
+    client_kwargs: '{{"region_name": "us-east-1"}}'
+{more}"""
+
+
+def plan(tmp_path, monkeypatch, bucket, names, more=""):
+    """Run the plan command and return its exit code and its seconds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TEST_KEY", bucket.options["key"])
+    monkeypatch.setenv("TEST_SECRET", bucket.options["secret"])
+    monkeypatch.setattr("reconciler.storage.request_budget._REPORTS._last", None)
+    (tmp_path / "specs").mkdir()
+    for name in names:
+        text = SPECS.format(name=name, bucket=bucket.name)
+        (tmp_path / "specs" / f"{name}.yaml").write_text(text)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/test.yaml").write_text(
+        ENVIRONMENT.format(endpoint=bucket.endpoint, more=more)
+    )
+    began = time.monotonic()
+    code = run("plan", "specs", "--env", "test", "--stats")
+    return code, time.monotonic() - began
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("names", [("one",), ("one", "two", "three")])
+def test_a_plan_of_an_endpoint_that_never_answers_ends_within_60_s(
+    tmp_path, monkeypatch, capsys, proxied_bucket, s3_proxy, names
+):
+    s3_proxy.faults.append(Fault("hang", times=1000))
+    code, seconds = plan(tmp_path, monkeypatch, proxied_bucket, names)
+    err = capsys.readouterr().err
+
+    assert code == 1
+    assert seconds < 60
+    assert [f"planning: {name}: error" for name in sorted(names)] == sorted(
+        re.findall(r"planning: \w+: error", err)
+    )
+    assert "Traceback" not in err
+
+
+def test_a_plan_says_that_it_repeats_requests_and_why(
+    tmp_path, monkeypatch, capsys, proxied_bucket, s3_proxy
+):
+    monkeypatch.setattr("reconciler.storage.request_budget._SILENT_S", 0.2)
+    s3_proxy.faults.append(Fault("status", times=1000))
+    code, _ = plan(tmp_path, monkeypatch, proxied_bucket, ["one"], "    retryFor: 1s\n")
+    out, err = capsys.readouterr()
+
+    assert code == 1
+    assert re.search(
+        r"warning: repeating \w+ of /\S*: the store answered 503 \([^)]*\); "
+        r"\d s of retryFor are left\n",
+        err,
+    )
+    assert err.count("repeating") == 1
+    assert re.search(r"gave up after \d tries, repeated for \d s \(retryFor 1 s\)", out + err)
+    assert re.search(r"requests to stores: .*\d repeated requests?", err)
