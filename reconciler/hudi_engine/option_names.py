@@ -17,6 +17,9 @@ from reconciler.hudi_engine.model import HudiRelease, WriterEngine
 
 STORAGE_LOCK_VALIDITY: Final = "hoodie.write.lock.storage.validity.timeout.secs"
 STORAGE_LOCK_RENEWAL: Final = "hoodie.write.lock.storage.renew.interval.secs"
+METASTORE_LOCK_DATABASE: Final = "hoodie.write.lock.hivemetastore.database"
+METASTORE_LOCK_TABLE: Final = "hoodie.write.lock.hivemetastore.table"
+METASTORE_LOCK_URI: Final = "hoodie.write.lock.hivemetastore.uris"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,9 @@ class Setting(Enum):
     LOCK_PATH = _name("hoodie.write.lock.filesystem.path")
     LOCK_VALIDITY = _name(STORAGE_LOCK_VALIDITY, HudiRelease.R1_1)
     LOCK_RENEWAL = _name(STORAGE_LOCK_RENEWAL, HudiRelease.R1_1)
+    LOCK_DATABASE = _name(METASTORE_LOCK_DATABASE)
+    LOCK_TABLE = _name(METASTORE_LOCK_TABLE)
+    LOCK_URI = _name(METASTORE_LOCK_URI)
     LOCK_EXPIRE = _name("hoodie.write.lock.filesystem.expire")
     METADATA = _name("hoodie.metadata.enable")
     STATISTICS = _name("hoodie.metadata.index.column.stats.enable")

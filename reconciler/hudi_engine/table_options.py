@@ -22,7 +22,13 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S, get_renewal_s
 from reconciler.hudi_engine.bundles import NO_UPGRADE_FROM, parse_release
 from reconciler.hudi_engine.layouts import find_strategy
-from reconciler.hudi_engine.option_names import STORAGE_LOCK_RENEWAL, STORAGE_LOCK_VALIDITY
+from reconciler.hudi_engine.option_names import (
+    METASTORE_LOCK_DATABASE,
+    METASTORE_LOCK_TABLE,
+    METASTORE_LOCK_URI,
+    STORAGE_LOCK_RENEWAL,
+    STORAGE_LOCK_VALIDITY,
+)
 from reconciler.spec.model import Lock
 from reconciler.state.clustering_layout import ClusteringLayout
 
@@ -30,6 +36,7 @@ from reconciler.state.clustering_layout import ClusteringLayout
 LOCK_PROVIDERS: Final = {
     "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "storage": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
+    "hivemetastore": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
 }
 #: Hudi ends a file when its rows in memory reach its size limit, before compression. At the target
 #: itself files would be a third of it, so the limit is this multiple; the plan sets the number of
@@ -169,9 +176,26 @@ def _make_lock_options(lock: Lock | None, location: str) -> dict[str, str]:
             STORAGE_LOCK_VALIDITY: str(validity_s),
             STORAGE_LOCK_RENEWAL: str(get_renewal_s(validity_s)),
         }
+    if lock.provider == "hivemetastore":
+        return options | make_metastore_options(lock)
     return options | {
         "hoodie.write.lock.filesystem.path": make_lock_path(lock, location),
         "hoodie.write.lock.filesystem.expire": str(lock.expire),
+    }
+
+
+def make_metastore_options(lock: Lock) -> dict[str, str]:
+    """Return the options of a lock in a Hive Metastore, as an effective spec has it.
+
+    >>> lock = Lock(provider="hivemetastore", table="sales.orders", uri="thrift://host:9083")
+    >>> make_metastore_options(lock)[METASTORE_LOCK_TABLE]
+    'orders'
+    """
+    database, _, table = (lock.table or "").partition(".")
+    return {
+        METASTORE_LOCK_DATABASE: database,
+        METASTORE_LOCK_TABLE: table,
+        METASTORE_LOCK_URI: lock.uri or "",
     }
 
 

@@ -250,6 +250,13 @@ def _lock_requests(lock: Lock, path: str) -> Iterator[_Request]:
         because = "seconds between renewals; Hudi wants ten in the validity"
         yield Setting.LOCK_RENEWAL, str(get_renewal_s(validity_s)), f"{field}.validity", because
         return
+    if lock.provider == "hivemetastore":
+        database, _, table = (lock.table or "").partition(".")
+        because = "the name that is locked; it must be spelled alike everywhere"
+        yield Setting.LOCK_DATABASE, database, f"{field}.table", because
+        yield Setting.LOCK_TABLE, table, f"{field}.table", because
+        yield Setting.LOCK_URI, lock.uri or "", f"{field}.uri", "the metastore that has the locks"
+        return
     because = "writers and apply take the same lock; a single_writer takes none"
     yield Setting.LOCK_PATH, make_lock_path(lock, path), f"{field}.path", because
     because = "minutes until a lock expires, 0 for never; all must use the same"

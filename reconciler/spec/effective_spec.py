@@ -10,7 +10,7 @@ from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration
 from reconciler.spec.document import build_spec, fill_sizes, spec_to_document
 from reconciler.spec.environment import Environment, Placement, make_path_entry
-from reconciler.spec.lock_rules import check_lock
+from reconciler.spec.lock_rules import Metastore, check_lock, complete_lock
 from reconciler.spec.model import CatalogTable, TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
 from reconciler.spec.rules import Block, check_rules
@@ -137,7 +137,8 @@ def build_effective_spec(
     found = Problems()
     node = _merge_layers(table, defaults, environment)
     data = read_structure(node, load_definition("completeTable"), found)
-    _check_rules(Block(found, data, node), place)
+    metastore = _find_metastore(table.catalog, environment)
+    _check_rules(Block(found, data, node), place, metastore)
     _check_own_location(table, found)
     problems.extend(_blame_declaration(problem, by, known) for problem in found)
     is_misplaced = place is not None and _is_misplaced(place, problems)
@@ -162,7 +163,15 @@ def build_effective_spec(
         source=by.file,
         provenance=dict((*list_provenance(node), *list_provenance(options))),
     )
+    spec = _complete_lock(spec, metastore)
     return replace(spec, document=spec_to_document(spec))
+
+
+def _complete_lock(spec: TableSpec, metastore: Metastore) -> TableSpec:
+    if spec.concurrency is None or spec.concurrency.lock is None:
+        return spec
+    lock = complete_lock(spec.concurrency.lock, metastore)
+    return replace(spec, concurrency=replace(spec.concurrency, lock=lock))
 
 
 def _check_own_location(table: DeclaredTable, problems: Problems) -> None:
@@ -176,9 +185,18 @@ def _check_own_location(table: DeclaredTable, problems: Problems) -> None:
         problems.error(at, "spec.catalog", message, "remove one of them")
 
 
-def _check_rules(block: Block, place: Placement | None) -> None:
+def _check_rules(block: Block, place: Placement | None, metastore: Metastore) -> None:
     check_rules(block)
-    check_lock(block, "" if place is None else place.path)
+    check_lock(block, "" if place is None else place.path, metastore)
+
+
+def _find_metastore(catalog: CatalogTable | None, environment: Environment | None) -> Metastore:
+    """Return what a Hive catalog and the environment say of a table's metastore."""
+    known = CatalogTable(type="hive", name="")
+    given = known if environment is None else environment.add_catalog_access(known)
+    if catalog is None or catalog.type != "hive":
+        return Metastore(environment_uri=given.uri)
+    return Metastore(table=catalog.name, uri=catalog.uri, environment_uri=given.uri)
 
 
 def check_paths_known(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.spec.model import Lock
@@ -16,16 +17,34 @@ _LOCKING_STORES: Final = frozenset({"s3", "s3a"})
 #: places for which only reconciler has them; Hudi's writers refuse to start there
 _LOCKING_PLACES: Final = _LOCKING_STORES | {"", "memory"}
 _MIN_VALIDITY_S: Final = 10
+#: fields that name a lock in a Hive Metastore
+_NAMES: Final = ("table", "uri")
 #: fields of the other providers, which have no effect
 _UNUSED_FIELDS: Final = {
-    "filesystem": ("validity",),
-    "storage": ("path", "expire", "singleWriter"),
-    "none": ("validity", "singleWriter"),
+    "filesystem": ("validity", "table", "uri"),
+    "storage": ("path", "expire", "singleWriter", "table", "uri"),
+    "hivemetastore": ("path", "expire", "singleWriter", "validity"),
+    "none": ("validity", "singleWriter", "table", "uri"),
 }
 
 
-def check_lock(spec: Block, path: str) -> None:
-    """Check the lock of a table's spec; ``path``: the table's location, empty if unknown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metastore:
+    """What a Hive catalog and an environment say of a table; None is nothing.
+
+    ``environment_uri`` counts more than the URI of a spec, as it does for catalogs.
+    """
+
+    table: str | None = None
+    uri: str | None = None
+    environment_uri: str | None = None
+
+
+def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
+    """Check the lock of a table's spec; ``path``: the table's location, empty if unknown.
+
+    ``metastore``: as for ``complete_lock``.
+    """
     concurrency = spec.find_block("concurrency")
     block = concurrency.find_block("lock") if concurrency else None
     provider = block.data.get("provider") if block else None
@@ -40,10 +59,41 @@ def check_lock(spec: Block, path: str) -> None:
         provider=provider,
         path=block.data.get("path", ""),
         single_writer=block.data.get("singleWriter", False),
+        table=block.data.get("table"),
+        uri=block.data.get("uri"),
     )
+    is_valid = not any(name in block.node.entries and name not in block.data for name in _NAMES)
+    if is_valid and (gap := _find_gap(complete_lock(lock, metastore))):
+        block.error("provider", *gap)
     if problem := path and find_lock_problem(lock, path):
         message, hint = problem
         block.error("provider", message, hint)
+
+
+def complete_lock(lock: Lock, metastore: Metastore) -> Lock:
+    """Return a lock in a Hive Metastore with the table and the URI that it does not declare.
+
+    >>> metastore = Metastore(table="sales.orders", uri="thrift://host:9083")
+    >>> complete_lock(Lock(provider="hivemetastore", table="sales.lock"), metastore).table
+    'sales.lock'
+    """
+    if lock.provider != "hivemetastore":
+        return lock
+    uri = metastore.environment_uri or lock.uri or metastore.uri
+    return replace(lock, table=lock.table or metastore.table, uri=uri)
+
+
+def _find_gap(lock: Lock) -> tuple[str, str] | None:
+    """Return what a complete lock in a Hive Metastore lacks, and what to do."""
+    if lock.provider != "hivemetastore":
+        return None
+    if not lock.table:
+        hint = "add table: sales.orders, the name that the writers lock"
+        return "hivemetastore needs a table, and no Hive catalog names one", hint
+    if not lock.uri:
+        hint = "add uri: thrift://host:9083 here, or catalogs.hive.uri to an environment"
+        return "hivemetastore needs the URI of a metastore", hint
+    return None
 
 
 def find_lock_problem(lock: Lock, path: str) -> tuple[str, str] | None:

@@ -159,18 +159,22 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """Hudi's file-system or storage-based lock, or none for a table with a single writer.
+    """The lock of Hudi's that the writers take, or none for a table with a single writer.
 
     Of ``filesystem``: ``path`` is a folder, relative to the table if relative; ``expire`` is in
     minutes, 0 is never; ``single_writer``: only reconciler writes the table. Of ``storage``:
-    ``validity`` is in seconds, None for Hudi's default.
+    ``validity`` is in seconds, None for Hudi's default. Of ``hivemetastore``: ``table``
+    (``database.table``) and ``uri``, which an effective spec has from the catalog or the
+    environment if the lock declares none.
     """
 
-    provider: Literal["filesystem", "storage", "none"]
+    provider: Literal["filesystem", "storage", "hivemetastore", "none"]
     path: str = ".hoodie"
     expire: int = 0
     single_writer: bool = False
     validity: int | None = None
+    table: str | None = None
+    uri: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,13 +17,19 @@ from reconciler.hudi.load import (
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.metastore_lock import RENEWAL_S
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.storage_lock import get_renewal_s
 from reconciler.spec.model import Concurrency, Option, Policy, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread
-from reconciler.transaction.locks.declared_lock import find_declared_lock, get_validity_s
+from reconciler.transaction.locks.declared_lock import (
+    find_declared_lock,
+    get_validity_s,
+    open_metastore_locks,
+)
 from reconciler.transaction.locks.file_lock import FileLock, locate_lock
+from reconciler.transaction.locks.metastore_lock import MetastoreLock
 from reconciler.transaction.locks.storage_lock import StorageLock
 from reconciler.transaction.locks.table_lock import NoLock, TableLock
 from reconciler.transaction.process import Clock, Process
@@ -183,6 +189,16 @@ def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunConte
             on_wait=report,
             on_pause=context.check_stop,
         )
+    if lock.provider == "hivemetastore":
+        return MetastoreLock(
+            open_metastore_locks(lock),
+            owner,
+            process=context.process,
+            clock=context.clock,
+            wait_s=context.lock_wait_s,
+            on_wait=report,
+            on_pause=context.check_stop,
+        )
     place, path = locate_lock(
         lock.path, storage, lambda folder: context.open_storage(folder, spec.storage_options)
     )
@@ -215,6 +231,8 @@ def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
     lock = find_declared_lock(spec)
     if lock is not None and lock.provider == "storage":
         return min(context.heartbeat_s, get_renewal_s(get_validity_s(lock)))
+    if lock is not None and lock.provider == "hivemetastore":
+        return min(context.heartbeat_s, RENEWAL_S)
     return (
         min(context.heartbeat_s, lock.expire * 20) if lock and lock.expire else context.heartbeat_s
     )

@@ -19,6 +19,7 @@ from tests.oracle.bundles import BundleUnavailableError, java
 _HUDI_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 _TEXT_FORMAT = "org.apache.hadoop.mapred.TextInputFormat"
 _START_S = 300
+_LOCKING_METASTORE = Path(__file__).parent / "LockingMetastore.java"
 
 
 def require_packages(*names):
@@ -71,7 +72,11 @@ class HiveServer:
 
     @classmethod
     @contextmanager
-    def start(cls, folder):
+    def start(cls, folder, **settings):
+        """Run a metastore until the block ends; ``settings``: Hive's, without ``hive.``.
+
+        With settings it also has the tables of locks.
+        """
         require_packages("pymetastore", "thrift")
         try:
             program = java()
@@ -82,14 +87,15 @@ class HiveServer:
         # Hive 2.3 logs asynchronously by a library that Spark leaves out
         options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dhive.async.log.enabled=false"]
         command = [program, *options, "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
-        command += ["org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)]
-        for key, value in {
+        properties = {
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:memory:m{port};create=true",
             "datanucleus.schema.autoCreateAll": "true",
             "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": folder / "warehouse",
-        }.items():
-            command += ["--hiveconf", f"{key}={value}"]
+        } | {f"hive.{key.replace('_', '.')}": value for key, value in settings.items()}
+        command[1:1] = [f"-D{key}={value}" for key, value in properties.items()]
+        server = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+        command += [str(_LOCKING_METASTORE) if settings else server, "-p", str(port)]
         with _run_server(command, port, folder / "metastore.log"):
             yield cls(port)
 

@@ -6,6 +6,7 @@ import copy
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -20,11 +21,41 @@ _OPTIONS: Final = ("timeout",)
 _UNKNOWN_METHOD: Final = 1  # TApplicationException.UNKNOWN_METHOD
 
 
+@dataclass(frozen=True, slots=True)
+class MetastoreConnection:
+    """A connection to one metastore: its address, Thrift's client of it, and what closes it."""
+
+    address: str
+    client: Any
+    transport: Any
+
+    @contextmanager
+    def explain_errors(self, name: str) -> Iterator[None]:
+        """Raise errors of the client as CatalogError; ``name``: the table that is asked about."""
+        from pymetastore.hive_metastore.ttypes import NoSuchObjectException  # noqa: PLC0415
+        from thrift.Thrift import TException  # noqa: PLC0415
+
+        try:
+            yield
+        except NoSuchObjectException:
+            raise NoCatalogTableError(self.address, f"has no table {name}") from None
+        except (TException, OSError, EOFError) as error:
+            raise CatalogError(self.address, f"{name}: {_explain(error)}") from None
+
+    def close(self) -> None:
+        self.transport.close()
+
+
 def connect_hive(uri: str, options: Mapping[str, str]) -> HiveCatalog:
-    """Connect to the first metastore of a URI that answers.
+    """Connect to the first metastore of a URI that answers, as a catalog.
 
     Raises CatalogError if none answers or the client is not installed.
     """
+    return HiveCatalog(open_metastore(uri, options))
+
+
+def open_metastore(uri: str, options: Mapping[str, str]) -> MetastoreConnection:
+    """Connect to the first metastore of a URI that answers; raises as ``connect_hive``."""
     timeout_s = _read_timeout(uri, options)
     try:
         from pymetastore.hive_metastore import ThriftHiveMetastore  # noqa: PLC0415 (an extra)
@@ -46,7 +77,7 @@ def connect_hive(uri: str, options: Mapping[str, str]) -> HiveCatalog:
             problems.append(f"{format_server(host, port)} {_explain(error)}")
             continue
         client = ThriftHiveMetastore.Client(TBinaryProtocol(transport))
-        return HiveCatalog(format_server(host, port), client, transport)
+        return MetastoreConnection(format_server(host, port), client, transport)
     raise CatalogError(uri, f"no metastore can be reached ({'; '.join(problems)}); check the URI")
 
 
@@ -68,12 +99,12 @@ def _read_timeout(uri: str, options: Mapping[str, str]) -> float:
 class HiveCatalog:
     """A connection to one metastore."""
 
-    def __init__(self, address: str, client: Any, transport: Any) -> None:
-        self._address, self._client, self._transport = address, client, transport
+    def __init__(self, connection: MetastoreConnection) -> None:
+        self._connection, self._client = connection, connection.client
 
     @property
     def address(self) -> str:
-        return self._address
+        return self._connection.address
 
     def find_table(self, name: str) -> CatalogEntry:
         table = self._read_table(name)
@@ -87,7 +118,7 @@ class HiveCatalog:
         )
 
     def list_tables(self, database: str, table: str) -> Sequence[str]:
-        with self._explain_errors(f"{database}.{table}"):
+        with self._connection.explain_errors(f"{database}.{table}"):
             databases = self._client.get_all_databases()
             names = {
                 each: self._client.get_all_tables(each)
@@ -104,7 +135,7 @@ class HiveCatalog:
     def list_partitions(self, name: str) -> Sequence[CatalogPartition]:
         database, table = _split_name(name)
         found: list[CatalogPartition] = []
-        with self._explain_errors(name):
+        with self._connection.explain_errors(name):
             names = self._client.get_partition_names(database, table, -1)
             for batch in _split_batches(names):
                 partitions = self._client.get_partitions_by_names(database, table, batch)
@@ -119,7 +150,7 @@ class HiveCatalog:
         database, table = _split_name(name)
         known = self._read_table(name)
         rows = [_make_partition(known, partition) for partition in partitions]
-        with self._explain_errors(name):
+        with self._connection.explain_errors(name):
             for batch in _split_batches(rows):
                 request = AddPartitionsRequest(
                     dbName=database,
@@ -134,13 +165,13 @@ class HiveCatalog:
         from pymetastore.hive_metastore.ttypes import NoSuchObjectException  # noqa: PLC0415
 
         database, table = _split_name(name)
-        with self._explain_errors(name):
+        with self._connection.explain_errors(name):
             for each in values:
                 with suppress(NoSuchObjectException):
                     self._client.drop_partition(database, table, list(each), False)
 
     def close(self) -> None:
-        self._transport.close()
+        self._connection.close()
 
     def _read_table(self, name: str) -> Any:
         """Return the metastore's table. Hive 4 has only the newer method, Hive 2.1 the older."""
@@ -148,7 +179,7 @@ class HiveCatalog:
         from thrift.Thrift import TApplicationException  # noqa: PLC0415
 
         database, table = _split_name(name)
-        with self._explain_errors(name):
+        with self._connection.explain_errors(name):
             try:
                 request = GetTableRequest(dbName=database, tblName=table)
                 return self._client.get_table_req(request).table
@@ -156,19 +187,6 @@ class HiveCatalog:
                 if error.type != _UNKNOWN_METHOD:
                     raise
                 return self._client.get_table(database, table)
-
-    @contextmanager
-    def _explain_errors(self, name: str) -> Iterator[None]:
-        """Raise errors of the client as CatalogError."""
-        from pymetastore.hive_metastore.ttypes import NoSuchObjectException  # noqa: PLC0415
-        from thrift.Thrift import TException  # noqa: PLC0415
-
-        try:
-            yield
-        except NoSuchObjectException:
-            raise NoCatalogTableError(self._address, f"has no table {name}") from None
-        except (TException, OSError, EOFError) as error:
-            raise CatalogError(self._address, f"{name}: {_explain(error)}") from None
 
 
 def _explain(error: Exception) -> str:

@@ -8,6 +8,8 @@ from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.locks.file_lock import FileLockPlace, locate_lock
+from reconciler.transaction.locks.metastore_lock import MetastoreLockPlace
+from reconciler.transaction.locks.metastore_requests import MetastoreLocks
 from reconciler.transaction.locks.storage_lock import StorageLockPlace
 from reconciler.transaction.locks.table_lock import LockPlace
 from reconciler.transaction.process import Clock
@@ -24,11 +26,20 @@ def get_validity_s(lock: Lock) -> int:
     return DEFAULT_VALIDITY_S if lock.validity is None else lock.validity
 
 
+def open_metastore_locks(lock: Lock) -> MetastoreLocks:
+    """Return the locks of a table in its Hive Metastore, which is not asked yet."""
+    assert lock.table is not None, "an effective spec has the table"
+    assert lock.uri is not None, "an effective spec has the URI"
+    return MetastoreLocks(lock.uri, lock.table)
+
+
 def open_lock_place(
     lock: Lock, table: Storage, open_storage: Callable[[str], Storage], clock: Clock
 ) -> LockPlace:
     """Return a declared lock as others see it; ``open_storage`` opens an absolute folder."""
     if lock.provider == "storage":
         return StorageLockPlace(table, get_validity_s(lock), clock)
+    if lock.provider == "hivemetastore":
+        return MetastoreLockPlace(open_metastore_locks(lock))
     storage, path = locate_lock(lock.path, table, open_storage)
     return FileLockPlace(storage, path, lock.expire)

@@ -107,8 +107,10 @@ def test_an_index_that_hudi_might_drop_is_refused():
 def test_the_lock_is_the_one_that_the_spec_declares():
     said = options(lock=Lock(provider="filesystem", expire=5))
     elsewhere = options(lock=Lock(provider="filesystem", path="/locks/t"))
+    metastore = options(lock=Lock(provider="hivemetastore", table="a.b", uri="thrift://host"))
     none = options(lock=Lock(provider="none"))
 
+    assert "b" == metastore["hoodie.write.lock.hivemetastore.table"]
     assert "file:/lake/t/.hoodie" == said["hoodie.write.lock.filesystem.path"]
     assert "5" == said["hoodie.write.lock.filesystem.expire"]
     assert "file:/locks/t" == elsewhere["hoodie.write.lock.filesystem.path"]

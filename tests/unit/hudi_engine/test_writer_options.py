@@ -362,6 +362,19 @@ def test_writers_of_a_storage_lock_get_its_provider_and_times():
     assert options["hoodie.clean.failed.writes.policy"] == "LAZY"
 
 
+def test_writers_of_a_metastore_lock_lock_the_same_name():
+    lock = Lock(provider="hivemetastore", table="sales.orders", uri="thrift://host:9083")
+    spec = replace(BARE, path="gs://lake/t", concurrency=Concurrency(lock=lock))
+    made = make_writer_options(spec, WriterEngine.SPARK)
+    options = {option.key: option.value for option in made.options}
+
+    prefix = "hoodie.write.lock.hivemetastore"
+    assert options["hoodie.write.lock.provider"].endswith(".HiveMetastoreBasedLockProvider")
+    assert (options[f"{prefix}.database"], options[f"{prefix}.table"]) == ("sales", "orders")
+    assert options[f"{prefix}.uris"] == "thrift://host:9083"
+    assert "hoodie.write.lock.filesystem.path" not in options
+
+
 def test_a_release_without_storage_locks_is_refused():
     spec = replace(BARE, path="s3://lake/t", concurrency=Concurrency(lock=Lock(provider="storage")))
     made = make_writer_options(spec, WriterEngine.FLINK, HudiRelease.R1_0)
