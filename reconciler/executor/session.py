@@ -15,13 +15,14 @@ from reconciler.executor.gate import RefusedError
 from reconciler.executor.origin import Origin
 from reconciler.executor.progress import Phase, Progress
 from reconciler.executor.result import StepOutcome
-from reconciler.hudi.load import load_properties
+from reconciler.hudi.load import PROPERTIES
+from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.planners.compose import plan_table
 from reconciler.plans.model import Step, StepKind, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Lock, TableSpec
-from reconciler.state.model import PLAN_DIGEST
+from reconciler.state.model import PLAN_DIGEST, TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Advance, Storage
 from reconciler.storage.parallel import StopRequest
@@ -220,8 +221,13 @@ def make_fresh_plan(
         planned_state = replace(state, replaced=left)
         planned_spec = replace(spec, clustering=None, files=None)
     fresh = FreshPlan(state=state, plan=plan_table(planned_spec, planned_state, now))
-    check_refusals(fresh, spec, load_properties(storage), now, reviewed)
+    check_refusals(fresh, spec, get_properties(state), now, reviewed)
     return fresh
+
+
+def get_properties(state: TableState) -> TableProperties:
+    """Return the properties that the table had when it was observed, without another request."""
+    return TableProperties.from_raw(state.properties, PROPERTIES)
 
 
 def open_apply_session(
@@ -232,7 +238,7 @@ def open_apply_session(
     Raises as ``make_fresh_plan``.
     """
     fresh = make_fresh_plan(storage, spec, context, plan.steps)
-    properties = load_properties(storage)
+    properties = get_properties(fresh.state)
     zone = find_timeline_zone(spec, fresh.state)
     assert zone is not None, "an apply without a zone is refused before"
     session = open_session(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
 
 import reconciler
 from reconciler.executor.deletion import LocalDeleter
+from reconciler.hudi.load import PROPERTIES
 from reconciler.spec.load import load_specs
 from reconciler.storage.requests import OF_THIS_PROCESS
 from tests.applying import admit_and_apply
@@ -20,8 +22,9 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SHAPE = Shape(partitions=300, groups=2, versions=5)
 #: pages of a listing for every page that is full
 PAGES = 1.2
-PER_PENDING = 2
 CONSTANT = 40
+#: of a lock file and of the probe of exclusive creation, in a whole apply of one clean
+LOCK = 20
 SPEC = f"""\
 apiVersion: reconciler/v1
 kind: HudiTable
@@ -56,17 +59,12 @@ def apply(store, plan):
     ).tables[0]
 
 
-def is_of_the_lock(path):
-    # the probe of exclusive creation, which was beside the lock's file before it had one name
-    return path.startswith(("probe.", ".hoodie/lock"))
-
-
 def test_a_plan_lists_the_table_once_in_full_pages(table):
     store, spec = table
     plan = reconciler.plan([spec], now=NOW)
 
     assert SHAPE.partitions * 2 * 2 == sum(len(step.files) for step in plan.tables[0].steps)
-    assert store.counts.total() <= PAGES * SHAPE.files / PAGE + CONSTANT / 2
+    assert store.counts.total() < PAGES * SHAPE.files / PAGE + CONSTANT / 2
     assert {"LIST", "GET"} == set(store.counts)
 
 
@@ -79,8 +77,28 @@ def test_an_apply_makes_no_request_for_each_partition(table):
     assert (None, 1200) == (result.error, result.removed)
     assert () == result.outcomes[0].differences
     assert 2 == store.counts["POST"]
-    others = [request for request in store.requests if not is_of_the_lock(request[1])]
-    assert len(others) <= PAGES * SHAPE.files / PAGE + PER_PENDING + CONSTANT
+    first = next(at for at, (_, path) in enumerate(store.requests) if path.endswith(".requested"))
+    assert first < PAGES * SHAPE.files / PAGE + CONSTANT
+    assert store.counts.total() - 2 < PAGES * SHAPE.files / PAGE + CONSTANT + LOCK
+
+
+def test_a_lock_that_is_held_is_looked_at_with_one_request(table):
+    store, spec = table
+    apply(store, reconciler.plan([spec], now=NOW))
+    of_lock = Counter(kind for kind, path in store.requests if path == ".hoodie/lock")
+
+    # read before and when it is confirmed, twice, and before it is deleted, twice
+    assert {"PUT": 2, "GET": 6, "HEAD": 2, "DELETE": 2} == of_lock
+
+
+def test_an_apply_reads_the_properties_once_for_its_checks_and_once_to_change(table):
+    store, spec = table
+    plan = reconciler.plan([spec], now=NOW)
+    store.requests.clear()
+    apply(store, plan)
+    reads = [request for request in store.requests if request == ("GET", PROPERTIES)]
+
+    assert 3 == len(reads)  # observed, under the lock, and where the outcome is compared
 
 
 def test_the_counts_that_stats_shows_are_those_of_the_store(table):

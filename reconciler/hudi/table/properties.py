@@ -64,7 +64,11 @@ class TableProperties:
             raise FormatError(
                 path, "its last line is incomplete; the file may be truncated", _REMEDY
             )
-        raw = parse_java_properties(data, path)
+        return cls.from_raw(parse_java_properties(data, path), path)
+
+    @classmethod
+    def from_raw(cls, raw: Mapping[str, str], path: str) -> Self:
+        """Check the entries of the file, as those of another object's ``raw``; raises as parse."""
         name = raw.get("hoodie.table.name")
         if not name:
             raise FormatError(path, "hoodie.table.name is missing", _REMEDY)

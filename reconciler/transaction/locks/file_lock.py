@@ -33,6 +33,14 @@ def read_lock_holder(storage: Storage, path: str) -> LockHolder | None:
         return None
 
 
+def read_lock_owner(storage: Storage, path: str) -> Owner | None:
+    """Return the run that wrote the lock file, in one request; None if none of ours did."""
+    try:
+        return Owner.parse(storage.read(path))
+    except NotFoundError:
+        return None
+
+
 def break_lock(storage: Storage, holder: LockHolder) -> bool:
     """Remove a lock if it is still the one that was read, and return whether it was removed.
 
@@ -91,17 +99,19 @@ class FileLock(WaitingLock):
     is_held: bool = field(default=False, init=False)
 
     def confirm(self) -> None:
-        if not self._is_ours(read_lock_holder(self.storage, self.path)):
+        if not self._is_owned():
             raise BusyError(
                 f"{self._location}: the lock was taken from us while we held it; nothing was "
                 "published under it, run it again"
             )
 
     def renew(self) -> None:
-        if self.is_held and self._is_ours(read_lock_holder(self.storage, self.path)):
+        if self.is_held and self._is_owned():
             self.storage.replace(self.path, self._make_content())
 
     def release_stale(self) -> None:
+        if read_lock_owner(self.storage, self.path) is None:
+            return
         held = read_lock_holder(self.storage, self.path)
         if held is not None and self._is_holder_dead(held):
             break_lock(self.storage, held)
@@ -137,11 +147,15 @@ class FileLock(WaitingLock):
 
     def _release(self) -> None:
         self.is_held = False
-        if self._is_ours(read_lock_holder(self.storage, self.path)):
+        if self._is_owned():
             self.storage.delete(self.path)
 
     def _make_content(self) -> bytes:
         return replace(self.owner, until_ms=self.clock.now_ms() + _LEASE_MS).encode()
+
+    def _is_owned(self) -> bool:
+        owner = read_lock_owner(self.storage, self.path)
+        return owner is not None and owner.token == self.owner.token
 
     def _is_ours(self, holder: LockHolder | None) -> bool:
         owner = None if holder is None else holder.owner
