@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Final, Protocol
 
-from reconciler.errors import ReconcilerError
+from reconciler.errors import (
+    AlreadyExistsError,
+    PermissionDeniedError,
+    ReconcilerError,
+    StorageError,
+)
 from reconciler.hudi.load import (
     find_newest_archived_time,
     load_timeline,
@@ -16,7 +21,7 @@ from reconciler.hudi.load import (
 )
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
-from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.metastore_lock import RENEWAL_S
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.storage_lock import get_renewal_s
@@ -37,6 +42,8 @@ from reconciler.transaction.publish import Publisher
 
 #: no healthy writer announces a write longer than this after the write's time
 _MAX_BACKDATING_S: Final = 3600
+#: after these a store has certainly not written a file
+_REFUSALS: Final = (AlreadyExistsError, PermissionDeniedError)
 
 
 class StorageOpener(Protocol):
@@ -115,24 +122,36 @@ class TableSession:
 
         Its requested file cannot name the owner, so its heartbeat is written first and does. The
         table's lock is held. Raises as ``Publisher.request``. A writer without a lock may have
-        taken the same time: neither its instant nor its heartbeat is touched then.
+        taken the same time: neither its instant nor its heartbeat is touched then. If the store
+        lost the answer to a requested file that it wrote, the heartbeat stays: by it, the next run
+        knows whose the file is.
         """
-        beaten: list[Heartbeat] = []
+        beaten: dict[str, Heartbeat] = {}
 
         def beat(time: str) -> None:
             heartbeat = self.make_heartbeat(time)
             heartbeat.create()
-            beaten.append(heartbeat)
+            beaten[time] = heartbeat
 
         try:
             return self.publisher.request(
                 action, timeline, data, keeps_rows=False, before_request=beat
             )
-        except ReconcilerError:
-            for heartbeat in beaten:
-                with contextlib.suppress(ReconcilerError):
-                    heartbeat.remove()
+        except ReconcilerError as error:
+            for time, heartbeat in beaten.items():
+                if not self._may_be_requested(action, time, error):
+                    with contextlib.suppress(ReconcilerError):
+                        heartbeat.remove()
             raise
+
+    def _may_be_requested(self, action: Action, time: str, error: ReconcilerError) -> bool:
+        """Return whether a store that gave an error may have written the requested file."""
+        if not isinstance(error, StorageError) or isinstance(error, _REFUSALS):
+            return False
+        try:
+            return self.reload_timeline().find_file(time, action, State.REQUESTED) is not None
+        except ReconcilerError:
+            return True
 
 
 def open_session(  # noqa: PLR0913 (facts about one table)
