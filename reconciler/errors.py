@@ -15,6 +15,7 @@ ReconcilerError                    1
 │   └── PermissionDeniedError
 ├── CatalogError                   1   a catalog that cannot be reached or contradicts a table
 │   └── NoCatalogTableError
+├── LockServersError               1   servers that keep a lock do not answer or refuse
 ├── BlockedError                   3   a guardrail or the table's state forbids the work
 ├── StaleError                     4   the table or spec changed since the plan was made
 ├── PartialError                   5   part of the work was done
@@ -117,6 +118,17 @@ class CatalogError(ReconcilerError):
 
 class NoCatalogTableError(CatalogError):
     """The catalog does not have the table."""
+
+
+class LockServersError(ReconcilerError):
+    """The servers that keep a table's lock do not answer, or refuse a request."""
+
+    def __init__(self, lock: str, problem: str) -> None:
+        super().__init__(lock, problem)
+        self.lock, self.problem = lock, problem
+
+    def __str__(self) -> str:
+        return f"{self.lock}: {self.problem}"
 
 
 class BlockedError(ReconcilerError):

@@ -17,6 +17,10 @@ from reconciler.hudi_engine.model import HudiRelease, WriterEngine
 
 STORAGE_LOCK_VALIDITY: Final = "hoodie.write.lock.storage.validity.timeout.secs"
 STORAGE_LOCK_RENEWAL: Final = "hoodie.write.lock.storage.renew.interval.secs"
+ZOOKEEPER_SERVERS: Final = "hoodie.write.lock.zookeeper.url"
+ZOOKEEPER_BASE_PATH: Final = "hoodie.write.lock.zookeeper.base_path"
+ZOOKEEPER_KEY: Final = "hoodie.write.lock.zookeeper.lock_key"
+ZOOKEEPER_SESSION: Final = "hoodie.write.lock.zookeeper.session_timeout_ms"
 METASTORE_LOCK_DATABASE: Final = "hoodie.write.lock.hivemetastore.database"
 METASTORE_LOCK_TABLE: Final = "hoodie.write.lock.hivemetastore.table"
 METASTORE_LOCK_URI: Final = "hoodie.write.lock.hivemetastore.uris"
@@ -84,6 +88,10 @@ class Setting(Enum):
     LOCK_DATABASE = _name(METASTORE_LOCK_DATABASE)
     LOCK_TABLE = _name(METASTORE_LOCK_TABLE)
     LOCK_URI = _name(METASTORE_LOCK_URI)
+    LOCK_SERVERS = _name(ZOOKEEPER_SERVERS)
+    LOCK_BASE_PATH = _name(ZOOKEEPER_BASE_PATH)
+    LOCK_KEY = _name(ZOOKEEPER_KEY)
+    LOCK_SESSION = _name(ZOOKEEPER_SESSION)
     LOCK_EXPIRE = _name("hoodie.write.lock.filesystem.expire")
     METADATA = _name("hoodie.metadata.enable")
     STATISTICS = _name("hoodie.metadata.index.column.stats.enable")

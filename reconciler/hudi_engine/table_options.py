@@ -20,6 +20,7 @@ from reconciler.hudi.metadata.sync_decisions import (
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S, get_renewal_s
+from reconciler.hudi.timeline.zookeeper_lock import DEFAULT_SESSION_S
 from reconciler.hudi_engine.bundles import NO_UPGRADE_FROM, parse_release
 from reconciler.hudi_engine.layouts import find_strategy
 from reconciler.hudi_engine.option_names import (
@@ -28,6 +29,10 @@ from reconciler.hudi_engine.option_names import (
     METASTORE_LOCK_URI,
     STORAGE_LOCK_RENEWAL,
     STORAGE_LOCK_VALIDITY,
+    ZOOKEEPER_BASE_PATH,
+    ZOOKEEPER_KEY,
+    ZOOKEEPER_SERVERS,
+    ZOOKEEPER_SESSION,
 )
 from reconciler.spec.model import Lock
 from reconciler.state.clustering_layout import ClusteringLayout
@@ -36,6 +41,7 @@ from reconciler.state.clustering_layout import ClusteringLayout
 LOCK_PROVIDERS: Final = {
     "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "storage": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
+    "zookeeper": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
     "hivemetastore": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
 }
 #: Hudi ends a file when its rows in memory reach its size limit, before compression. At the target
@@ -178,9 +184,26 @@ def _make_lock_options(lock: Lock | None, location: str) -> dict[str, str]:
         }
     if lock.provider == "hivemetastore":
         return options | make_metastore_options(lock)
+    if lock.provider == "zookeeper":
+        return options | make_zookeeper_options(lock)
     return options | {
         "hoodie.write.lock.filesystem.path": make_lock_path(lock, location),
         "hoodie.write.lock.filesystem.expire": str(lock.expire),
+    }
+
+
+def make_zookeeper_options(lock: Lock) -> dict[str, str]:
+    """Return the options of a lock in ZooKeeper, as a checked spec has it.
+
+    >>> lock = Lock(provider="zookeeper", servers="zk:2181", base_path="/locks", key="orders")
+    >>> make_zookeeper_options(lock)[ZOOKEEPER_SESSION]
+    '60000'
+    """
+    return {
+        ZOOKEEPER_SERVERS: lock.servers or "",
+        ZOOKEEPER_BASE_PATH: lock.base_path or "",
+        ZOOKEEPER_KEY: lock.key or "",
+        ZOOKEEPER_SESSION: str((lock.session_timeout or DEFAULT_SESSION_S) * 1000),
     }
 
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S, get_renewal_s
+from reconciler.hudi_engine.lock_requests import Request, list_lock_requests
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine, WriterOption, WriterOptions
 from reconciler.hudi_engine.option_names import Setting, find_option_names
-from reconciler.hudi_engine.table_options import LOCK_PROVIDERS, format_boolean, make_lock_path
+from reconciler.hudi_engine.table_options import LOCK_PROVIDERS, format_boolean
 from reconciler.spec.lock_rules import find_lock_problem
 from reconciler.spec.model import (
     FileSizes,
-    Lock,
     NewTable,
     Policy,
     Retention,
@@ -52,8 +51,6 @@ _CREATING: Final = {
     Setting.PAYLOAD,
     Setting.HIVE_STYLE,
 }
-#: an option before its name for an engine is known: its value, the spec's field, and a reason
-_Request = tuple[Setting, str, str, str]
 
 
 def make_writer_options(
@@ -117,7 +114,7 @@ def _find_releases(spec: TableSpec, release: HudiRelease | None) -> tuple[HudiRe
 
 
 def _name_options(
-    requests: Iterator[_Request], engine: WriterEngine, releases: Sequence[HudiRelease]
+    requests: Iterator[Request], engine: WriterEngine, releases: Sequence[HudiRelease]
 ) -> Iterator[WriterOption]:
     for setting, value, field, because in requests:
         if any(not sign.isprintable() for sign in value):
@@ -135,7 +132,7 @@ def _name_options(
             )
 
 
-def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[_Request]:
+def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[Request]:
     if spec.table is not None:
         yield from _table_requests(spec.table, spec.name, engine)
     if spec.files is not None:
@@ -159,7 +156,7 @@ def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[_Request]:
     yield from _concurrency_requests(spec)
 
 
-def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterator[_Request]:
+def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterator[Request]:
     yield Setting.NAME, name.rpartition(".")[2], "metadata.name", "the table's name"
     short_types = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}
     kind = short_types[table.type] if engine is WriterEngine.SQL else table.type
@@ -184,7 +181,7 @@ def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterato
     yield Setting.UPGRADE, "false", "table.version", because
 
 
-def _file_requests(files: FileSizes, engine: WriterEngine) -> Iterator[_Request]:
+def _file_requests(files: FileSizes, engine: WriterEngine) -> Iterator[Request]:
     because, field = f"base files grow to {format_size(files.target)}", "files.target"
     if engine is WriterEngine.FLINK:
         mib = max(1, round(files.target / _MIB))
@@ -200,7 +197,7 @@ def _file_requests(files: FileSizes, engine: WriterEngine) -> Iterator[_Request]
     yield Setting.RECORD_SIZE, str(files.record_size), "files.recordSize", because
 
 
-def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[_Request]:
+def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[Request]:
     setting, field = _RETENTION_OPTIONS[retention.policy]
     because = "the reconciler cleans; a writer's own cleaning would use its own limits"
     yield Setting.CLEAN, "false", "retention", because
@@ -218,14 +215,14 @@ def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[
         yield Setting.ARCHIVE_MAX, str(most), field, because
 
 
-def _concurrency_requests(spec: TableSpec) -> Iterator[_Request]:
+def _concurrency_requests(spec: TableSpec) -> Iterator[Request]:
     """Yield the options of the lock that apply takes; a single writer takes none."""
     lock, field = spec.concurrency.lock if spec.concurrency else None, "concurrency.lock"
     if lock is not None and lock.provider != "none":
         because = "writers and apply take the same lock; a single_writer takes none"
         yield Setting.CONCURRENCY, "optimistic_concurrency_control", field, because
         yield Setting.LOCK, LOCK_PROVIDERS[lock.provider], field, because
-        yield from _lock_requests(lock, spec.path)
+        yield from list_lock_requests(lock, spec.path)
     elif lock is not None:
         because = "declared: nothing else ever writes the table"
         yield Setting.CONCURRENCY, "single_writer", field, because
@@ -238,29 +235,6 @@ def _concurrency_requests(spec: TableSpec) -> Iterator[_Request]:
     if _needs_rollback_before_writes(spec):
         because = "failed writes are rolled back although no writer cleans"
         yield Setting.BEFORE_WRITES, "ROLLBACK_FAILED_WRITES", "retention", because
-
-
-def _lock_requests(lock: Lock, path: str) -> Iterator[_Request]:
-    """Yield the options of the provider."""
-    field = "concurrency.lock"
-    if lock.provider == "storage":
-        validity_s = lock.validity or DEFAULT_VALIDITY_S
-        because = "seconds for which the lock is taken and renewed"
-        yield Setting.LOCK_VALIDITY, str(validity_s), f"{field}.validity", because
-        because = "seconds between renewals; Hudi wants ten in the validity"
-        yield Setting.LOCK_RENEWAL, str(get_renewal_s(validity_s)), f"{field}.validity", because
-        return
-    if lock.provider == "hivemetastore":
-        database, _, table = (lock.table or "").partition(".")
-        because = "the name that is locked; it must be spelled alike everywhere"
-        yield Setting.LOCK_DATABASE, database, f"{field}.table", because
-        yield Setting.LOCK_TABLE, table, f"{field}.table", because
-        yield Setting.LOCK_URI, lock.uri or "", f"{field}.uri", "the metastore that has the locks"
-        return
-    because = "writers and apply take the same lock; a single_writer takes none"
-    yield Setting.LOCK_PATH, make_lock_path(lock, path), f"{field}.path", because
-    because = "minutes until a lock expires, 0 for never; all must use the same"
-    yield Setting.LOCK_EXPIRE, str(lock.expire), f"{field}.expire", because
 
 
 def _choose_failed_writes_policy(spec: TableSpec) -> str | None:

@@ -19,12 +19,20 @@ _LOCKING_PLACES: Final = _LOCKING_STORES | {"", "memory"}
 _MIN_VALIDITY_S: Final = 10
 #: fields that name a lock in a Hive Metastore
 _NAMES: Final = ("table", "uri")
-#: fields of the other providers, which have no effect
-_UNUSED_FIELDS: Final = {
-    "filesystem": ("validity", "table", "uri"),
-    "storage": ("path", "expire", "singleWriter", "table", "uri"),
-    "hivemetastore": ("path", "expire", "singleWriter", "validity"),
-    "none": ("validity", "singleWriter", "table", "uri"),
+#: fields with an effect; those of the others have none
+_FIELDS: Final = {
+    "filesystem": ("path", "expire", "singleWriter"),
+    "storage": ("validity",),
+    "hivemetastore": ("table", "uri"),
+    "zookeeper": ("servers", "basePath", "key", "sessionTimeout"),
+    "none": ("path", "expire"),
+}
+_ALL_FIELDS: Final = tuple(dict.fromkeys(name for fields in _FIELDS.values() for name in fields))
+#: fields of a lock in ZooKeeper without a default, and how to find their values
+_ZOOKEEPER_FIELDS: Final = {
+    "servers": "the writers' hoodie.write.lock.zookeeper.url, such as zk1:2181,zk2:2181",
+    "basePath": "the writers' hoodie.write.lock.zookeeper.base_path, such as /hudi/locks",
+    "key": "the writers' hoodie.write.lock.zookeeper.lock_key, by default the table's name",
 }
 
 
@@ -48,13 +56,16 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
     concurrency = spec.find_block("concurrency")
     block = concurrency.find_block("lock") if concurrency else None
     provider = block.data.get("provider") if block else None
-    if block is None or provider not in _UNUSED_FIELDS:
+    if block is None or provider not in _FIELDS:
         return
-    for field in _UNUSED_FIELDS[provider]:
-        if field in block.data and field in block.node.entries:
+    for field in _ALL_FIELDS:
+        is_used = field in _FIELDS[provider]
+        if not is_used and field in block.data and field in block.node.entries:
             block.warn(field, f"has no effect with provider: {provider}", "remove it")
     if block.data.get("validity", _MIN_VALIDITY_S) < _MIN_VALIDITY_S:
         block.error("validity", "Hudi takes no lock for less than 10 seconds", "write 10s or more")
+    if provider == "zookeeper":
+        _check_zookeeper(block)
     lock = Lock(
         provider=provider,
         path=block.data.get("path", ""),
@@ -68,6 +79,16 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
     if problem := path and find_lock_problem(lock, path):
         message, hint = problem
         block.error("provider", message, hint)
+
+
+def _check_zookeeper(block: Block) -> None:
+    for field, hint in _ZOOKEEPER_FIELDS.items():
+        if field not in block.node.entries:
+            block.error("provider", f"zookeeper needs {field}", f"add {hint}")
+    if block.data.get("sessionTimeout", 1) < 1:
+        block.error(
+            "sessionTimeout", "a session of no time cannot hold a lock", "write 10s or more"
+        )
 
 
 def complete_lock(lock: Lock, metastore: Metastore) -> Lock:

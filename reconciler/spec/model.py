@@ -165,16 +165,21 @@ class Lock:
     minutes, 0 is never; ``single_writer``: only reconciler writes the table. Of ``storage``:
     ``validity`` is in seconds, None for Hudi's default. Of ``hivemetastore``: ``table``
     (``database.table``) and ``uri``, which an effective spec has from the catalog or the
-    environment if the lock declares none.
+    environment if the lock declares none. Of ``zookeeper``: ``servers`` (``host:port``,
+    several with commas), ``base_path``, ``key``, and ``session_timeout`` in seconds.
     """
 
-    provider: Literal["filesystem", "storage", "hivemetastore", "none"]
+    provider: Literal["filesystem", "storage", "hivemetastore", "zookeeper", "none"]
     path: str = ".hoodie"
     expire: int = 0
     single_writer: bool = False
     validity: int | None = None
     table: str | None = None
     uri: str | None = None
+    servers: str | None = None
+    base_path: str | None = None
+    key: str | None = None
+    session_timeout: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ _YAML_1_1: Final = {
 }
 #: a number as large as this is bytes: nobody means as many MiB
 _LEAST_BYTES: Final = 65536
+#: fields of a block that a message names
+_FIELDS_SHOWN: Final = 8
 _WITH_UNIT: Final = {
     "byte-size": "a size such as 120MiB",
     "time-span": "a duration such as 24h",
@@ -78,10 +80,17 @@ def _expected(node: Node, what: str, hint: str = "") -> tuple[str, str]:
     return f"expected {what}, got {describe_node(node)}", hint
 
 
+def _list_fields(block: Schema) -> str:
+    names = list(block["properties"])
+    shown, others = names[:_FIELDS_SHOWN], len(names) - _FIELDS_SHOWN
+    more = f" and {others} more" if others > 0 else ""
+    return f"its fields are {', '.join(shown)}{more}"
+
+
 def _describe_mapping(schema: Schema, node: Node) -> tuple[str, str]:
     block = find_block(schema)
     if block is not None:
-        return _expected(node, "a mapping", f"its fields are {', '.join(block['properties'])}")
+        return _expected(node, "a mapping", _list_fields(block))
     values = schema.get("additionalProperties")
     if values is None:
         return _expected(node, "a mapping")
@@ -109,7 +118,7 @@ def _describe_word_or_block(schema: Schema, node: Node) -> tuple[str, str]:
     assert block is not None, "alternatives of texts alone have a type"
     word = next(option["const"] for option in schema["anyOf"] if "const" in option)
     close = did_you_mean(node.text, [word]) if isinstance(node, ScalarNode) else None
-    fields = f"its fields are {', '.join(block['properties'])}"
+    fields = _list_fields(block)
     hint = f"did you mean {close!r}?" if close else fields
     return _expected(node, f"{word!r} or a mapping", hint)
 

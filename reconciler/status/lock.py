@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.errors import CatalogError, ReconcilerError
+from reconciler.errors import CatalogError, LockServersError, ReconcilerError
 from reconciler.spec.model import TableSpec
 from reconciler.status.model import LockStatus
 from reconciler.storage.api import Storage
@@ -26,13 +26,10 @@ def read_lock_status(
     try:
         place = open_lock_place(lock, opened(spec.path), opened, clock)
         held = place.read_holder()
-    except CatalogError as error:  # a metastore that does not answer is no free lock
-        return LockStatus(
-            path=error.catalog,
-            held_by=f"an unknown holder: {error.problem}",
-            age_seconds=0,
-            is_stale=False,
-        )
+    except (CatalogError, LockServersError) as error:  # no answer does not mean that it is free
+        place_of_lock, problem = error.args
+        held_by = f"an unknown holder: {problem}"
+        return LockStatus(path=place_of_lock, held_by=held_by, age_seconds=0, is_stale=False)
     except ReconcilerError:
         return None  # the plan reports what is wrong with the table
     if held is None:

@@ -30,6 +30,7 @@ from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread
 from reconciler.transaction.locks.declared_lock import (
     find_declared_lock,
+    find_zookeeper_place,
     get_validity_s,
     open_metastore_locks,
 )
@@ -37,6 +38,8 @@ from reconciler.transaction.locks.file_lock import FileLock, locate_lock
 from reconciler.transaction.locks.metastore_lock import MetastoreLock
 from reconciler.transaction.locks.storage_lock import StorageLock
 from reconciler.transaction.locks.table_lock import NoLock, TableLock
+from reconciler.transaction.locks.zookeeper_lock import ZookeeperLock
+from reconciler.transaction.locks.zookeeper_nodes import connect_zookeeper
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.publish import Publisher
 
@@ -211,6 +214,18 @@ def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunConte
     if lock.provider == "hivemetastore":
         return MetastoreLock(
             open_metastore_locks(lock),
+            owner,
+            process=context.process,
+            clock=context.clock,
+            wait_s=context.lock_wait_s,
+            on_wait=report,
+            on_pause=context.check_stop,
+        )
+    if lock.provider == "zookeeper":
+        place_of_lock = find_zookeeper_place(lock)
+        return ZookeeperLock(
+            place_of_lock.location,
+            lambda: connect_zookeeper(place_of_lock),
             owner,
             process=context.process,
             clock=context.clock,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S
+from reconciler.hudi.timeline.zookeeper_lock import DEFAULT_SESSION_S
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.locks.file_lock import FileLockPlace, locate_lock
@@ -12,6 +13,8 @@ from reconciler.transaction.locks.metastore_lock import MetastoreLockPlace
 from reconciler.transaction.locks.metastore_requests import MetastoreLocks
 from reconciler.transaction.locks.storage_lock import StorageLockPlace
 from reconciler.transaction.locks.table_lock import LockPlace
+from reconciler.transaction.locks.zookeeper_lock import ZookeeperLockPlace
+from reconciler.transaction.locks.zookeeper_nodes import ZookeeperPlace, connect_zookeeper
 from reconciler.transaction.process import Clock
 
 
@@ -33,6 +36,15 @@ def open_metastore_locks(lock: Lock) -> MetastoreLocks:
     return MetastoreLocks(lock.uri, lock.table)
 
 
+def find_zookeeper_place(lock: Lock) -> ZookeeperPlace:
+    """Return where a lock in ZooKeeper is."""
+    assert lock.servers is not None, "a checked spec has the servers"
+    assert lock.base_path is not None, "a checked spec has the base path"
+    assert lock.key is not None, "a checked spec has the key"
+    session_s = lock.session_timeout or DEFAULT_SESSION_S
+    return ZookeeperPlace(lock.servers, lock.base_path, lock.key, session_s)
+
+
 def open_lock_place(
     lock: Lock, table: Storage, open_storage: Callable[[str], Storage], clock: Clock
 ) -> LockPlace:
@@ -41,5 +53,8 @@ def open_lock_place(
         return StorageLockPlace(table, get_validity_s(lock), clock)
     if lock.provider == "hivemetastore":
         return MetastoreLockPlace(open_metastore_locks(lock))
+    if lock.provider == "zookeeper":
+        place = find_zookeeper_place(lock)
+        return ZookeeperLockPlace(place.location, lambda: connect_zookeeper(place), clock)
     storage, path = locate_lock(lock.path, table, open_storage)
     return FileLockPlace(storage, path, lock.expire)

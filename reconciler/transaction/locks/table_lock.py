@@ -123,6 +123,10 @@ class WaitingLock(TableLock, ABC):
     def _release(self) -> None:
         """Free the lock if it is still ours."""
 
+    def _pause(self, seconds: float) -> None:
+        """Wait before the next try; a lock that hears of its release may return earlier."""
+        self.clock.sleep(seconds)
+
     @property
     @abstractmethod
     def _location(self) -> str:
@@ -141,6 +145,6 @@ class WaitingLock(TableLock, ABC):
             if pause == _FIRST_PAUSE_S and self.on_wait is not None:
                 self.on_wait(held.describe(now_ms))
             self.on_pause()
-            self.clock.sleep(min(pause, (deadline - now_ms) / 1000))
+            self._pause(min(pause, (deadline - now_ms) / 1000))
             pause = min(pause * 2, _MAX_PAUSE_S)
         self.is_held = True

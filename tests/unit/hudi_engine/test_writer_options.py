@@ -375,6 +375,19 @@ def test_writers_of_a_metastore_lock_lock_the_same_name():
     assert "hoodie.write.lock.filesystem.path" not in options
 
 
+def test_writers_of_a_zookeeper_lock_get_its_servers_and_path():
+    lock = Lock(provider="zookeeper", servers="a:1,b:2", base_path="/locks", key="t")
+    spec = replace(BARE, path="gs://lake/t", concurrency=Concurrency(lock=lock))
+    made = make_writer_options(spec, WriterEngine.SPARK)
+    options = {option.key: option.value for option in made.options}
+
+    prefix = "hoodie.write.lock.zookeeper"
+    assert options["hoodie.write.lock.provider"].endswith(".ZookeeperBasedLockProvider")
+    assert options[f"{prefix}.url"] == "a:1,b:2"
+    assert (options[f"{prefix}.base_path"], options[f"{prefix}.lock_key"]) == ("/locks", "t")
+    assert options[f"{prefix}.session_timeout_ms"] == "60000"
+
+
 def test_a_release_without_storage_locks_is_refused():
     spec = replace(BARE, path="s3://lake/t", concurrency=Concurrency(lock=Lock(provider="storage")))
     made = make_writer_options(spec, WriterEngine.FLINK, HudiRelease.R1_0)

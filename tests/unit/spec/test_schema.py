@@ -89,7 +89,7 @@ def test_the_examples_load_together_without_a_word():
         "queries: [{name: q}]",
         "queries: [{name: q, where: a, maxScan: 5}]",
         "readers: {longestQuery: 6}",
-        "concurrency: {lock: {provider: zookeeper}}",
+        "concurrency: {lock: {provider: inprocess}}",
         "table: {version: 7}",
         "suspend: 'yes'",
         "bananas: 1",

@@ -102,7 +102,7 @@ def test_a_slip_is_put_right(wrong, right):
         "files: {target: 1,5GiB}",
         "files: {target: 0.0000001 kb}",
         "table: {version: 9}",
-        "concurrency: {lock: {provider: zookeper}}",
+        "concurrency: {lock: {provider: inproces}}",
         "timezone: Europe/Berln",  # perhaps, or another city
         "labels: {comits: 3}",
         "table: {schema: {comits: keep_latest_commits}}",
