@@ -26,6 +26,8 @@ def list_lock_requests(lock: Lock, path: str) -> Iterator[Request]:
             yield from _list_metastore_lock(lock)
         case "zookeeper":
             yield from _list_zookeeper_lock(lock)
+        case "dynamodb":
+            yield from _list_dynamodb_lock(lock)
         case "none":
             return
         case _:
@@ -65,3 +67,15 @@ def _list_zookeeper_lock(lock: Lock) -> Iterator[Request]:
     session_ms = (lock.session_timeout or DEFAULT_SESSION_S) * 1000
     because = "milliseconds after which ZooKeeper frees the lock of a dead writer"
     yield Setting.LOCK_SESSION, str(session_ms), "concurrency.lock.sessionTimeout", because
+
+
+def _list_dynamodb_lock(lock: Lock) -> Iterator[Request]:
+    because = "table and partition key are the row of the lock; all must use the same"
+    yield Setting.LOCK_DYNAMODB_TABLE, lock.table or "", "concurrency.lock.table", because
+    field = "concurrency.lock.partitionKey"
+    yield Setting.LOCK_PARTITION_KEY, lock.partition_key or "", field, because
+    if lock.region:
+        because = "the region of the table of locks"
+        yield Setting.LOCK_REGION, lock.region, "concurrency.lock.region", because
+    if lock.endpoint:
+        yield Setting.LOCK_ENDPOINT, lock.endpoint, "concurrency.lock.endpoint", "DynamoDB's URL"

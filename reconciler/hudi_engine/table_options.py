@@ -24,6 +24,10 @@ from reconciler.hudi.timeline.zookeeper_lock import DEFAULT_SESSION_S
 from reconciler.hudi_engine.bundles import NO_UPGRADE_FROM, parse_release
 from reconciler.hudi_engine.layouts import find_strategy
 from reconciler.hudi_engine.option_names import (
+    DYNAMODB_ENDPOINT,
+    DYNAMODB_KEY,
+    DYNAMODB_REGION,
+    DYNAMODB_TABLE,
     METASTORE_LOCK_DATABASE,
     METASTORE_LOCK_TABLE,
     METASTORE_LOCK_URI,
@@ -42,6 +46,7 @@ LOCK_PROVIDERS: Final = {
     "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "storage": "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
     "zookeeper": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+    "dynamodb": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
     "hivemetastore": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
 }
 #: Hudi ends a file when its rows in memory reach its size limit, before compression. At the target
@@ -186,6 +191,8 @@ def _make_lock_options(lock: Lock | None, location: str) -> dict[str, str]:
         return options | make_metastore_options(lock)
     if lock.provider == "zookeeper":
         return options | make_zookeeper_options(lock)
+    if lock.provider == "dynamodb":
+        return options | make_dynamodb_options(lock)
     return options | {
         "hoodie.write.lock.filesystem.path": make_lock_path(lock, location),
         "hoodie.write.lock.filesystem.expire": str(lock.expire),
@@ -205,6 +212,22 @@ def make_zookeeper_options(lock: Lock) -> dict[str, str]:
         ZOOKEEPER_KEY: lock.key or "",
         ZOOKEEPER_SESSION: str((lock.session_timeout or DEFAULT_SESSION_S) * 1000),
     }
+
+
+def make_dynamodb_options(lock: Lock) -> dict[str, str]:
+    """Return the options of a lock in DynamoDB, as a checked spec has it.
+
+    >>> lock = Lock(provider="dynamodb", table="locks", partition_key="orders")
+    >>> sorted(make_dynamodb_options(lock).values())
+    ['locks', 'orders']
+    """
+    options = {
+        DYNAMODB_TABLE: lock.table,
+        DYNAMODB_KEY: lock.partition_key,
+        DYNAMODB_REGION: lock.region,
+        DYNAMODB_ENDPOINT: lock.endpoint,
+    }
+    return {key: value for key, value in options.items() if value}
 
 
 def make_metastore_options(lock: Lock) -> dict[str, str]:

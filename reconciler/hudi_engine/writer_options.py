@@ -286,6 +286,8 @@ def _list_lock_notes(spec: TableSpec) -> Iterator[str]:
             yield "concurrency.lock.singleWriter declares that only reconciler writes: start none"
         if spec.concurrency.lock.provider == "storage":
             yield "the storage lock of S3 needs hudi-aws-bundle on the writers' class path"
+        if spec.concurrency.lock.provider == "dynamodb":
+            yield "a lock in DynamoDB needs hudi-aws-bundle on the writers' class path"
         failed = spec.retention.failed_writes if spec.retention else None
         if failed == "EAGER":
             yield "retention.failedWrites: EAGER does not work with a lock; LAZY is used instead"

@@ -25,14 +25,21 @@ _FIELDS: Final = {
     "storage": ("validity",),
     "hivemetastore": ("table", "uri"),
     "zookeeper": ("servers", "basePath", "key", "sessionTimeout"),
+    "dynamodb": ("table", "partitionKey", "region", "endpoint"),
     "none": ("path", "expire"),
 }
 _ALL_FIELDS: Final = tuple(dict.fromkeys(name for fields in _FIELDS.values() for name in fields))
-#: fields of a lock in ZooKeeper without a default, and how to find their values
-_ZOOKEEPER_FIELDS: Final = {
-    "servers": "the writers' hoodie.write.lock.zookeeper.url, such as zk1:2181,zk2:2181",
-    "basePath": "the writers' hoodie.write.lock.zookeeper.base_path, such as /hudi/locks",
-    "key": "the writers' hoodie.write.lock.zookeeper.lock_key, by default the table's name",
+#: fields without a default, and how to find their values
+_NEEDED: Final = {
+    "zookeeper": {
+        "servers": "the writers' hoodie.write.lock.zookeeper.url, such as zk1:2181,zk2:2181",
+        "basePath": "the writers' hoodie.write.lock.zookeeper.base_path, such as /hudi/locks",
+        "key": "the writers' hoodie.write.lock.zookeeper.lock_key, by default the table's name",
+    },
+    "dynamodb": {
+        "table": "the writers' hoodie.write.lock.dynamodb.table, such as hudi_locks",
+        "partitionKey": "the writers' hoodie.write.lock.dynamodb.partition_key",
+    },
 }
 
 
@@ -64,8 +71,7 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
             block.warn(field, f"has no effect with provider: {provider}", "remove it")
     if block.data.get("validity", _MIN_VALIDITY_S) < _MIN_VALIDITY_S:
         block.error("validity", "Hudi takes no lock for less than 10 seconds", "write 10s or more")
-    if provider == "zookeeper":
-        _check_zookeeper(block)
+    _check_needed_fields(block, provider)
     lock = Lock(
         provider=provider,
         path=block.data.get("path", ""),
@@ -81,10 +87,13 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
         block.error("provider", message, hint)
 
 
-def _check_zookeeper(block: Block) -> None:
-    for field, hint in _ZOOKEEPER_FIELDS.items():
+def _check_needed_fields(block: Block, provider: str) -> None:
+    for field, hint in _NEEDED.get(provider, {}).items():
         if field not in block.node.entries:
-            block.error("provider", f"zookeeper needs {field}", f"add {hint}")
+            block.error("provider", f"{provider} needs {field}", f"add {hint}")
+    table = block.data.get("table", "a.b")
+    if provider == "hivemetastore" and [part != "" for part in table.split(".")] != [True, True]:
+        block.error("table", f"{table} is no database and table", "write them as sales.orders")
     if block.data.get("sessionTimeout", 1) < 1:
         block.error(
             "sessionTimeout", "a session of no time cannot hold a lock", "write 10s or more"

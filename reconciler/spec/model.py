@@ -166,10 +166,12 @@ class Lock:
     ``validity`` is in seconds, None for Hudi's default. Of ``hivemetastore``: ``table``
     (``database.table``) and ``uri``, which an effective spec has from the catalog or the
     environment if the lock declares none. Of ``zookeeper``: ``servers`` (``host:port``,
-    several with commas), ``base_path``, ``key``, and ``session_timeout`` in seconds.
+    several with commas), ``base_path``, ``key``, and ``session_timeout`` in seconds. Of
+    ``dynamodb``: ``table``, ``partition_key``, and ``region`` and ``endpoint``, None for those of
+    AWS's own settings.
     """
 
-    provider: Literal["filesystem", "storage", "hivemetastore", "zookeeper", "none"]
+    provider: Literal["filesystem", "storage", "hivemetastore", "zookeeper", "dynamodb", "none"]
     path: str = ".hoodie"
     expire: int = 0
     single_writer: bool = False
@@ -180,6 +182,9 @@ class Lock:
     base_path: str | None = None
     key: str | None = None
     session_timeout: int | None = None
+    partition_key: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

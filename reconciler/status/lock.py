@@ -38,6 +38,6 @@ def read_lock_status(
     return LockStatus(
         path=place.location,
         held_by=held.describe(now_ms),
-        age_seconds=max(0, now_ms - held.since_ms) // 1000,
+        age_seconds=max(0, now_ms - (held.since_ms or now_ms)) // 1000,
         is_stale=place.is_expired(held, now_ms) or held.is_dead(process, now_ms, lambda: now_ms),
     )

@@ -20,20 +20,23 @@ from reconciler.hudi.load import (
     read_instant_file,
 )
 from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.timeline import dynamodb_lock, metastore_lock
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, State
-from reconciler.hudi.timeline.metastore_lock import RENEWAL_S
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.storage_lock import get_renewal_s
-from reconciler.spec.model import Concurrency, Option, Policy, TableSpec
+from reconciler.spec.model import Concurrency, Lock, Option, Policy, TableSpec
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread
 from reconciler.transaction.locks.declared_lock import (
     find_declared_lock,
+    find_dynamodb_place,
     find_zookeeper_place,
     get_validity_s,
     open_metastore_locks,
 )
+from reconciler.transaction.locks.dynamodb_lock import DynamodbLock
+from reconciler.transaction.locks.dynamodb_rows import connect_dynamodb
 from reconciler.transaction.locks.file_lock import FileLock, locate_lock
 from reconciler.transaction.locks.metastore_lock import MetastoreLock
 from reconciler.transaction.locks.storage_lock import StorageLock
@@ -211,9 +214,41 @@ def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunConte
             on_wait=report,
             on_pause=context.check_stop,
         )
+    if (served := _open_served_lock(lock, owner, context, report)) is not None:
+        return served
+    place, path = locate_lock(
+        lock.path, storage, lambda folder: context.open_storage(folder, spec.storage_options)
+    )
+    return FileLock(
+        place,
+        path,
+        owner,
+        process=context.process,
+        clock=context.clock,
+        expire_minutes=lock.expire,
+        wait_s=context.lock_wait_s,
+        on_wait=report,
+        on_pause=context.check_stop,
+    )
+
+
+def _open_served_lock(
+    lock: Lock, owner: Owner, context: RunContext, report: Callable[[str], None]
+) -> TableLock | None:
+    """Return a lock that servers of its own keep, None if files of the table do."""
     if lock.provider == "hivemetastore":
         return MetastoreLock(
             open_metastore_locks(lock),
+            owner,
+            process=context.process,
+            clock=context.clock,
+            wait_s=context.lock_wait_s,
+            on_wait=report,
+            on_pause=context.check_stop,
+        )
+    if lock.provider == "dynamodb":
+        return DynamodbLock(
+            connect_dynamodb(find_dynamodb_place(lock)),
             owner,
             process=context.process,
             clock=context.clock,
@@ -233,20 +268,7 @@ def open_lock(spec: TableSpec, storage: Storage, owner: Owner, context: RunConte
             on_wait=report,
             on_pause=context.check_stop,
         )
-    place, path = locate_lock(
-        lock.path, storage, lambda folder: context.open_storage(folder, spec.storage_options)
-    )
-    return FileLock(
-        place,
-        path,
-        owner,
-        process=context.process,
-        clock=context.clock,
-        expire_minutes=lock.expire,
-        wait_s=context.lock_wait_s,
-        on_wait=report,
-        on_pause=context.check_stop,
-    )
+    return None
 
 
 def _get_backdating_s(spec: TableSpec) -> int:
@@ -266,7 +288,9 @@ def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
     if lock is not None and lock.provider == "storage":
         return min(context.heartbeat_s, get_renewal_s(get_validity_s(lock)))
     if lock is not None and lock.provider == "hivemetastore":
-        return min(context.heartbeat_s, RENEWAL_S)
+        return min(context.heartbeat_s, metastore_lock.RENEWAL_S)
+    if lock is not None and lock.provider == "dynamodb":
+        return min(context.heartbeat_s, dynamodb_lock.RENEWAL_S)
     return (
         min(context.heartbeat_s, lock.expire * 20) if lock and lock.expire else context.heartbeat_s
     )

@@ -57,22 +57,42 @@ def bundle(version: str) -> Path:
     return Path(pointer.read_text().strip())
 
 
-def _resolve(module: str, version: str, pointer: Path) -> None:
-    problem = _ivy([], module, version, pointer)
+@functools.cache
+def class_path(group: str, module: str, version: str, *, alone: bool = False) -> str:
+    """Return the jars of a module with its dependencies, resolved by Ivy; ``alone``: without."""
+    pointer = _CACHE / f"{module}-{version}.classpath"
+    pointer.parent.mkdir(exist_ok=True)
+    with (_CACHE / "resolving").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not pointer.is_file():
+            _resolve(module, version, pointer, group, transitive=not alone)
+    return pointer.read_text().strip()
+
+
+def _resolve(
+    module: str,
+    version: str,
+    pointer: Path,
+    group: str = "org.apache.hudi",
+    *,
+    transitive: bool = False,
+) -> None:
+    what = [group, module, version, *([] if transitive else ["-notransitive"])]
+    problem = _ivy([], what, pointer)
     if problem and "SSLHandshakeException" in problem:
         trust = pointer.parent / "trust.jks"
         trust.write_bytes(_trust_store(ssl.create_default_context().get_ca_certs(binary_form=True)))
-        problem = _ivy([f"-Djavax.net.ssl.trustStore={trust}"], module, version, pointer)
+        problem = _ivy([f"-Djavax.net.ssl.trustStore={trust}"], what, pointer)
     if problem:
         pointer.unlink(missing_ok=True)
         raise BundleUnavailableError(f"Ivy could not resolve {module} {version}: {problem}")
 
 
-def _ivy(options: list[str], module: str, version: str, pointer: Path) -> str | None:
+def _ivy(options: list[str], what: list[str], pointer: Path) -> str | None:
     """Run Ivy; returns None when the pointer names the jar, else its last output."""
     ivy = next(Path(pyspark.__file__).parent.glob("jars/ivy-2*.jar"))
-    command = [java(), *options, "-jar", str(ivy), "-dependency", "org.apache.hudi", module]
-    command += [version, "-notransitive", "-confs", "default", "-cachepath", str(pointer)]
+    command = [java(), *options, "-jar", str(ivy), "-dependency", *what]
+    command += ["-confs", "default", "-cachepath", str(pointer)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=900, check=False, cwd=pointer.parent
     )

@@ -17,12 +17,15 @@ _SOURCE = Path(__file__).parent / "LockHolder.java"
 
 @contextmanager
 def run_lock_provider(
-    version: str, provider: str, options: Mapping[str, str], log: Path
+    version: str, provider: str, options: Mapping[str, str], log: Path, jars_first: str = ""
 ) -> Iterator[HudiLockHolder]:
-    """Run a provider of a version of Hudi; ``log`` takes its messages."""
+    """Run a provider of a version of Hudi; ``log`` takes its messages.
+
+    ``jars_first``: a class path of what the bundle lacks.
+    """
     jars = Path(pyspark.__file__).parent / "jars"
     settings = [f"{key}={value}" for key, value in options.items()]
-    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{bundle(version)}:{jars}/*"]
+    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{jars_first}:{bundle(version)}:{jars}/*"]
     with (
         log.open("w") as errors,
         subprocess.Popen(

@@ -72,7 +72,7 @@ def lock_of(lock, token, wait_s=0.0):
 
 def place_of(lock):
     place = find_zookeeper_place(lock)
-    return ZookeeperLockPlace(place.location, lambda: connect_zookeeper(place), SystemClock())
+    return ZookeeperLockPlace(place.location, lambda: connect_zookeeper(place))
 
 
 def hudi_writer(version, lock, tmp_path):

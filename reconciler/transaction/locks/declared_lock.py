@@ -8,6 +8,8 @@ from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S
 from reconciler.hudi.timeline.zookeeper_lock import DEFAULT_SESSION_S
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.storage.api import Storage
+from reconciler.transaction.locks.dynamodb_lock import DynamodbLockPlace
+from reconciler.transaction.locks.dynamodb_rows import DynamodbPlace, connect_dynamodb
 from reconciler.transaction.locks.file_lock import FileLockPlace, locate_lock
 from reconciler.transaction.locks.metastore_lock import MetastoreLockPlace
 from reconciler.transaction.locks.metastore_requests import MetastoreLocks
@@ -45,6 +47,13 @@ def find_zookeeper_place(lock: Lock) -> ZookeeperPlace:
     return ZookeeperPlace(lock.servers, lock.base_path, lock.key, session_s)
 
 
+def find_dynamodb_place(lock: Lock) -> DynamodbPlace:
+    """Return where a lock in DynamoDB is."""
+    assert lock.table is not None, "a checked spec has the table"
+    assert lock.partition_key is not None, "a checked spec has the partition key"
+    return DynamodbPlace(lock.table, lock.partition_key, lock.region, lock.endpoint)
+
+
 def open_lock_place(
     lock: Lock, table: Storage, open_storage: Callable[[str], Storage], clock: Clock
 ) -> LockPlace:
@@ -55,6 +64,8 @@ def open_lock_place(
         return MetastoreLockPlace(open_metastore_locks(lock))
     if lock.provider == "zookeeper":
         place = find_zookeeper_place(lock)
-        return ZookeeperLockPlace(place.location, lambda: connect_zookeeper(place), clock)
+        return ZookeeperLockPlace(place.location, lambda: connect_zookeeper(place))
+    if lock.provider == "dynamodb":
+        return DynamodbLockPlace(connect_dynamodb(find_dynamodb_place(lock)))
     storage, path = locate_lock(lock.path, table, open_storage)
     return FileLockPlace(storage, path, lock.expire)

@@ -52,6 +52,10 @@ def break_lock(storage: Storage, holder: LockHolder) -> bool:
     return True
 
 
+def _is_expired(holder: LockHolder, now_ms: int, minutes: int) -> bool:
+    return holder.since_ms is not None and is_lock_expired(holder.since_ms, now_ms, minutes)
+
+
 @dataclass(frozen=True, slots=True)
 class FileLockPlace:
     """The lock file as others see it. ``expire_minutes``: the declared expiry, 0 for never."""
@@ -75,7 +79,7 @@ class FileLockPlace:
         return break_lock(self.storage, holder)
 
     def is_expired(self, holder: LockHolder, now_ms: int) -> bool:
-        return is_lock_expired(holder.since_ms, now_ms, self.expire_minutes)
+        return _is_expired(holder, now_ms, self.expire_minutes)
 
 
 @dataclass(eq=False)
@@ -164,7 +168,7 @@ class FileLock(WaitingLock):
     def _is_stale(self, holder: LockHolder) -> bool:
         """Return True if it has expired by both clocks: it may be another host's lock."""
         times = (self.clock.now_ms, self._read_store_clock_ms)
-        if all(is_lock_expired(holder.since_ms, time(), self.expire_minutes) for time in times):
+        if all(_is_expired(holder, time(), self.expire_minutes) for time in times):
             return True
         return self._is_holder_dead(holder)
 

@@ -113,7 +113,7 @@ class MetastoreLock(WaitingLock):
             return None
         found = _find_holder(self.queue)
         if found is None:  # it was freed meanwhile
-            return LockHolder(path=self._location, owner=None, since_ms=self.clock.now_ms())
+            return LockHolder(path=self._location, owner=None, since_ms=None)
         if self._is_dead_run(found):
             self.queue.release(found.lock_id)
         return _describe(found, self._location)

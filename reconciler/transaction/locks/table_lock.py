@@ -48,13 +48,14 @@ class NoLock(TableLock):
 class LockHolder:
     """The holder of a lock. ``owner`` is None for other programs' locks.
 
-    ``name``: the name that the holder gave itself, if any. ``since_ms``: its last sign of life.
-    ``version``: the version of the lock file, where the store has one.
+    ``name``: the name that the holder gave itself, if any. ``since_ms``: its last sign of life,
+    None where a lock does not show it. ``version``: what tells this holding from a later one, where
+    the lock has such.
     """
 
     path: str
     owner: Owner | None
-    since_ms: int
+    since_ms: int | None
     name: str | None = None
     version: str | None = None
 
@@ -62,13 +63,17 @@ class LockHolder:
         """Return a sentence's part for users: who has the lock, and since when."""
         foreign = f"a writer that calls itself {self.name}" if self.name else _NAMELESS
         holder = self.owner or foreign
+        if self.since_ms is None:
+            return str(holder)
         seconds = max(0, now_ms - self.since_ms) // 1000
         return f"{holder}, last sign of life {seconds} s ago"
 
     def is_dead(self, process: Process, now_ms: int, store_ms: Callable[[], int]) -> bool:
         """Return True if it is a dead run of reconciler; arguments as for ``is_dead``."""
         owner = self.owner
-        return owner is not None and is_dead(owner, self.since_ms, process, now_ms, store_ms)
+        if owner is None or self.since_ms is None:
+            return owner is not None and process.is_alive(owner) is False
+        return is_dead(owner, self.since_ms, process, now_ms, store_ms)
 
 
 class LockPlace(Protocol):
@@ -123,6 +128,10 @@ class WaitingLock(TableLock, ABC):
     def _release(self) -> None:
         """Free the lock if it is still ours."""
 
+    def _may_give_up(self) -> bool:
+        """Return False if it will soon be clear that the holder is dead."""
+        return True
+
     def _pause(self, seconds: float) -> None:
         """Wait before the next try; a lock that hears of its release may return earlier."""
         self.clock.sleep(seconds)
@@ -137,7 +146,7 @@ class WaitingLock(TableLock, ABC):
         pause = _FIRST_PAUSE_S
         while (held := self._try_acquire()) is not None:
             now_ms = self.clock.now_ms()
-            if now_ms >= deadline:
+            if now_ms >= deadline and self._may_give_up():
                 raise BusyError(
                     f"{self._location}: the table is locked by {held.describe(now_ms)}; run again "
                     "later, or remove the lock with `reconciler unlock` if that process is gone"
@@ -145,6 +154,7 @@ class WaitingLock(TableLock, ABC):
             if pause == _FIRST_PAUSE_S and self.on_wait is not None:
                 self.on_wait(held.describe(now_ms))
             self.on_pause()
-            self._pause(min(pause, (deadline - now_ms) / 1000))
+            left_s = (deadline - now_ms) / 1000
+            self._pause(min(pause, left_s) if left_s > 0 else pause)
             pause = min(pause * 2, _MAX_PAUSE_S)
         self.is_held = True

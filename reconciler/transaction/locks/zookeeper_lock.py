@@ -21,7 +21,6 @@ class ZookeeperLockPlace:
 
     location: str
     connect: Callable[[], LockNodes]
-    clock: Clock
 
     @property
     def free_because(self) -> str:
@@ -30,7 +29,7 @@ class ZookeeperLockPlace:
     def read_holder(self) -> LockHolder | None:
         with contextlib.closing(self.connect()) as nodes:
             found = _read_first(nodes)
-        return None if found is None else _describe(found, self.location, self.clock.now_ms())
+        return None if found is None else _describe(found, self.location)
 
     def break_lock(self, holder: LockHolder) -> bool:
         with contextlib.closing(self.connect()) as nodes:
@@ -110,10 +109,10 @@ class ZookeeperLock(WaitingLock):
         self._before = names[place - 1]
         found = nodes.read(names[0])
         if found is None:
-            return LockHolder(path=self.location, owner=None, since_ms=self.clock.now_ms())
+            return LockHolder(path=self.location, owner=None, since_ms=None)
         if self._is_dead_run(found):
             nodes.remove(found.name)
-        return _describe(found, self.location, self.clock.now_ms())
+        return _describe(found, self.location)
 
     def _pause(self, seconds: float) -> None:
         """Wait until the one before us in the queue is gone."""
@@ -160,14 +159,13 @@ def _read_first(nodes: LockNodes) -> LockNode | None:
     return None
 
 
-def _describe(found: LockNode, location: str, now_ms: int) -> LockHolder:
-    """Return the holder; its session lives, so that now is its last sign of life."""
+def _describe(found: LockNode, location: str) -> LockHolder:
     name = found.data.decode(errors="replace") if found.run is None else None
     is_printable = bool(name) and name is not None and name.isprintable()
     return LockHolder(
         path=location,
         owner=found.run,
         name=name if is_printable else None,
-        since_ms=now_ms,
+        since_ms=None,
         version=found.name,
     )

@@ -388,6 +388,20 @@ def test_writers_of_a_zookeeper_lock_get_its_servers_and_path():
     assert options[f"{prefix}.session_timeout_ms"] == "60000"
 
 
+def test_writers_of_a_dynamodb_lock_get_its_row():
+    lock = Lock(provider="dynamodb", table="locks", partition_key="t", region="eu-central-1")
+    spec = replace(BARE, path="gs://lake/t", concurrency=Concurrency(lock=lock))
+    made = make_writer_options(spec, WriterEngine.SPARK)
+    options = {option.key: option.value for option in made.options}
+
+    prefix = "hoodie.write.lock.dynamodb"
+    assert options["hoodie.write.lock.provider"].endswith(".DynamoDBBasedLockProvider")
+    assert (options[f"{prefix}.table"], options[f"{prefix}.partition_key"]) == ("locks", "t")
+    assert options[f"{prefix}.region"] == "eu-central-1"
+    assert f"{prefix}.endpoint_url" not in options
+    assert any("hudi-aws-bundle" in note for note in made.notes)
+
+
 def test_a_release_without_storage_locks_is_refused():
     spec = replace(BARE, path="s3://lake/t", concurrency=Concurrency(lock=Lock(provider="storage")))
     made = make_writer_options(spec, WriterEngine.FLINK, HudiRelease.R1_0)

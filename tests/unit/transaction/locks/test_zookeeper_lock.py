@@ -88,7 +88,7 @@ def lock_of(ensemble, token="mine", *, me=None, wait_s=0.0, on_pause=lambda: Non
 
 def test_a_held_lock_names_the_run_and_leaves_no_node(ensemble):
     with lock_of(ensemble).acquire():
-        holder = ZookeeperLockPlace(LOCATION, ensemble.connect, ensemble.clock).read_holder()
+        holder = ZookeeperLockPlace(LOCATION, ensemble.connect).read_holder()
     assert (holder.owner.who, holder.owner.token) == ("ann", "mine")
     assert ensemble.nodes == {}
 
@@ -153,7 +153,7 @@ def test_stale_nodes_are_those_of_dead_runs_of_this_host(ensemble):
 
 
 def test_unlock_frees_only_the_lock_that_was_shown(ensemble):
-    place = ZookeeperLockPlace(LOCATION, ensemble.connect, ensemble.clock)
+    place = ZookeeperLockPlace(LOCATION, ensemble.connect)
     ensemble.add(98, "one", b"x")
     shown = place.read_holder()
     ensemble.end_session(98)
