@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ def find_spark_options(
 ) -> SparkSettings:
     """Return the given settings of Spark, completed by those of an environment.
 
+    What its storage options say of S3 is said to Spark too, where no setting says otherwise.
     ``paths``: where the environment is searched by its name. Raises SpecError for errors in the
     environment and for variables that are not set.
     """
@@ -30,15 +31,29 @@ def find_spark_options(
     from reconciler import runtime  # noqa: PLC0415 (commands import this module early)
     from reconciler.spec.environment import read_environment  # noqa: PLC0415
     from reconciler.spec.model import FromEnv  # noqa: PLC0415
+    from reconciler.storage.hadoop_settings import make_s3a_settings  # noqa: PLC0415
 
     environment = read_environment(env, paths)
     others = {k: value for k, value in environment.spark_conf.items() if k not in given.conf}
-    conf = {**runtime.resolve_options(others), **given.conf}
+    options = environment.storage_options
+    derived = make_s3a_settings(runtime.resolve_options(options))
+    private = {k for k, value in others.items() if isinstance(value, FromEnv)}
+    private |= {k for k, (_, name) in derived.items() if isinstance(options.get(name), FromEnv)}
+    store = {k: value for k, (value, _) in derived.items()}
     return SparkSettings(
         master=given.master or environment.spark_master,
-        conf=conf,
-        from_variables=frozenset(k for k, value in others.items() if isinstance(value, FromEnv)),
+        conf={**store, **runtime.resolve_options(others), **given.conf},
+        from_variables=frozenset(private - given.conf.keys()),
     )
+
+
+def find_storage_options(env: str | None, paths: Sequence[Path]) -> Mapping[str, Option]:
+    """Return the storage options of an environment; none without one."""
+    if env is None:
+        return {}
+    from reconciler.spec.environment import read_environment  # noqa: PLC0415
+
+    return read_environment(env, paths).storage_options
 
 
 def git_environment(**more: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli.environment import find_spark_options
+from reconciler.cli.environment import find_spark_options, find_storage_options
 from reconciler.cli.options import command
 from reconciler.cli.read_options import ReadOptions, RowFormat, TableRead
 from reconciler.cli.spark import parse_spark_settings
@@ -28,8 +28,6 @@ def read(options: ReadOptions) -> int:
     Rows have no order. --format json and csv print all of them.
     """
     specs, env = options.specs, options.env
-    if env is not None and not specs:
-        raise UsageError("--env needs --specs: an environment locates the tables of specs")
     if options.explain and options.format is RowFormat.CSV:
         raise UsageError("--explain --format csv: choose text or json")
     given = parse_spark_settings(options.spark)
@@ -103,7 +101,7 @@ def _open_table(
     from reconciler import runtime  # noqa: PLC0415
 
     if not specs:
-        return runtime.open_storage(table), None
+        return runtime.open_storage(table, find_storage_options(env, [Path()])), None
     from zoneinfo import ZoneInfo  # noqa: PLC0415
 
     from reconciler.cli.selection import select_specs  # noqa: PLC0415

@@ -66,7 +66,12 @@ def _write_with_spark(
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
     mode, now_ms = parse_mode(options.operation), runtime.SystemClock().now_ms()
     schema = check_target(spec, storage, mode, now_ms=now_ms)
-    source = find_source_files(paths, options.source_format, reader_options)
+    source = find_source_files(
+        paths,
+        options.source_format,
+        reader_options,
+        runtime.resolve_options(spec.storage_options),
+    )
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )

@@ -74,6 +74,17 @@ def _start_client(
     return filesystem
 
 
+def make_client_options(location: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """Return storage options as the fsspec client of a URL takes them; none for a local path.
+
+    Raises ValueError for an option of the wrong form.
+    """
+    if FAMILIES.get(location.partition("://")[0]) is None:
+        return {}
+    _, rest = split_policy(dict(options))
+    return dict(_decode_options(list(rest.items())))
+
+
 def _find_client(location: str, scheme: str) -> Any:
     if scheme in _WRAPPERS:
         message = f"{scheme}:// opens a location of another store; write that location"

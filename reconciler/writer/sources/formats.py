@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -33,11 +33,14 @@ _COMPRESSED: Final = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _HIDDEN: Final = ("_", ".")
 
 
-def list_source_files(sources: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+def list_source_files(
+    sources: Sequence[str], options: Callable[[str], Mapping[str, Any]]
+) -> list[str]:
     """Return every file at the paths or URLs, with all files below folders; sorted in each.
 
-    ``options`` go to the store's client. Raises StorageError for a missing path and for a store
-    that fails; UsageError for a folder of a Hudi table. No error repeats credentials of a URL.
+    ``options`` returns those of the client of a path's store. Raises StorageError for a missing
+    path and for a store that fails; UsageError for a folder of a Hudi table. No error repeats
+    credentials of a URL.
     """
     import fsspec  # noqa: PLC0415 (slow)
 
@@ -45,15 +48,15 @@ def list_source_files(sources: Sequence[str], options: Mapping[str, Any]) -> lis
     for source in sources:
         shown_source = redact_urls(source)
         try:
-            store, path = fsspec.core.url_to_fs(source, **options)
+            store, path = fsspec.core.url_to_fs(source, **options(source))
         except (ValueError, ImportError) as error:
             problem = redact_urls(str(error), source)
             raise UsageError(f"{shown_source}: the store cannot be opened: {problem}") from error
         try:
             is_folder = store.isdir(path)
             names = sorted(store.find(path)) if is_folder else [path] if store.exists(path) else []
-        except OSError as error:
-            problem = redact_urls(error.strerror or str(error), source)
+        except Exception as error:
+            problem = redact_urls(getattr(error, "strerror", None) or str(error), source)
             raise StorageError(shown_source, problem) from error
         if not names:
             raise StorageError(shown_source, "is empty" if is_folder else "does not exist")

@@ -16,6 +16,7 @@ from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.reader.spark_types import to_spark_schema
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers
+from reconciler.storage.clients import make_client_options
 from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
@@ -46,14 +47,21 @@ def find_source_files(
     paths: Sequence[str],
     format: SourceFormat | None,  # noqa: A002 (the option's name)
     options: Mapping[str, str],
+    storage_options: Mapping[str, str] | None = None,
 ) -> SourceFiles:
     """Return the files below paths; needs no Spark.
 
-    ``format``: None to detect it from their names. Raises StorageError and UsageError.
+    ``format``: None to detect it from their names. ``storage_options``: of the environment, for
+    paths that are in a store. Raises StorageError and UsageError.
     """
-    files = list_source_files(paths, {})
+
+    def find_options(path: str) -> dict[str, Any]:
+        return make_client_options(path, storage_options or {})
+
+    files = list_source_files(paths, find_options)
     kind = format or detect_format(files)
-    return SourceFiles(paths=paths, files=files, format=kind, options=options)
+    store = find_options(files[0])
+    return SourceFiles(paths=paths, files=files, format=kind, options=options, store_options=store)
 
 
 def read_source_files(

@@ -216,3 +216,38 @@ def test_the_command_line_wins_over_what_an_environment_says_of_spark():
     ) == find_spark_options("prod", [Path()], given)
     alone = SparkSettings(conf={"spark.a": "b"})
     assert alone == find_spark_options(None, [], alone)
+
+
+S3_ENVIRONMENT = """\
+  storageOptions:
+    endpoint_url: http://store:9000
+    key: {fromEnv: LAKE_KEY}
+    secret: {fromEnv: LAKE_SECRET}
+    client_kwargs: '{"region_name": "eu-central-1"}'
+    retryFor: 60s
+  spark:
+    conf: {spark.hadoop.fs.s3a.endpoint: "http://inside:9000"}
+"""
+
+
+def test_spark_gets_the_s3_of_the_storage_options(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAKE_KEY", "ann")
+    monkeypatch.setenv("LAKE_SECRET", SECRET)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "environments").mkdir()
+    text = HEAD.format(kind="Environment", name="prod") + S3_ENVIRONMENT
+    (tmp_path / "environments" / "prod.yaml").write_text(text)
+    prefix = "spark.hadoop.fs.s3a"
+    given = SparkSettings(conf={f"{prefix}.path.style.access": "false"})
+    made = find_spark_options("prod", [tmp_path], given)
+
+    assert made.conf == {
+        f"{prefix}.access.key": "ann",
+        f"{prefix}.secret.key": SECRET,
+        f"{prefix}.endpoint": "http://inside:9000",  # Spark's own settings count more
+        f"{prefix}.endpoint.region": "eu-central-1",
+        f"{prefix}.path.style.access": "false",  # and those of the command line most
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    }
+    assert made.from_variables == {f"{prefix}.access.key", f"{prefix}.secret.key"}
+    assert SECRET not in repr(made)

@@ -75,7 +75,7 @@ def test_an_offset_is_told_by_the_zone_of_the_spec(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--env", "prod"], 64, "--env needs --specs"),
+        (["--env", "prod"], 1, "prod"),  # an environment that is not there
         (["--explain", "--format", "csv"], 64, "choose text or json"),
         (["--format", "parquet"], 64, "parquet"),
         (["--limit", "-1"], 64, "--limit"),

@@ -18,11 +18,15 @@ SOURCES = [
 ]
 
 
+def no_options(_source):
+    return {}
+
+
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda url: list_source_files([url.format(name="gone.csv")], {}),
+        lambda url: list_source_files([url.format(name="gone.csv")], no_options),
         lambda url: detect_format([url.format(name="what")]),
         lambda url: read_avro_schema(url.format(name="gone.avro"), {}),
         lambda url: next(read_avro_batches(url.format(name="gone.avro"), NOTHING, {})),
@@ -42,7 +46,7 @@ def test_a_store_that_nobody_knows_is_named_without_its_credentials():
     with pytest.raises(
         UsageError, match=r"^nowhere://\*\*\*@lake/a\.csv: the store cannot be opened"
     ):
-        list_source_files(["nowhere://key:hunter22@lake/a.csv"], {})
+        list_source_files(["nowhere://key:hunter22@lake/a.csv"], no_options)
 
 
 def test_damage_is_said_of_the_file_without_its_credentials():
@@ -65,7 +69,7 @@ def test_files_of_a_hudi_table_are_no_source_since_old_rows_are_among_them(below
         store.pipe_file(f"/table-{len(below)}/{name}", b"")
 
     with pytest.raises(UsageError, match=r"is a Hudi table, .* reconciler\.read"):
-        list_source_files([f"memory://table-{len(below)}"], {})
+        list_source_files([f"memory://table-{len(below)}"], no_options)
 
 
 def test_avro_files_of_values_that_are_no_records_are_refused():
