@@ -44,6 +44,8 @@ _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 _REMEDY: Final = 'install one with pip install "hudi-reconciler[jre]", or set JAVA_HOME'
 _KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # not Base64, which ends with equals signs
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+#: where spark-submit has started Java already, with settings of its own
+_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: only the fast compiler: the other one takes half the CPU of a short job, and is of no use where
 #: Python does the work
@@ -168,8 +170,11 @@ def _make_settings(
 ) -> dict[str, str]:
     """Return the settings of a session: those that are given, and ours where none is given.
 
-    ``folder`` gets the configuration of Java's log.
+    Under spark-submit only those that are given: it has chosen all others. ``folder`` gets the
+    configuration of Java's log.
     """
+    if _GATEWAY in runtime.environment():
+        return {**({} if master is None else {"spark.master": master}), **conf}
     quiet = folder / "log4j2.properties"
     quiet.write_text(_LOG_CONFIG, encoding="ascii")
     ours = {
@@ -202,7 +207,7 @@ def _start_java(settings: Mapping[str, str], folder: Path) -> None:
     from pyspark import SparkContext  # noqa: PLC0415 (slow to import)
 
     environment = runtime.environment()
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in environment:  # noqa: SLF001
+    if SparkContext._gateway is not None or _GATEWAY in environment:  # noqa: SLF001
         return
     given = environment.get(_SUBMIT_ARGUMENTS, "pyspark-shell")
     arguments, defaults = split_submit_arguments(given)

@@ -127,6 +127,13 @@ def test_java_that_has_little_to_do_on_this_machine_is_compiled_quickly(
     assert expected == options.count("-XX:TieredStopAtLevel=1")
 
 
+def test_under_spark_submit_only_given_settings_are_set(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "40001")
+
+    assert spark._make_settings(None, {"spark.x": "1"}, tmp_path) == {"spark.x": "1"}
+    assert spark._make_settings("yarn", {}, tmp_path) == {"spark.master": "yarn"}
+
+
 def test_a_start_that_is_interrupted_is_no_failure(monkeypatch):
     monkeypatch.setattr(interruption._STATE, "is_interrupted", True)
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,71 @@
+"""``spark-submit`` of a command: its master, name and settings count."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.crash.drill import CASES, make_drill
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+TABLE = CASES / "cow_basic__1.2.0" / "table.zip"
+SCRIPT = """\
+import sys
+from reconciler.cli.entry import main
+from pyspark.sql import SparkSession
+stop = SparkSession.stop
+def tell(session):
+    context = session.sparkContext
+    print("RAN", context.master, context.appName, context.getConf().get("spark.x"), flush=True)
+    stop(session)
+SparkSession.stop = tell
+sys.argv[0] = "reconciler"
+main()
+"""
+SPEC = """\
+apiVersion: reconciler/v1
+kind: HudiTable
+metadata: {{name: orders}}
+spec:
+  path: {path}
+  timezone: UTC
+  retention: {{commits: 1}}
+  concurrency: {{lock: {{provider: filesystem}}}}
+"""
+
+
+def test_apply_takes_what_spark_submit_was_told(tmp_path):
+    drill = make_drill(TABLE, tmp_path / "lake", retention="commits: 1")
+    (tmp_path / "orders.yaml").write_text(SPEC.format(path=drill.table))
+    (tmp_path / "reconciler_app.py").write_text(SCRIPT)
+    home = Path(pyspark.__file__).parent
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    submit = [home / "bin" / "spark-submit", "--master", "local[1]", "--name", "nightly"]
+    done = subprocess.run(
+        [
+            *map(str, submit),
+            *("--conf", "spark.x=given", "reconciler_app.py", "apply", "orders.yaml"),
+            "--auto-approve",
+        ],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert "RAN local[1] nightly given" in done.stdout
+    assert "removed" in done.stdout
