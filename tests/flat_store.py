@@ -33,6 +33,7 @@ class FlatStore:
 
     objects: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    _listed: dict[str, list[str]] = field(default_factory=dict)
 
     async_impl = False
 
@@ -55,14 +56,6 @@ class FlatStore:
 
     def invalidate_cache(self, _path: str | None = None) -> None:
         pass
-
-    def find(self, path: str, *, detail: bool, prefix: str = "") -> dict[str, dict[str, Any]]:
-        assert detail
-        prefix = path.rstrip("/") + "/" + prefix
-        found = {name: _info(name, data) for name, data in self.objects.items()
-                 if name.startswith(prefix)}  # fmt: skip
-        self._count("LIST", path, max(1, -(-len(found) // PAGE)))
-        return dict(sorted(found.items()))
 
     def ls(self, path: str, *, detail: bool, **_more: Any) -> list[dict[str, Any]]:
         assert detail
@@ -115,6 +108,8 @@ class FlatStore:
         return bucket, key, None
 
     def call_s3(self, method: str, **arguments: Any) -> dict[str, Any]:
+        if method == "list_objects_v2":
+            return self._list_page(**arguments)
         assert method == "delete_objects"
         keys = [one["Key"] for one in arguments["Delete"]["Objects"]]
         assert 0 < len(keys) <= PAGE
@@ -122,6 +117,22 @@ class FlatStore:
         for key in keys:
             self.objects.pop(f"{arguments['Bucket']}/{key}", None)
         return {}
+
+    def _list_page(self, Bucket: str, Prefix: str, ContinuationToken: str = "") -> dict[str, Any]:  # noqa: N803 (S3's names)
+        self._count("LIST", f"{Bucket}/{Prefix}")
+        if not ContinuationToken:  # a listing shows the store of its first page
+            found = sorted(n for n in self.objects if n.startswith(f"{Bucket}/{Prefix}"))
+            self._listed[Prefix] = found
+        start = int(ContinuationToken or 0)
+        found, end = self._listed[Prefix], start + PAGE
+        return {
+            "Contents": [
+                {"Key": name.removeprefix(f"{Bucket}/"), "Size": len(self.objects[name])}
+                for name in found[start:end]
+            ],
+            "IsTruncated": end < len(found),
+            "NextContinuationToken": str(end),
+        }
 
     def _count(self, kind: str, path: str, times: int = 1) -> None:
         self.requests += [(kind, path.removeprefix(ROOT).lstrip("/"))] * times

@@ -1,7 +1,7 @@
 """List a store of flat objects, in parallel by prefixes where a table has many folders.
 
-A client lists one page after the other. With several prefixes, several listings run at a time, and
-what the client keeps of an object is dropped with each of them: it takes over a kilobyte.
+A client lists one page after the other. With several prefixes, several listings run at a time.
+Pages are columns, and each is dropped when its names lie in their folders.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, takewhile
-from typing import Any, Final
+from typing import Final
 
 from reconciler.storage.api import FolderListing
 from reconciler.storage.paths import is_hidden
@@ -24,35 +24,34 @@ _MOST_PREFIXES: Final = 16
 #: from so many folders for each prefix on, a table gets more prefixes, because of their memory
 _MANY_FOLDERS: Final = 512
 
-#: prefix -> names and sizes of objects by full name
-ListObjects = Callable[[str], Any]
+#: names below the root, and sizes, of some objects
+Page = tuple[Sequence[str], Sequence[int]]
+#: prefix -> pages of the objects whose names begin with it
+ListObjects = Callable[[str], Iterable[Page]]
 _Folders = dict[str, tuple[list[str], list[int]]]
 
 
-def walk_listing(
-    objects: Any, root: str, descend: Callable[[str], bool]
-) -> Iterator[FolderListing]:
-    """Yield the folders of one listing, each after those above it; ``objects``: name -> info."""
-    yield from _select_folders(_group_by_folder(objects, root), descend, {"": True}, {"": ([], [])})
+def walk_listing(pages: Iterable[Page], descend: Callable[[str], bool]) -> Iterator[FolderListing]:
+    """Yield the folders of one listing, each after those above it; none if it has no object."""
+    folders = _group_by_folder(pages)
+    if folders:
+        yield from _select_folders(folders, descend, {"": True}, {"": ([], [])})
 
 
 def walk_prefixes(
     list_objects: ListObjects,
-    top: Sequence[Any],
-    root: str,
+    top: Page,
     prefixes: Sequence[str],
     descend: Callable[[str], bool],
 ) -> Iterator[FolderListing]:
-    """Yield the folders of the listings of all prefixes; ``top``: the root's own entries.
+    """Yield the folders of the listings of all prefixes; ``top``: the root's own files.
 
     The root comes first, and each folder after those above it.
     """
-    files = [info for info in top if info["type"] != "directory"]
-    found = _group_by_folder({info["name"]: info for info in files}, root)
-    names, sizes = found.get("", ([], []))
+    names, sizes = _group_by_folder([top]).get("", ([], []))
     yield FolderListing("", names, sizes)
     entered = {"": True}
-    for folders in _list_in_order(list_objects, root, prefixes):
+    for folders in _list_in_order(list_objects, prefixes):
         folders.pop("", None)  # files of the root whose names begin like folders
         yield from _select_folders(folders, descend, entered, {})
 
@@ -90,13 +89,11 @@ def _split(names: Iterable[str]) -> dict[str, list[str]]:
     return parts
 
 
-def _list_in_order(
-    list_objects: ListObjects, root: str, prefixes: Sequence[str]
-) -> Iterator[_Folders]:
+def _list_in_order(list_objects: ListObjects, prefixes: Sequence[str]) -> Iterator[_Folders]:
     """Yield the folders of each prefix; few listings are under way or wait to be taken."""
 
     def work(prefix: str) -> _Folders:
-        return _group_by_folder(list_objects(prefix), root)
+        return _group_by_folder(list_objects(prefix))
 
     rest = iter(prefixes)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -111,16 +108,16 @@ def _list_in_order(
                 one.cancel()
 
 
-def _group_by_folder(objects: Any, root: str) -> _Folders:
+def _group_by_folder(pages: Iterable[Page]) -> _Folders:
     """Return names and sizes by folder, without folder markers."""
-    start = len(root) + 1
     folders: _Folders = {}
-    for full, info in objects.items():
-        path, _, name = full[start:].rpartition("/")
-        names, sizes = folders.setdefault(path, ([], []))
-        if name and not is_hidden(name):
-            names.append(name)
-            sizes.append(int(info.get("size") or 0))
+    for paths, lengths in pages:
+        for full, size in zip(paths, lengths, strict=True):
+            path, _, name = full.rpartition("/")
+            names, sizes = folders.get(path) or folders.setdefault(path, ([], []))
+            if name and not is_hidden(name):
+                names.append(name)
+                sizes.append(size)
     return folders
 
 

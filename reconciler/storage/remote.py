@@ -29,7 +29,7 @@ from reconciler.storage.api import (
 )
 from reconciler.storage.conditional_replace import VersionedObjects
 from reconciler.storage.exclusive_creation import ExclusiveObjects
-from reconciler.storage.flat_listing import choose_prefixes, walk_listing, walk_prefixes
+from reconciler.storage.flat_listing import Page, choose_prefixes, walk_listing, walk_prefixes
 from reconciler.storage.paths import (
     check_path,
     is_hidden,
@@ -41,6 +41,7 @@ from reconciler.storage.remote_entries import build_entries, build_entry
 from reconciler.storage.remote_errors import translate_errors
 from reconciler.storage.request_budget import share_budget, split_policy
 from reconciler.storage.s3_deletion import KeysRefusedError, NoBulkDeleteError, delete_keys
+from reconciler.storage.s3_listing import list_pages
 from reconciler.storage.s3_requests import repeat_broken_reads
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
@@ -106,23 +107,35 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
             descend = cache(descend)  # a folder of the root is asked about here and by the walk
             with self._translate_errors(""):
                 top = self._list_children(self._root)
-            below = [entry.name for entry in build_entries(top, self._root) if entry.is_folder]
-            prefixes = choose_prefixes([name for name in below if descend(name)])
+            entries = build_entries(top, self._root)
+            folders = [entry.name for entry in entries if entry.is_folder]
+            prefixes = choose_prefixes([name for name in folders if descend(name)])
             if len(prefixes) > 1:
-                yield from walk_prefixes(self._find, top, self._root, prefixes, descend)
+                files = [entry for entry in entries if not entry.is_folder]
+                page = [entry.name for entry in files], [entry.size for entry in files]
+                yield from walk_prefixes(self._list_pages, page, prefixes, descend)
                 return
-        objects = self._find()
-        if not objects:
+        is_missing = True
+        for folder in walk_listing(self._list_pages(), descend):
+            is_missing = False
+            yield folder
+        if is_missing:
             raise NotFoundError(self.location, "does not exist (no object has this prefix)")
-        yield from walk_listing(objects, self._root, descend)
 
-    def _find(self, prefix: str = "") -> dict[str, dict[str, Any]]:
-        """Return every object below the root whose path begins with a prefix."""
-        options = {"prefix": prefix} if prefix else {}
+    def _list_pages(self, prefix: str = "") -> Iterator[Page]:
+        """Yield names below the root, and sizes, of objects whose names begin with a prefix."""
         with self._translate_errors(""):
             self._fs.invalidate_cache()
-            found: dict[str, dict[str, Any]] = self._fs.find(self._root, detail=True, **options)
-        return found
+            if self._family in _LISTED_BY_PREFIX:
+                bucket, key = self._fs.split_path(self._root)[:2]
+                yield from list_pages(self._fs, bucket, f"{key}/" if key else "", prefix)
+                return
+            found: dict[str, dict[str, Any]] = self._fs.find(self._root, detail=True)
+        start = len(self._root) + 1
+        yield (
+            [name[start:] for name in found],
+            [int(info.get("size") or 0) for info in found.values()],
+        )
 
     def _scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
         entries = self.list(path)

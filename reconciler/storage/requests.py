@@ -27,6 +27,7 @@ _S3_KINDS: Final[Mapping[str, RequestKind]] = {
     "delete_objects": "delete",
     "get_object": "read",
     "head_object": "look",
+    "list_objects_v2": "list",
 }
 _S3_CALLS: Final = frozenset({"call_s3", "_call_s3"})
 _LISTINGS: Final = frozenset({"find", "ls"})

@@ -20,6 +20,7 @@ from reconciler.storage.request_budget import (
     find_shared_budget,
     share_budget,
 )
+from reconciler.storage.s3_listing import install_page_parser
 
 _RETRIED_STATUS: Final = frozenset({429, 500, 502, 503, 504})
 #: also what a store says of single keys in the answer to a bulk delete
@@ -59,6 +60,7 @@ def install_retries(filesystem: Any, policy: RequestPolicy, secrets: Sequence[st
     from aiobotocore.session import AioSession  # noqa: PLC0415 (heavy, comes with s3fs)
 
     session = AioSession(**filesystem.kwargs)
+    install_page_parser(session)
     session.register("needs-retry.s3", _RequestRetries(policy, tuple(secrets)))
     filesystem.session, filesystem._session_is_owned = session, False  # noqa: SLF001
     filesystem.retries = 1

@@ -65,14 +65,14 @@ def test_a_missing_table_is_an_error():
 
 def test_an_error_of_one_prefix_ends_the_walk(lake, monkeypatch):
     monkeypatch.setattr(flat_listing, "_FOLDERS_OF_A_PREFIX", 30)
-    find = lake.find
+    call = lake.call_s3
 
-    def fail_once(path, *, prefix="", **more):
-        if prefix == "dt=2026-1":
+    def fail_once(method, **arguments):
+        if arguments["Prefix"] == "t/dt=2026-1":
             raise PermissionError("no")
-        return find(path, prefix=prefix, **more)
+        return call(method, **arguments)
 
-    lake.find = fail_once
+    lake.call_s3 = fail_once
     with pytest.raises(Exception, match="no"):
         walk(lake)
 

@@ -73,7 +73,7 @@ def test_a_store_without_atomic_creation_is_read_only():
 
 
 def test_a_listing_is_never_an_old_one():
-    storage = remote(Caching)
+    storage = remote(Caching, "gs://bucket/t")
     storage._creates_exclusively = True
     for number in range(2):
         storage.create(f"f{number}", b"x")
