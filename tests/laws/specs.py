@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
@@ -110,6 +110,35 @@ def retentions(draw: st.DrawFn, schema: Schema) -> dict[str, Any]:
     return found
 
 
+#: valid texts for the fields of a lock whose form the schema restricts
+_LOCK_TEXTS: Final = {
+    "table": "sales.orders",
+    "uri": "thrift://host:9083",
+    "servers": "zk1:2181,zk2:2181",
+    "basePath": "/hudi/locks",
+    "key": "orders",
+    "region": "eu-central-1",
+    "endpoint": "https://dynamodb.test",
+}
+#: fields without a default, by provider
+_LOCK_NEEDS: Final = {
+    "hivemetastore": ("table", "uri"),
+    "zookeeper": ("servers", "basePath", "key"),
+    "dynamodb": ("table", "partitionKey"),
+}
+
+
+def _complete_lock(block: dict[str, Any]) -> None:
+    """Give the fields of a lock texts of their form, and add those that its provider needs."""
+    texts = {name: text for name, text in _LOCK_TEXTS.items() if isinstance(block.get(name), str)}
+    needs = _LOCK_NEEDS.get(str(block.get("provider")), ())
+    block.update(texts, **{name: _LOCK_TEXTS.get(name, "orders") for name in needs})
+    if block.get("provider") == "filesystem" and "://" in block.get("path", ""):
+        block["singleWriter"] = True  # no writer can take a lock file on an object store
+    if "sessionTimeout" in block and units.parse_duration(block["sessionTimeout"]) < 1:
+        block["sessionTimeout"] = "1s"
+
+
 def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
     """Return the block without fields that contradict another one."""
     if block.get("mapping") == "direct" and block.get("curve", "kd-tree") == "kd-tree":
@@ -118,6 +147,7 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
         block.update(small="1B", target="1B", large="2B")
     if "validity" in block and units.parse_duration(block["validity"]) < 10:
         block["validity"] = "10s"  # no lock is taken for less
+    _complete_lock(block)
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
     return block
@@ -128,4 +158,16 @@ def table_specs() -> st.SearchStrategy[dict[str, Any]]:
 
     properties = load_definition("completeTable")["properties"]
     fields = {k: values(each) for k, each in properties.items() if k != "catalog"}  # or a path
-    return st.fixed_dictionaries({"path": fields.pop("path")}, optional=fields)
+    specs = st.fixed_dictionaries({"path": fields.pop("path")}, optional=fields)
+    return specs.map(_fit_lock_to_place)
+
+
+def _fit_lock_to_place(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec with a lock that writers can take where the table is."""
+    lock, scheme = (spec.get("concurrency") or {}).get("lock"), spec["path"].partition("://")
+    if lock and scheme[1]:
+        if lock.get("provider") == "filesystem":
+            lock["singleWriter"] = True
+        if lock.get("provider") == "storage" and scheme[0] not in {"s3", "s3a"}:
+            lock["provider"] = "none"
+    return spec
