@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.command import run
 from tests.crash.drill import CASES, make_drill
 from tests.oracle.bundles import class_path, java
 from tests.oracle.lock_holder import run_lock_provider
+from tests.oracle.lock_turns import check_one_holder_at_a_time
 from tests.oracle.storage_lock_holder import HudiLockHolder
 from tests.selection import examples
 from tests.servers.dynamodb import run_dynamodb
@@ -61,7 +61,10 @@ def _aws_settings(monkeypatch):
 
 @pytest.fixture
 def lock(endpoint):
-    return Lock(provider="dynamodb", table="locks", partition_key="orders", endpoint=endpoint)
+    """The lock of a table that exists: Amazon's client creates none."""
+    made = Lock(provider="dynamodb", table="locks", partition_key="orders", endpoint=endpoint)
+    with lock_of(made, "first").acquire():
+        return made
 
 
 def rows_of(lock):
@@ -192,38 +195,10 @@ with lock.acquire():
 
 
 def test_two_appliers_and_a_hudi_writer_hold_it_one_at_a_time(lock):
-    inside, seen, turn = [], [], threading.Lock()
-
-    def enter(name):
-        with turn:
-            inside.append(name)
-            seen.append(tuple(inside))
-        time.sleep(0.02)
-        with turn:
-            inside.remove(name)
-
-    rounds = examples(2, many=20)
-
-    def apply(name):
-        for _ in range(rounds):
-            with lock_of(lock, name, wait_s=120).acquire():
-                enter(name)
-            time.sleep(0.05)
-
     with amazon_client(lock) as hudi:
-        threads = [threading.Thread(target=apply, args=(name,)) for name in ("one", "two")]
-        for thread in threads:
-            thread.start()
-        for _ in range(rounds):
-            assert hudi.try_lock(120_000)
-            enter("hudi")
-            hudi.unlock()
-            time.sleep(0.05)
-        for thread in threads:
-            thread.join()
-
-    assert len(seen) == 3 * rounds
-    assert all(len(holders) == 1 for holders in seen)
+        check_one_holder_at_a_time(
+            lambda token: lock_of(lock, token, wait_s=120), hudi, examples(2, many=20)
+        )
 
 
 def test_commands_take_the_lock_and_say_who_has_it(lock, tmp_path, monkeypatch, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -20,6 +19,7 @@ from tests.command import run
 from tests.crash.drill import CASES, make_drill
 from tests.oracle.catalog_servers import HiveServer
 from tests.oracle.lock_holder import run_lock_provider
+from tests.oracle.lock_turns import check_one_holder_at_a_time
 from tests.selection import examples
 
 pytestmark = [pytest.mark.oracle, pytest.mark.long]
@@ -126,37 +126,10 @@ with lock.acquire():
 
 
 def test_two_appliers_and_a_hudi_writer_hold_it_one_at_a_time(metastore, locks, tmp_path):
-    inside, seen, turn = [], [], threading.Lock()
-
-    def enter(name):
-        with turn:
-            inside.append(name)
-            seen.append(tuple(inside))
-        time.sleep(0.02)
-        with turn:
-            inside.remove(name)
-
-    rounds = examples(2, many=20)
-
-    def apply(name):
-        for _ in range(rounds):
-            with lock_of(locks, name, wait_s=120).acquire():
-                enter(name)
-            time.sleep(0.05)
-
     with hudi_writer("1.2.0", metastore, tmp_path) as hudi:
-        threads = [threading.Thread(target=apply, args=(name,)) for name in ("one", "two")]
-        for thread in threads:
-            thread.start()
-        for _ in range(rounds):
-            assert hudi.try_lock(120_000)
-            enter("hudi")
-            hudi.unlock()
-        for thread in threads:
-            thread.join()
-
-    assert len(seen) == 3 * rounds
-    assert all(len(holders) == 1 for holders in seen)
+        check_one_holder_at_a_time(
+            lambda token: lock_of(locks, token, wait_s=120), hudi, examples(2, many=20)
+        )
 
 
 SPEC = """\

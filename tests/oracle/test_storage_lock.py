@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
@@ -12,6 +11,7 @@ from reconciler.hudi.timeline.storage_lock import STORAGE_LOCK_FILE, StorageLock
 from reconciler.runtime import SystemClock, current_process
 from reconciler.storage.open import open_storage
 from reconciler.transaction.locks.storage_lock import StorageLock, StorageLockPlace
+from tests.oracle.lock_turns import check_one_holder_at_a_time
 from tests.oracle.storage_lock_holder import hudi_lock_holder
 from tests.selection import examples
 
@@ -57,34 +57,7 @@ def test_hudi_and_reconciler_wait_for_each_other(version, storage):
 
 
 def test_two_appliers_and_a_hudi_writer_hold_it_one_at_a_time(storage):
-    inside, seen, turn = [], [], threading.Lock()
-
-    def enter(name):
-        with turn:
-            inside.append(name)
-            seen.append(tuple(inside))
-        time.sleep(0.02)
-        with turn:
-            inside.remove(name)
-
-    rounds = examples(2, many=20)
-
-    def apply(name):
-        for _ in range(rounds):
-            with lock_of(storage, name, wait_s=120).acquire():
-                enter(name)
-            time.sleep(0.05)
-
     with hudi_lock_holder("1.2.0", storage, VALIDITY_S) as hudi:
-        threads = [threading.Thread(target=apply, args=(name,)) for name in ("one", "two")]
-        for thread in threads:
-            thread.start()
-        for _ in range(rounds):
-            assert hudi.try_lock(120_000)
-            enter("hudi")
-            hudi.unlock()
-        for thread in threads:
-            thread.join()
-
-    assert len(seen) == 3 * rounds
-    assert all(len(holders) == 1 for holders in seen)
+        check_one_holder_at_a_time(
+            lambda token: lock_of(storage, token, wait_s=120), hudi, examples(2, many=20)
+        )

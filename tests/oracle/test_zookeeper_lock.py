@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -20,6 +19,7 @@ from reconciler.transaction.locks.zookeeper_nodes import connect_zookeeper
 from tests.command import run
 from tests.crash.drill import CASES, make_drill
 from tests.oracle.lock_holder import run_lock_provider
+from tests.oracle.lock_turns import check_one_holder_at_a_time
 from tests.selection import examples
 from tests.servers.zookeeper import ZookeeperServer
 
@@ -174,36 +174,10 @@ def test_a_run_whose_session_ended_publishes_nothing(tmp_path):
 
 
 def test_two_appliers_and_a_hudi_writer_hold_it_one_at_a_time(lock, tmp_path):
-    inside, seen, turn = [], [], threading.Lock()
-
-    def enter(name):
-        with turn:
-            inside.append(name)
-            seen.append(tuple(inside))
-        time.sleep(0.02)
-        with turn:
-            inside.remove(name)
-
-    rounds = examples(2, many=20)
-
-    def apply(name):
-        for _ in range(rounds):
-            with lock_of(lock, name, wait_s=120).acquire():
-                enter(name)
-
     with hudi_writer("1.2.0", lock, tmp_path) as hudi:
-        threads = [threading.Thread(target=apply, args=(name,)) for name in ("one", "two")]
-        for thread in threads:
-            thread.start()
-        for _ in range(rounds):
-            assert hudi.try_lock(120_000)
-            enter("hudi")
-            hudi.unlock()
-        for thread in threads:
-            thread.join()
-
-    assert len(seen) == 3 * rounds
-    assert all(len(holders) == 1 for holders in seen)
+        check_one_holder_at_a_time(
+            lambda token: lock_of(lock, token, wait_s=120), hudi, examples(2, many=20)
+        )
 
 
 def test_commands_take_the_lock_and_say_who_has_it(lock, tmp_path, monkeypatch, capsys):
