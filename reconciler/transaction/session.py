@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, assert_never
 
 from reconciler.errors import (
     AlreadyExistsError,
@@ -236,39 +237,27 @@ def _open_served_lock(
     lock: Lock, owner: Owner, context: RunContext, report: Callable[[str], None]
 ) -> TableLock | None:
     """Return a lock that servers of its own keep, None if files of the table do."""
-    if lock.provider == "hivemetastore":
-        return MetastoreLock(
-            open_metastore_locks(lock),
-            owner,
-            process=context.process,
-            clock=context.clock,
-            wait_s=context.lock_wait_s,
-            on_wait=report,
-            on_pause=context.check_stop,
-        )
-    if lock.provider == "dynamodb":
-        return DynamodbLock(
-            connect_dynamodb(find_dynamodb_place(lock)),
-            owner,
-            process=context.process,
-            clock=context.clock,
-            wait_s=context.lock_wait_s,
-            on_wait=report,
-            on_pause=context.check_stop,
-        )
-    if lock.provider == "zookeeper":
-        place_of_lock = find_zookeeper_place(lock)
-        return ZookeeperLock(
-            place_of_lock.location,
-            lambda: connect_zookeeper(place_of_lock),
-            owner,
-            process=context.process,
-            clock=context.clock,
-            wait_s=context.lock_wait_s,
-            on_wait=report,
-            on_pause=context.check_stop,
-        )
-    return None
+    make: Callable[..., TableLock]
+    match lock.provider:
+        case "hivemetastore":
+            make = partial(MetastoreLock, open_metastore_locks(lock))
+        case "dynamodb":
+            make = partial(DynamodbLock, connect_dynamodb(find_dynamodb_place(lock)))
+        case "zookeeper":
+            place = find_zookeeper_place(lock)
+            make = partial(ZookeeperLock, place.location, partial(connect_zookeeper, place))
+        case "filesystem" | "storage" | "none":
+            return None
+        case _:
+            assert_never(lock.provider)
+    return make(
+        owner,
+        process=context.process,
+        clock=context.clock,
+        wait_s=context.lock_wait_s,
+        on_wait=report,
+        on_pause=context.check_stop,
+    )
 
 
 def _get_backdating_s(spec: TableSpec) -> int:

@@ -18,6 +18,8 @@ from reconciler.transaction.process import Clock, Process
 #: the most that one wait between two looks adds to the age of a row: a clock that is set forward
 #: while a run waits must not end another's lease
 _MAX_STEP_MS: Final = 10_000
+#: a wait is prolonged only for leases up to this: the holder of a longer one may renew it seldom
+_LONGEST_LEASE_MS: Final = 5 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class _Watched:
     """A row that somebody else has, and for how long it has not changed, in milliseconds."""
 
     version: str
+    lease_ms: int
     seen_ms: int
     age_ms: int = 0
 
@@ -122,14 +125,15 @@ class DynamodbLock(WaitingLock):
 
     def _may_give_up(self) -> bool:
         """Return False while a row that may be a dead writer's has not had its lease."""
-        return self._watched is None or self._watched.age_ms == 0
+        watched = self._watched
+        return watched is None or watched.age_ms == 0 or watched.lease_ms > _LONGEST_LEASE_MS
 
     def _is_available(self, found: LockRow) -> bool:
         if found.is_released or self._is_dead_run(found):
             return True
         now_ms = self.clock.now_ms()
         if self._watched is None or self._watched.version != found.version:
-            self._watched = _Watched(found.version, now_ms)
+            self._watched = _Watched(found.version, found.lease_ms, now_ms)
             return False
         self._watched.look_again(now_ms)
         return self._watched.age_ms >= found.lease_ms

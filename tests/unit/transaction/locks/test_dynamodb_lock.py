@@ -98,6 +98,14 @@ def test_a_lease_longer_than_the_wait_is_waited_for(rows):
         assert 30 <= sum(rows.clock.slept) < 40
 
 
+def test_a_lease_of_hours_is_not_waited_for(rows):
+    rows.row = LockRow(owner="h7", version="v1", lease_ms=3_600_000)
+    with pytest.raises(BusyError):
+        lock_of(rows, wait_s=10).acquire().__enter__()
+
+    assert sum(rows.clock.slept) <= 10
+
+
 def test_a_clock_that_is_set_forward_ends_no_lease(rows):
     rows.row = HUDI
     jumps = iter([3600])
