@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,6 +18,7 @@ _LOCKING_STORES: Final = frozenset({"s3", "s3a"})
 #: places for which only reconciler has them; Hudi's writers refuse to start there
 _LOCKING_PLACES: Final = _LOCKING_STORES | {"", "memory"}
 _MIN_VALIDITY_S: Final = 10
+_LAST_PORT: Final = 65535
 #: fields that name a lock in a Hive Metastore
 _NAMES: Final = ("table", "uri")
 #: fields with an effect; those of the others have none
@@ -72,6 +74,7 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
     if block.data.get("validity", _MIN_VALIDITY_S) < _MIN_VALIDITY_S:
         block.error("validity", "Hudi takes no lock for less than 10 seconds", "write 10s or more")
     _check_needed_fields(block, provider)
+    _check_ports(block)
     lock = Lock(
         provider=provider,
         path=block.data.get("path", ""),
@@ -98,6 +101,14 @@ def _check_needed_fields(block: Block, provider: str) -> None:
         block.error(
             "sessionTimeout", "a session of no time cannot hold a lock", "write 10s or more"
         )
+
+
+def _check_ports(block: Block) -> None:
+    """Report addresses of servers whose port is none, which clients take badly."""
+    for field in ("servers", "uri"):
+        ports = re.findall(r":([0-9]+)", block.data.get(field, ""))
+        if wrong := [port for port in ports if not 0 < int(port) <= _LAST_PORT]:
+            block.error(field, f"{wrong[0]} is no port", f"write one from 1 to {_LAST_PORT}")
 
 
 def complete_lock(lock: Lock, metastore: Metastore) -> Lock:

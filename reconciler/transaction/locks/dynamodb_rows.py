@@ -58,7 +58,7 @@ def connect_dynamodb(place: DynamodbPlace) -> DynamodbRows:
     try:
         import boto3  # noqa: PLC0415 (an extra)
         from botocore.config import Config  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, NoRegionError  # noqa: PLC0415
     except ImportError:
         remedy = "pip install 'hudi-reconciler[dynamodb]'"
         message = f"needs a client that is not installed; {remedy}"
@@ -69,6 +69,9 @@ def connect_dynamodb(place: DynamodbPlace) -> DynamodbRows:
         client = boto3.Session(region_name=place.region).client(
             "dynamodb", config=config, endpoint_url=place.endpoint
         )
+    except NoRegionError:
+        remedy = "add concurrency.lock.region, or set AWS_DEFAULT_REGION"
+        raise LockServersError(place.location, f"no region is known; {remedy}") from None
     except (BotoCoreError, ValueError) as error:
         raise LockServersError(place.location, f"boto3 did not start: {error}") from None
     return DynamodbRows(place, client)
