@@ -1,0 +1,123 @@
+"""Start a Spark standalone cluster on this machine: its master and workers are processes.
+
+with StandaloneCluster(folder, workers=2) as cluster:
+    run(["spark-submit", "--master", cluster.master, ...])
+    cluster.kill_executor(1)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Self
+
+import psutil
+import pyspark
+
+from tests.oracle.bundles import java
+from tests.servers.programs import find_free_port
+
+SPARK_HOME: Final = Path(pyspark.__file__).parent
+_WAIT_S: Final = 90
+_EXECUTOR: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+
+
+class StandaloneCluster:
+    """A master and workers of one core each; every worker has a home and a folder of its own.
+
+    ``environment``: variables of the workers, in place of this process's own. ``master``: its URL.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 2,
+        memory: str = "1g",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._folder, self._workers, self._memory = folder, workers, memory
+        self._environment = environment
+        self._started: list[subprocess.Popen[bytes]] = []
+        self.master = f"spark://127.0.0.1:{find_free_port()}"
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        port = self.master.rpartition(":")[2]
+        self._start("Master", ["--host", "127.0.0.1", "--port", port], self._folder / "master")
+        wait_until(lambda: "elected leader" in self._log("master"))
+        for number in range(self._workers):
+            arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", self._memory]
+            self._start("Worker", [*arguments, self.master], self._folder / f"worker-{number}")
+        wait_until(lambda: self._log("master").count("Registering worker") == self._workers)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for executor in self.executors():
+            executor.kill()
+        for process in reversed(self._started):
+            process.kill()
+            process.wait(30)
+
+    def executors(self) -> list[psutil.Process]:
+        """Return the Java processes of the executors, by worker."""
+        found = []
+        for process in self._started:
+            if process.poll() is None:
+                children = psutil.Process(process.pid).children(recursive=True)
+                found += [child for child in children if _is_executor(child)]
+        return found
+
+    def kill_executor(self) -> None:
+        """Kill the executor of one worker, and the Python of its tasks with it."""
+        executor = self.executors()[0]
+        family = [executor, *executor.children(recursive=True)]
+        for process in family:
+            process.send_signal(signal.SIGKILL)
+
+    def kill_worker(self) -> None:
+        """Kill the last worker, its executor and the Python of its tasks; it does not return."""
+        worker = psutil.Process(self._started.pop().pid)
+        family = [worker, *worker.children(recursive=True)]
+        for process in family:
+            process.send_signal(signal.SIGKILL)
+        psutil.wait_procs(family, timeout=30)
+
+    def _start(self, name: str, arguments: list[str], home: Path) -> None:
+        home.mkdir()
+        command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{SPARK_HOME / 'jars'}/*"]
+        command += [f"org.apache.spark.deploy.{name.lower()}.{name}", "--webui-port", "0"]
+        given = {**os.environ} if self._environment is None else {**self._environment}
+        own = {"HOME": str(home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+        own["SPARK_SCALA_VERSION"] = "2.12"  # else a worker looks for folders of a build
+        with (home / "log").open("wb") as log:
+            self._started.append(
+                subprocess.Popen(
+                    [*command, *arguments],
+                    cwd=home,
+                    env={**given, **own, "SPARK_WORKER_DIR": str(home / "work")},
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+
+    def _log(self, name: str) -> str:
+        return (self._folder / name / "log").read_text()
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return _EXECUTOR in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def wait_until(is_so: Callable[[], object], seconds: float = _WAIT_S) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
