@@ -20,7 +20,7 @@ from tests.selection import long
 from tests.servers.proxy import Fault, FaultyProxy
 
 pytestmark = pytest.mark.oracle
-KINDS = ("lose", "drop", "hang", "cut")
+KINDS = ("lose", "drop", "hang", "cut", "halve")
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from typing import Any, Self
 from tests.oracle.bundles import TABLE_VERSION, bundle
 
 Options = Mapping[str, object]
+_WORKER = Path(__file__).parent / "worker.py"
 
 NOTHING_BY_ITSELF = {
     "hoodie.clean.automatic": "false",
@@ -150,8 +151,18 @@ def _is_crc(name: str) -> bool:
 class RealHudi:
     """One version of Hudi in its own JVM; it starts at the first request, `close` stops it."""
 
-    def __init__(self, version: str, *, heap: str = "1500m", timeout: float = 300) -> None:
+    def __init__(
+        self,
+        version: str,
+        *,
+        heap: str = "1500m",
+        timeout: float = 300,
+        jars: str = "",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """``jars``: a class path in addition to Hudi's; ``settings``: of Spark."""
         self.version, self.heap, self.timeout = version, heap, timeout
+        self.jars, self.settings = jars, dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
         self._log: Any = None
@@ -239,6 +250,13 @@ class RealHudi:
             options=said | _strings(options),
             columns=list(columns),
             where=where,
+        )
+        return found
+
+    def rows_at(self, url: str, columns: Sequence[str]) -> list[list[Any]]:
+        """Read the snapshot of a table in a store, sorted."""
+        found: list[list[Any]] = self.ask(
+            "read", at=url, options={}, columns=list(columns), where=None
         )
         return found
 
@@ -372,12 +390,17 @@ class RealHudi:
 
     # the process
 
-    def ask(self, do: str, *, table: HudiTable | None = None, **arguments: object) -> Any:
-        """Send a request; HudiFailedError when Hudi raised, TimeoutError when it hangs."""
+    def ask(
+        self, do: str, *, table: HudiTable | None = None, at: str = "", **arguments: object
+    ) -> Any:
+        """Send a request; HudiFailedError when Hudi raised, TimeoutError when it hangs.
+
+        ``at``: the URL of a table in a store.
+        """
         process = self._started()
         request = {"do": do, **arguments}
-        if table is not None:
-            request["table"] = str(table.path)
+        if table is not None or at:
+            request["table"] = at or str(table.path if table else "")
         assert process.stdin is not None
         process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
@@ -405,11 +428,12 @@ class RealHudi:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            jar = bundle(self.version)
+            jars = os.pathsep.join(filter(None, (str(bundle(self.version)), self.jars)))
+            settings = json.dumps(self.settings)
             self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
             folder = tempfile.mkdtemp(prefix="real-hudi-")
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).parent / "worker.py"), str(jar), self.heap],
+                [sys.executable, str(_WORKER), jars, self.heap, settings],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,

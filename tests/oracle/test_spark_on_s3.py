@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.oracle.bundles import BundleUnavailableError, bundle, class_path
+from tests.oracle.bundles import BundleUnavailableError, bundle
+from tests.oracle.faulty_runs import find_s3a_jars
 from tests.servers.s3 import KEY, SECRET
 
 pytestmark = [pytest.mark.oracle, pytest.mark.spark, pytest.mark.long]
@@ -79,13 +80,7 @@ print("ANSWER " + json.dumps(list(found)))
 @pytest.fixture(scope="module")
 def jars():
     try:
-        return ":".join(
-            class_path(group, module, version, alone=True)
-            for group, module, version in (
-                ("org.apache.hadoop", "hadoop-aws", "3.3.4"),
-                ("com.amazonaws", "aws-java-sdk-bundle", "1.12.262"),
-            )
-        )
+        return find_s3a_jars()
     except BundleUnavailableError as problem:
         pytest.fail(str(problem))
 

@@ -1,6 +1,6 @@
 """Real Hudi in a process of its own: one JVM per Hudi version, driven by JSON lines.
 
-``python worker.py BUNDLE.jar HEAP`` reads one request a line from stdin, ``{"do": NAME, ...}``,
+``python worker.py JARS HEAP SETTINGS`` reads one request a line from stdin, ``{"do": NAME, ...}``,
 and answers each with a line on stdout: ``{"ok": ...}`` or ``{"error": [exception, cause, ...]}``.
 A heap that ends in ``!`` asks for a JVM as people run it (a benchmark), not one that starts fast.
 Everything that Spark prints goes to stderr. `hudi.RealHudi` is the other end; tests use that.
@@ -46,8 +46,11 @@ _AVRO = {
 }
 
 
-def session(jar: str, heap: str) -> SparkSession:
-    """Start Spark with Hudi on the driver's class path; with spark.jars its delete blocks fail."""
+def session(jar: str, heap: str, more: dict[str, str]) -> SparkSession:
+    """Start Spark with Hudi on the driver's class path; with spark.jars its delete blocks fail.
+
+    ``more``: settings of Spark.
+    """
     jvm = "-Duser.timezone=UTC -XX:+UseSerialGC"
     is_benchmark = heap.endswith("!")
     if is_benchmark:
@@ -85,6 +88,7 @@ def session(jar: str, heap: str) -> SparkSession:
         for small in ("sql.shuffle.partitions", "sql.adaptive.enabled", "default.parallelism"):
             del conf[f"spark.{small}"]
         del conf["spark.sql.parquet.enableVectorizedReader"]
+    conf |= more
     settings = SparkConf().setMaster("local[2]").setAppName("real-hudi").setAll(conf.items())
     gateway = launch_gateway(settings)
     if not is_benchmark:
@@ -457,7 +461,7 @@ def _causes(error: BaseException) -> list[str]:
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    worker = Worker(session(sys.argv[1], sys.argv[2]))
+    worker = Worker(session(sys.argv[1], sys.argv[2], json.loads(sys.argv[3])))
     answers.write(json.dumps({"ok": "ready"}) + "\n")
     for line in sys.stdin:
         request = json.loads(line)

@@ -8,18 +8,21 @@ with running_proxy(server.endpoint) as proxy:
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-#: what happens to a request: the server never gets it (``drop``, ``hang``, ``status``), or does it
-#: and the client gets no answer (``lose``), half of it (``cut``), or all of it late (``delay``)
-FaultKind = Literal["drop", "hang", "status", "lose", "cut", "delay"]
+#: what happens to a request: the server never gets it (``drop``, ``hang``, ``status``), gets half
+#: of its body (``halve``), or does it and the client gets no answer (``lose``), half of it
+#: (``cut``), or all of it late (``delay``)
+FaultKind = Literal["drop", "hang", "status", "halve", "lose", "cut", "delay"]
 
 _HOP_HEADERS: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 _METHODS: Final = ("GET", "HEAD", "PUT", "POST", "DELETE")
@@ -78,11 +81,29 @@ class FaultyProxy:
         self._ended.set()
 
 
+def make_random_faults(seed: int, rate: float) -> list[Fault]:
+    """Return faults of every kind but ``hang`` that together hit a share of all requests.
+
+    The same seed hits the same requests, if they come in the same order.
+    """
+    random = Random(seed)
+    faults = [
+        Fault("status", status=503, code="SlowDown"),
+        Fault("status", status=429, code="TooManyRequests"),
+        Fault("delay", seconds=0.3),
+        *(Fault(kind) for kind in ("drop", "halve", "lose", "cut")),
+    ]
+    for fault in faults:
+        fault.times = sys.maxsize
+        fault.selects = lambda _: random.random() < rate / len(faults)
+    return faults
+
+
 @contextmanager
 def running_proxy(upstream: str) -> Iterator[FaultyProxy]:
     """Run a proxy before the server at a URL ``http://host:port``."""
     target = urlsplit(upstream).netloc
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server = _Server(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     proxy = FaultyProxy(f"http://127.0.0.1:{server.server_port}")
     server.proxy, server.target = proxy, target  # type: ignore[attr-defined]
@@ -95,6 +116,13 @@ def running_proxy(upstream: str) -> Iterator[FaultyProxy]:
         server.shutdown()
         server.server_close()
         thread.join(5)
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that close their connections."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -125,7 +153,9 @@ class _Handler(BaseHTTPRequestHandler):
             proxy.wait(None)
         if fault and kind == "delay":
             proxy.wait(fault.seconds)
-        if kind in ("hang", "drop"):
+        if kind == "halve":
+            self._send_half(body)
+        if kind in ("hang", "drop", "halve"):
             self.close_connection = True
             return
         status, headers, answer = self._ask_server(body)
@@ -146,20 +176,23 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def _ask_server(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = HTTPConnection(self.server.target, timeout=60)
-        try:
-            connection.putrequest(
-                self.command, self.path, skip_host=True, skip_accept_encoding=True
-            )
-            for name, value in self.headers.items():
-                if name.lower() not in (*_HOP_HEADERS, "expect"):
-                    connection.putheader(name, value)
-            connection.putheader("Content-Length", str(len(body)))
+        with closing(self._open_request(len(body))) as connection:
             connection.endheaders(body)
             response = connection.getresponse()
             return response.status, response.getheaders(), response.read()
-        finally:
-            connection.close()
+
+    def _send_half(self, body: bytes) -> None:
+        with closing(self._open_request(len(body))) as connection:
+            connection.endheaders(body[: len(body) // 2])
+
+    def _open_request(self, size: int) -> HTTPConnection:
+        connection = HTTPConnection(self.server.target, timeout=60)
+        connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            if name.lower() not in (*_HOP_HEADERS, "expect"):
+                connection.putheader(name, value)
+        connection.putheader("Content-Length", str(size))
+        return connection
 
     def _answer(
         self, status: int, headers: list[tuple[str, str]], body: bytes, *, is_cut: bool = False
