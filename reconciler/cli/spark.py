@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import runtime
 from reconciler.cli import interruption
@@ -24,6 +24,7 @@ from reconciler.cli.spark_properties import (
     DEFAULT_REDACTION,
     PROPERTIES_FILE,
     REDACTION,
+    adapt_to_submit,
     extend_redaction,
     find_exposed_settings,
     find_private_settings,
@@ -83,7 +84,8 @@ def open_spark_session(
 ) -> Iterator[SparkSession]:
     """Open a session for the block: the active one if there is one, else a new one.
 
-    ``master`` is Spark's; the default is local[*] unless Spark is configured otherwise.
+    ``master`` is Spark's; the default is local[*] unless Spark is configured otherwise. Settings of
+    spark-submit win over all.
     ``from_variables``: the settings that environment variables hold. ``in_python``: tasks leave
     Java little to do. Raises ReconcilerError if there is no Java or Spark does not start, and
     UsageError for an invalid master.
@@ -107,10 +109,12 @@ def open_spark_session(
     ):
         made = _make_settings(master, conf, Path(folder), in_python=in_python)
         with _explain_failed_start():
-            _start_java(made, Path(folder))
-            private = find_private_settings(made, from_variables)
-            made[REDACTION] = _find_redaction(private, made.get(REDACTION))
+            made = _prepare_java(made, Path(folder))
+            made[REDACTION] = _find_redaction(
+                find_private_settings(made, from_variables), made.get(REDACTION)
+            )
             session = _start_session(SparkSession.builder, made)
+            _quiet_java(session, Path(folder))
         watch()  # Spark's own handler would call Java in the middle of another call
         try:
             with report_waits(_report_wait, interruption.is_interrupted):
@@ -175,13 +179,11 @@ def _make_settings(
     """
     if _GATEWAY in runtime.environment():
         return {**({} if master is None else {"spark.master": master}), **conf}
-    quiet = folder / "log4j2.properties"
-    quiet.write_text(_LOG_CONFIG, encoding="ascii")
     ours = {
         "spark.app.name": "reconciler",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_write_log_config(folder)}",
     }
     if master is not None or "SPARK_CONF_DIR" not in runtime.environment():
         ours["spark.master"] = master or "local[*]"
@@ -198,6 +200,45 @@ def _make_settings(
     return ours | given
 
 
+def _write_log_config(folder: Path) -> str:
+    """Write the configuration of a quiet log, and return its URI."""
+    file = folder / "log4j2.properties"
+    file.write_text(_LOG_CONFIG, encoding="ascii")
+    return file.as_uri()
+
+
+def _prepare_java(settings: dict[str, str], folder: Path) -> dict[str, str]:
+    """Start Spark's Java, and return the settings of its session.
+
+    The Java of spark-submit runs already: its own settings win, and a warning names the others.
+    """
+    if _GATEWAY not in runtime.environment():
+        _start_java(settings, folder)
+        return settings
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 (slow to import)
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 (PySpark has no public name for it)
+    made, warnings = adapt_to_submit(settings, dict(SparkConf().getAll()))
+    for warning in warnings:
+        log_message(f"warning: {warning}", level="warning")
+    return made
+
+
+def _quiet_java(session: SparkSession, folder: Path) -> None:
+    """Leave only errors in the log of a Java that spark-submit started, if nobody configured it.
+
+    Spark reads its default configuration when a session starts, so this comes after it.
+    """
+    if _GATEWAY not in runtime.environment():
+        return
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 (PySpark has no public name for it)
+    context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
+    used = context.getConfiguration().getConfigurationSource().getLocation() or ""
+    if used.endswith("/org/apache/spark/log4j2-defaults.properties"):
+        uri = jvm.java.net.URI(_write_log_config(folder))
+        jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure(uri)
+
+
 def _start_java(settings: Mapping[str, str], folder: Path) -> None:
     """Start Spark's Java for these settings, unless this process has one already.
 
@@ -206,10 +247,9 @@ def _start_java(settings: Mapping[str, str], folder: Path) -> None:
     """
     from pyspark import SparkContext  # noqa: PLC0415 (slow to import)
 
-    environment = runtime.environment()
-    if SparkContext._gateway is not None or _GATEWAY in environment:  # noqa: SLF001
+    if SparkContext._gateway is not None:  # noqa: SLF001
         return
-    given = environment.get(_SUBMIT_ARGUMENTS, "pyspark-shell")
+    given = runtime.environment().get(_SUBMIT_ARGUMENTS, "pyspark-shell")
     arguments, defaults = split_submit_arguments(given)
     if defaults is None:
         defaults = str(_find_default_settings())

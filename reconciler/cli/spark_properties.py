@@ -22,6 +22,23 @@ _HADOOP: Final = "spark.hadoop."
 PROPERTIES_FILE: Final = "--properties-file"
 #: what Spark itself puts on the command line of its Java, whatever file it is in
 _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
+#: settings that only spark-submit itself can heed
+_OF_SUBMIT: Final = frozenset(
+    {
+        *_JAVA_OPTIONS,
+        "spark.driver.extraClassPath",
+        "spark.driver.extraLibraryPath",
+        "spark.driver.memory",
+        "spark.jars",
+        "spark.jars.excludes",
+        "spark.jars.ivy",
+        "spark.jars.ivySettings",
+        "spark.jars.packages",
+        "spark.jars.repositories",
+        "spark.submit.deployMode",
+        "spark.submit.pyFiles",
+    }
+)
 
 
 def extend_redaction(known: str, private: Iterable[str]) -> str:
@@ -110,6 +127,36 @@ def read_defaults(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
+
+
+def adapt_to_submit(
+    settings: Mapping[str, str], submitted: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return which of the settings a session that spark-submit starts can take, and warnings.
+
+    ``submitted``: what spark-submit has set, which wins. Warnings name no value, as it may be a
+    secret.
+
+    >>> given = {"spark.master": "yarn", "spark.a": "1", "spark.driver.memory": "2g"}
+    >>> taken, warnings = adapt_to_submit(given, {"spark.master": "local[*]"})
+    >>> taken
+    {'spark.a': '1'}
+    >>> warnings
+    ['spark-submit has set spark.master otherwise, and its value is used', \
+'spark.driver.memory: give it to spark-submit; Java runs already']
+    """
+    differing = [name for name in settings if submitted.get(name, settings[name]) != settings[name]]
+    absent = {name: value for name, value in settings.items() if name not in submitted}
+    late = [name for name in absent if name in _OF_SUBMIT]
+    warnings = []
+    if differing:
+        value = "its value is" if len(differing) == 1 else "its values are"
+        listed = ", ".join(differing)
+        warnings.append(f"spark-submit has set {listed} otherwise, and {value} used")
+    if late:
+        what = "it" if len(late) == 1 else "them"
+        warnings.append(f"{', '.join(late)}: give {what} to spark-submit; Java runs already")
+    return {name: value for name, value in absent.items() if name not in late}, warnings
 
 
 @contextmanager

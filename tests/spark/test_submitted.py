@@ -28,6 +28,14 @@ SparkSession.stop = tell
 sys.argv[0] = "reconciler"
 main()
 """
+ENVIRONMENT = """\
+apiVersion: reconciler/v1
+kind: Environment
+metadata: {name: prod}
+spec:
+  spark:
+    conf: {spark.x: other, spark.jars.packages: "a:b:1", spark.executor.memory: 1g}
+"""
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable
@@ -44,6 +52,8 @@ def test_apply_takes_what_spark_submit_was_told(tmp_path):
     drill = make_drill(TABLE, tmp_path / "lake", retention="commits: 1")
     (tmp_path / "orders.yaml").write_text(SPEC.format(path=drill.table))
     (tmp_path / "reconciler_app.py").write_text(SCRIPT)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "prod.yaml").write_text(ENVIRONMENT)
     home = Path(pyspark.__file__).parent
     environment = os.environ | {
         "PYTHONPATH": str(Path(__file__).parents[2]),
@@ -56,7 +66,7 @@ def test_apply_takes_what_spark_submit_was_told(tmp_path):
         [
             *map(str, submit),
             *("--conf", "spark.x=given", "reconciler_app.py", "apply", "orders.yaml"),
-            "--auto-approve",
+            *("--auto-approve", "--env", "prod", "--master", "local[2]"),
         ],
         cwd=tmp_path,
         env=environment,
@@ -69,3 +79,11 @@ def test_apply_takes_what_spark_submit_was_told(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert "RAN local[1] nightly given" in done.stdout
     assert "removed" in done.stdout
+    # spark-submit writes both of Python's streams to its standard output
+    warnings = [line for line in done.stdout.splitlines() if line.startswith("warning: spark")]
+    assert [
+        "warning: spark-submit has set spark.master, spark.x otherwise, and its values are used",
+        "warning: spark.jars.packages: give it to spark-submit; Java runs already",
+    ] == warnings, done.stdout
+    assert " INFO DAGScheduler" not in done.stderr
+    assert " INFO ShutdownHookManager" not in done.stderr

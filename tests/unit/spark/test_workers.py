@@ -1,11 +1,17 @@
 # ruff: noqa: N802, N815 (the names of PySpark)
 from __future__ import annotations
 
+import importlib.metadata
+import re
+import socket
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from reconciler.errors import ReconcilerError
+from reconciler.spark import workers
 from reconciler.spark.workers import set_up_workers
 
 
@@ -67,8 +73,74 @@ def test_packages_that_workers_lack_are_named_with_what_to_do():
         with pytest.raises(ReconcilerError) as raised:
             set_up_workers(session, ["json", "no_such_package", "nor_this"])
 
-        assert str(raised.value).startswith("Spark's workers (/opt/other/python on ")
-        assert str(raised.value).endswith(
-            " lack no_such_package, nor_this; install hudi-reconciler and no_such_package, "
-            "nor_this there, or set PYSPARK_PYTHON to a Python that has them"
+        assert (
+            f"Spark's workers (/opt/other/python) lack no_such_package, nor_this on "
+            f"{socket.gethostname()}; install hudi-reconciler there, or set PYSPARK_PYTHON to a "
+            "Python that has it"
+        ) == str(raised.value)
+
+
+def test_all_hosts_are_named_and_what_each_has_too_old(monkeypatch):
+    hosts, versions = iter("ba"), iter(("16.1", "4.0"))
+    monkeypatch.setattr(workers.socket, "gethostname", lambda: next(hosts))
+    monkeypatch.setattr(workers.importlib.metadata, "version", lambda _: next(versions))
+    with pytest.raises(ReconcilerError) as raised:
+        set_up_workers(Session(python="/p"), ["pyarrow"])
+
+    assert "lack pyarrow 17 (they have 4.0) on a; pyarrow 17 (they have 16.1) on b; " in str(
+        raised.value
+    )
+
+
+def test_a_package_without_a_description_counts_as_new_enough(monkeypatch):
+    def fail(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(workers.importlib.metadata, "version", fail)
+    session = Session(python="/p")
+    set_up_workers(session, ["pyarrow"])
+
+    assert 1 == session.jobs
+
+
+def test_workers_with_another_python_are_told_by_both_versions():
+    message = (
+        "E: Traceback (most recent call last):\npyspark.errors.PySparkRuntimeError: "
+        "[PYTHON_VERSION_MISMATCH] Python in worker has different version (3, 9) than that in "
+        "driver 3.11, PySpark cannot run with different minor versions.\n"
+    )
+
+    assert "they run Python 3.9, and the driver runs 3.11" == workers._explain_check(message)
+
+
+class Py4JError(Exception):
+    """An error of the name that Py4J's have."""
+
+
+def test_an_application_that_the_master_removed_is_said_in_one_line(monkeypatch):
+    def fail(_):
+        raise Py4JError(
+            "An error occurred while calling o29.addFile.\n: java.lang.IllegalStateException: "
+            "Cannot call methods on a stopped SparkContext.\nThis stopped SparkContext was"
         )
+
+    monkeypatch.setattr(workers, "_ship_archive", fail)
+    with pytest.raises(ReconcilerError) as raised:
+        set_up_workers(Session(master="spark://m:7077"), [])
+
+    assert (
+        "Spark's application on spark://m:7077 ended before its first job: Cannot call methods on "
+        "a stopped SparkContext; see the log of the master, and run this again"
+    ) == str(raised.value)
+
+
+def test_minimum_versions_are_those_that_the_package_declares():
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    project = tomllib.loads(text)["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    declared = {}
+    for requirement in (text for listed in lists for text in listed):
+        if found := re.match(r"([\w-]+)(?:\[.*\])?>=([\d.]+)", requirement):
+            declared[found[1].replace("-", "_")] = found[2]
+
+    assert workers.MINIMUM_VERSIONS == {name: declared[name] for name in workers.MINIMUM_VERSIONS}
