@@ -227,16 +227,20 @@ def _prepare_java(settings: dict[str, str], folder: Path) -> dict[str, str]:
 def _quiet_java(session: SparkSession, folder: Path) -> None:
     """Leave only errors in the log of a Java that spark-submit started, if nobody configured it.
 
-    Spark reads its default configuration when a session starts, so this comes after it.
+    Spark reads its default configuration when a session starts, so this comes after it. A Java that
+    logs by other means than Log4j's core stays as it is.
     """
     if _GATEWAY not in runtime.environment():
         return
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped] # noqa: PLC0415
+
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 (PySpark has no public name for it)
-    context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
-    used = context.getConfiguration().getConfigurationSource().getLocation() or ""
-    if used.endswith("/org/apache/spark/log4j2-defaults.properties"):
-        uri = jvm.java.net.URI(_write_log_config(folder))
-        jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure(uri)
+    with suppress(Py4JError, TypeError):  # TypeError: a class that is not there
+        context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
+        used = context.getConfiguration().getConfigurationSource().getLocation() or ""
+        if used.endswith("/org/apache/spark/log4j2-defaults.properties"):
+            uri = jvm.java.net.URI(_write_log_config(folder))
+            jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure(uri)
 
 
 def _start_java(settings: Mapping[str, str], folder: Path) -> None:

@@ -76,7 +76,7 @@ def set_up_workers(context: Any, packages: Sequence[str] = ()) -> None:
             if context.pythonExec == sys.executable:
                 return
         else:
-            with _explain_lost_application(context):
+            with _explain_failed_shipping(context):
                 _ship_archive(context)
         _check_workers(context, frozenset(packages))
 
@@ -88,8 +88,8 @@ def is_single_host(context: Any) -> bool:
 
 
 @contextmanager
-def _explain_lost_application(context: Any) -> Iterator[None]:
-    """Raise errors of Spark in the block as a ReconcilerError: its application has ended."""
+def _explain_failed_shipping(context: Any) -> Iterator[None]:
+    """Raise errors of Spark in the block as a ReconcilerError, as when a master has ended it."""
     master = context.master  # a session that has ended has none
     try:
         yield
@@ -97,7 +97,7 @@ def _explain_lost_application(context: Any) -> Iterator[None]:
         if not is_spark_error(error):
             raise
         raise ReconcilerError(
-            f"Spark's application on {master} ended before its first job: "
+            f"Spark on {master} could not get what its workers need: "
             f"{explain_error(error).rstrip('.')}; see the log of the master, and run this again"
         ) from error
 
@@ -135,7 +135,8 @@ def _check_workers(context: Any, packages: frozenset[str]) -> None:
         raise ReconcilerError(f"{problem}; {_REMEDY}") from error
     if found:
         raise ReconcilerError(
-            f"Spark's workers ({python}) lack {_describe_lacks(found)}; {_REMEDY}"
+            f"Spark's workers ({python}) lack {_describe_lacks(found)}; install hudi-reconciler "
+            "and these packages there, or set PYSPARK_PYTHON to a Python that has them"
         )
     _CHECKED[context] = packages | (known or frozenset())
 

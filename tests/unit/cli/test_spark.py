@@ -134,6 +134,25 @@ def test_under_spark_submit_only_given_settings_are_set(tmp_path, monkeypatch):
     assert spark._make_settings("yarn", {}, tmp_path) == {"spark.master": "yarn"}
 
 
+def test_a_log_that_cannot_be_quieted_is_no_failure(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "40001")
+    asked = []
+
+    class Packages:
+        """What Py4J gives for classes that Java does not have."""
+
+        def __getattr__(self, name):
+            asked.append(name)
+            return Packages()
+
+        def __call__(self, *_):
+            raise TypeError("'JavaPackage' object is not callable")
+
+    spark._quiet_java(SimpleNamespace(sparkContext=SimpleNamespace(_jvm=Packages())), tmp_path)
+
+    assert asked[-1] == "getContext"
+
+
 def test_a_start_that_is_interrupted_is_no_failure(monkeypatch):
     monkeypatch.setattr(interruption._STATE, "is_interrupted", True)
     with pytest.raises(KeyboardInterrupt):

@@ -75,8 +75,8 @@ def test_packages_that_workers_lack_are_named_with_what_to_do():
 
         assert (
             f"Spark's workers (/opt/other/python) lack no_such_package, nor_this on "
-            f"{socket.gethostname()}; install hudi-reconciler there, or set PYSPARK_PYTHON to a "
-            "Python that has it"
+            f"{socket.gethostname()}; install hudi-reconciler and these packages there, or set "
+            "PYSPARK_PYTHON to a Python that has them"
         ) == str(raised.value)
 
 
@@ -129,8 +129,8 @@ def test_an_application_that_the_master_removed_is_said_in_one_line(monkeypatch)
         set_up_workers(Session(master="spark://m:7077"), [])
 
     assert (
-        "Spark's application on spark://m:7077 ended before its first job: Cannot call methods on "
-        "a stopped SparkContext; see the log of the master, and run this again"
+        "Spark on spark://m:7077 could not get what its workers need: Cannot call methods on a "
+        "stopped SparkContext; see the log of the master, and run this again"
     ) == str(raised.value)
 
 
