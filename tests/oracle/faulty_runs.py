@@ -27,7 +27,8 @@ from tests.servers.proxy import FaultyProxy, make_random_faults
 from tests.servers.s3 import S3Bucket, S3Server
 
 _COLUMNS: Final = ("id", "p", "v", "ts")
-_ENVIRONMENT: Final = """\
+#: the environment of a table on S3, whose credentials are in variables
+S3_ENVIRONMENT: Final = """\
 apiVersion: reconciler/v1
 kind: Environment
 metadata: {{name: {name}}}
@@ -39,6 +40,8 @@ spec:
     key: {{fromEnv: LAKE_KEY}}
     secret: {{fromEnv: LAKE_SECRET}}
     client_kwargs: '{{"region_name": "us-east-1"}}'
+"""
+_RETRIES: Final = """\
     requestTimeout: 5s
     retryFor: {budget}
 """
@@ -68,11 +71,7 @@ def find_s3a_jars() -> str:
     """Return Hadoop's client for S3, of the Hadoop in Spark 3.5; BundleUnavailableError if none."""
     modules = (
         ("org.apache.hadoop", "hadoop-aws", "3.3.4"),
-        (
-            "com.amazonaws",
-            "aws-java-sdk-bundle",
-            "1.12.262",
-        ),
+        ("com.amazonaws", "aws-java-sdk-bundle", "1.12.262"),
     )
     return os.pathsep.join(class_path(*module, alone=True) for module in modules)
 
@@ -134,7 +133,7 @@ class FaultyStory:
         (self.folder / ".git").mkdir(parents=True)
         (self.folder / "environments").mkdir()
         for name, budget in _BUDGETS.items():
-            text = _ENVIRONMENT.format(
+            text = (S3_ENVIRONMENT + _RETRIES).format(
                 name=name, url=self.bucket.url, endpoint=self.proxy.endpoint, budget=budget
             )
             (self.folder / "environments" / f"{name}.yaml").write_text(text)

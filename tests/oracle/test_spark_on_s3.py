@@ -14,23 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.oracle.bundles import BundleUnavailableError, bundle
-from tests.oracle.faulty_runs import find_s3a_jars
+from tests.oracle.faulty_runs import S3_ENVIRONMENT, find_s3a_jars
 from tests.servers.s3 import KEY, SECRET
 
 pytestmark = [pytest.mark.oracle, pytest.mark.spark, pytest.mark.long]
 
-ENVIRONMENT = """\
-apiVersion: reconciler/v1
-kind: Environment
-metadata: {{name: prod}}
-spec:
-  pattern: {url}/{{name}}
-  timezone: UTC
-  storageOptions:
-    endpoint_url: {endpoint}
-    key: {{fromEnv: LAKE_KEY}}
-    secret: {{fromEnv: LAKE_SECRET}}
-    client_kwargs: '{{"region_name": "us-east-1"}}'
+SPARK = """\
   spark:
     master: local[2]
     conf: {{spark.driver.extraClassPath: "{jars}"}}
@@ -89,7 +78,9 @@ def jars():
 def project(tmp_path, s3_bucket, jars):
     (tmp_path / ".git").mkdir()
     (tmp_path / "environments").mkdir()
-    text = ENVIRONMENT.format(url=s3_bucket.url, endpoint=s3_bucket.endpoint, jars=jars)
+    text = (S3_ENVIRONMENT + SPARK).format(
+        name="prod", url=s3_bucket.url, endpoint=s3_bucket.endpoint, jars=jars
+    )
     (tmp_path / "environments" / "prod.yaml").write_text(text)
     (tmp_path / "orders.yaml").write_text(SPEC)
     return tmp_path
