@@ -2,7 +2,7 @@
 
 with StandaloneCluster(folder, workers=2) as cluster:
     run(["spark-submit", "--master", cluster.master, ...])
-    cluster.kill_executor(1)
+    cluster.kill_executor()
 """
 
 from __future__ import annotations
