@@ -96,6 +96,8 @@ def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> _RefusedError:
         message = "a tab in the indentation, which YAML does not allow"
         return _RefusedError(position, message, "use spaces")
     problem = getattr(error, "problem", None) or "syntax error"
+    if "nesting depth" in problem:
+        return _depth_error(_find_deep_value(text, file) or position)
     return _RefusedError(position, f"invalid YAML: {problem}", _suggest_remedy(problem))
 
 
@@ -107,6 +109,25 @@ def _unprintable_error(text: str, file: str) -> _RefusedError:
     position = SourcePosition(file, line, match.start() - text.rfind("\n", 0, match.start()))
     message = f"the character U+{ord(match[0]):04X} is not allowed in YAML"
     return _RefusedError(position, message, "remove it")
+
+
+def _depth_error(at: SourcePosition) -> _RefusedError:
+    return _RefusedError(at, f"nested more than {MAX_DEPTH} levels deep", "flatten the document")
+
+
+def _find_deep_value(text: str, file: str) -> SourcePosition | None:
+    """Find the first value that is nested too deep.
+
+    The C library reads some 1 000 characters ahead and may meet its own limit before the events of
+    that value; the parser in Python has no such limit.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            return _locate_event(event, file)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+    return None
 
 
 def _suggest_remedy(problem: str) -> str:
@@ -129,8 +150,7 @@ class _Composer:
             return self._resolve_alias(event, at)
         self._count_nodes(1, at)
         if depth > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} levels deep"
-            raise _RefusedError(at, message, "flatten the document")
+            raise _depth_error(at)
         if isinstance(event, yaml.ScalarEvent):
             self._check_tag(event.tag, at)
             composed: Node = make_scalar(at, event.value, quoted=not event.implicit[0])
@@ -211,6 +231,10 @@ class _Composer:
             raise _RefusedError(position, message, "check for aliases nested in aliases")
 
     def _position(self, event: yaml.Event) -> SourcePosition:
-        mark = event.start_mark
-        assert mark is not None
-        return SourcePosition(self.file, mark.line + 1, mark.column + 1)
+        return _locate_event(event, self.file)
+
+
+def _locate_event(event: yaml.Event, file: str) -> SourcePosition:
+    mark = event.start_mark
+    assert mark is not None
+    return SourcePosition(file, mark.line + 1, mark.column + 1)

@@ -127,6 +127,17 @@ def test_nesting_has_an_end():
     )
 
 
+def test_the_first_value_that_is_nested_too_deep_is_named_however_far_the_library_reads_ahead():
+    flat = "flat: [[1], {a: [2]}]\n"
+
+    assert "a.yaml:2:44: nested more than 40 levels deep; flatten the document" == refused(
+        flat + "a: " + "[" * 1_200 + "]" * 1_200
+    )
+    assert "a.yaml:2:84: nested more than 40 levels deep; flatten the document" == refused(
+        flat + "a: " + "[ " * 1_200
+    )
+
+
 def test_a_large_plain_document_is_refused_too():
 
     assert "more than 100000 values" in refused("- 1\n" * 100_001)
