@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -127,3 +128,12 @@ def test_the_installed_command_starts_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert {"reconciler": "reconciler.cli.entry:main"} == project["scripts"]
+
+
+def test_versions_of_boto3_are_found_beside_those_of_s3fs():
+    """pip 23 gives up on s3fs and boto3 unless aiobotocore is chosen before boto3."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = project["optional-dependencies"]["s3"]
+    s3 = [re.split("[^a-z0-9]", requirement)[0] for requirement in extra]
+
+    assert ["aiobotocore", "s3fs"] == s3
