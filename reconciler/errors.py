@@ -14,7 +14,8 @@ ReconcilerError                    1
 │   ├── ChangedError
 │   └── PermissionDeniedError
 ├── CatalogError                   1   a catalog that cannot be reached or contradicts a table
-│   └── NoCatalogTableError
+│   ├── NoCatalogTableError
+│   └── CatalogLocationError
 ├── LockServersError               1   servers that keep a lock do not answer or refuse
 ├── BlockedError                   3   a guardrail or the table's state forbids the work
 ├── StaleError                     4   the table or spec changed since the plan was made
@@ -118,6 +119,10 @@ class CatalogError(ReconcilerError):
 
 class NoCatalogTableError(CatalogError):
     """The catalog does not have the table."""
+
+
+class CatalogLocationError(CatalogError):
+    """The catalog has the table without a location that can be opened."""
 
 
 class LockServersError(ReconcilerError):

@@ -11,7 +11,7 @@ from reconciler.render import words
 from reconciler.spec.model import CatalogTable
 from reconciler.state.catalogs.addresses import CatalogSearch, parse_catalog_search
 from reconciler.state.catalogs.api import CatalogClient, CatalogEntry
-from reconciler.state.catalogs.open import CatalogOpener
+from reconciler.state.catalogs.open import CatalogOpener, find_location_problem
 from reconciler.storage.locations import LocationMap, escape_hadoop_path, normalise_location
 
 #: adds what an environment says about a catalog to a table
@@ -22,12 +22,14 @@ AddAccess = Callable[[CatalogTable], CatalogTable]
 class CatalogTables:
     """Tables that were found in catalogs: their locations, and their names by location.
 
-    ``skipped``: number of tables that are not Hudi's. ``is_one``: a search named one table.
+    ``skipped``: number of tables that are not Hudi's. ``problems``: Hudi tables without a location
+    that can be opened. ``is_one``: a search named one table.
     """
 
     locations: list[str] = field(default_factory=list)
     names: LocationMap[CatalogTable] = field(default_factory=LocationMap)
     skipped: int = 0
+    problems: list[str] = field(default_factory=list)
     is_one: bool = False
 
 
@@ -70,8 +72,8 @@ def _list_entries(
 ) -> list[CatalogEntry]:
     if search.is_one:
         entry = client.find_table(f"{search.database}.{search.table}")
-        if not entry.location:
-            raise UsageError(f"--from {text}: has no location; is it a view?")
+        if problem := find_location_problem(entry.location):
+            raise UsageError(f"--from {text}: {entry.name} {problem}")
         return [entry]
     names = client.list_tables(search.database, search.table)
     entries = [entry for entry in map(client.find_table, names) if entry.location]
@@ -80,4 +82,6 @@ def _list_entries(
         others = words.format_count(len(names), "other table")
         raise UsageError(f"--from {text}: no Hudi table matches in {client.address} ({others})")
     found.skipped += len(names) - len(hudi)
-    return hudi
+    problems = {entry.name: find_location_problem(entry.location) for entry in hudi}
+    found.problems += (f"{name} {problem}" for name, problem in problems.items() if problem)
+    return [entry for entry in hudi if problems[entry.name] is None]

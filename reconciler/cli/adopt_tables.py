@@ -150,6 +150,9 @@ def _add_catalog_tables(
     search.tables = sorted([*others, *found.locations])
     search.is_one = found.is_one
     search.catalogs = found.names
+    for problem in found.problems:
+        log_message(f"not adopted: {words.escape_text(problem)}", level="error")
+    search.problems += found.problems
 
 
 def _report_search(folders: int, tables: int) -> None:

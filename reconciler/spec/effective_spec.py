@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.errors import NoCatalogTableError, Problem, Problems, quote_value
+from reconciler.errors import (
+    CatalogLocationError,
+    NoCatalogTableError,
+    Problem,
+    Problems,
+    quote_value,
+)
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration
 from reconciler.spec.document import build_spec, fill_sizes, spec_to_document
@@ -19,7 +25,8 @@ from reconciler.spec.structure import INVALID, read_structure
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode
 from reconciler.storage.locations import LocationMap
 
-#: finds the location of a table in its catalog; raises NoCatalogTableError if it is not there
+#: finds the location of a table in its catalog; raises NoCatalogTableError if it is not there, and
+#: CatalogLocationError if it cannot be opened
 Locator = Callable[[CatalogTable], str]
 
 
@@ -65,7 +72,7 @@ def place_table(
     """Find the location of a table; that of the environment counts more than its own.
 
     ``locate``: finds tables in catalogs; without it they get no location. Raises its errors, except
-    that a table which is not in the catalog is a problem.
+    that a table which the catalog does not have, or has at no place, is a problem.
     """
     place = None if environment is None else environment.placement(declaration.name)
     if "catalog" in declaration.spec.entries and place is None:
@@ -103,6 +110,9 @@ def _place_by_catalog(
         location = locate(catalog)
     except NoCatalogTableError as error:
         problems.error(position, field, str(error), "check type, name and uri")
+        return unplaced
+    except CatalogLocationError as error:
+        problems.error(position, field, str(error), "give the table a path instead")
         return unplaced
     path = locations.resolve_location(location, declaration.folder)
     own = Placement(path=path, position=position, field=field)

@@ -33,27 +33,36 @@ def connect_glue(uri: str | None, options: Mapping[str, str]) -> GlueCatalog:
     """
     account = parse_account(uri)
     address = f"glue://{account or ''}"
-    known = (*_SESSION_OPTIONS, *_CLIENT_OPTIONS)
-    if unknown := sorted(options.keys() - set(known)):
-        message = f"unknown option {', '.join(unknown)}; known for glue: {', '.join(known)}"
-        raise CatalogError(address, message)
+    _check_options(address, options)
     try:
         import boto3  # noqa: PLC0415 (an extra)
         from botocore.config import Config  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, NoRegionError  # noqa: PLC0415
     except ImportError:
         remedy = "pip install 'hudi-reconciler[glue]'"
         raise CatalogError(address, f"needs a client that is not installed; {remedy}") from None
-    session_options = {key: options[key] for key in _SESSION_OPTIONS if key in options}
-    client_options = {key: options[key] for key in _CLIENT_OPTIONS if key in options}
+    session_options, client_options = (
+        {key: options[key] for key in names if key in options}
+        for names in (_SESSION_OPTIONS, _CLIENT_OPTIONS)
+    )
     retries = {"mode": "standard", "max_attempts": 5}
     config = Config(connect_timeout=10, read_timeout=30, retries=retries)
     try:
         session = boto3.Session(**session_options)
         client = session.client("glue", config=config, **client_options)
+    except NoRegionError:
+        remedy = "set AWS_REGION, or region_name in catalogs.glue.options of the environment"
+        raise CatalogError(address, f"no region is known; {remedy}") from None
     except (BotoCoreError, ValueError) as error:
         raise CatalogError(address, f"the client of glue did not start: {error}") from None
     return GlueCatalog(address, client, {"CatalogId": account} if account else {})
+
+
+def _check_options(address: str, options: Mapping[str, str]) -> None:
+    known = (*_SESSION_OPTIONS, *_CLIENT_OPTIONS)
+    if unknown := sorted(options.keys() - set(known)):
+        message = f"unknown option {', '.join(unknown)}; known for glue: {', '.join(known)}"
+        raise CatalogError(address, message)
 
 
 class GlueCatalog:
@@ -162,5 +171,5 @@ class GlueCatalog:
 
 
 def _name_table(name: str) -> dict[str, str]:
-    database, _, table = name.partition(".")
+    database, _, table = name.lower().partition(".")  # Glue stores names in lower case
     return {"DatabaseName": database, "TableName": table}

@@ -12,7 +12,11 @@ from reconciler.state.catalogs.open import TableLocator
 from tests.memory_catalog import MemoryCatalog, make_entry
 
 CATALOG = MemoryCatalog(
-    make_entry("db.orders", "s3a://lake/orders/"), make_entry("db.local", "file:/lake/a%20b")
+    make_entry("db.orders", "s3a://lake/orders/"),
+    make_entry("db.local", "file:/lake/a%20b"),
+    make_entry("db.view", ""),
+    make_entry("db.relative", "lake/orders"),
+    make_entry("db.mounted", "dbfs:/mnt/orders"),
 )
 
 
@@ -87,6 +91,18 @@ def test_without_a_locator_a_table_has_no_path_and_no_problem(project):
         (
             "{catalog: {type: hive, name: db.none, uri: 'thrift://h'}}",
             "spec.catalog: memory:: has no table db.none; check type, name and uri",
+        ),
+        (
+            "{catalog: {type: hive, name: db.view, uri: 'thrift://h'}}",
+            "db.view has no location there, as a view has none; give the table a path instead",
+        ),
+        (
+            "{catalog: {type: hive, name: db.relative, uri: 'thrift://h'}}",
+            "spec.catalog: memory:: db.relative is at 'lake/orders' there, which is neither an",
+        ),
+        (
+            "{catalog: {type: hive, name: db.mounted, uri: 'thrift://h'}}",
+            "db.mounted is at 'dbfs:/mnt/orders' there, which has one slash after the scheme",
         ),
         (
             "{catalog: {type: hive, name: db.orders, uri: 'glue://123456789012'}}",

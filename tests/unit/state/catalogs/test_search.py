@@ -18,6 +18,8 @@ CATALOG = MemoryCatalog(
     replace(make_entry("sales.logs", "s3://lake/logs"), properties={}),
     replace(make_entry("sales.view", ""), properties={}),
     make_entry("ops.events", "s3://lake/events"),
+    make_entry("ops.mounted", "dbfs:/mnt/orders"),
+    make_entry("ops.relative", "lake/orders"),
 )
 
 
@@ -42,12 +44,24 @@ def test_a_named_table_is_taken_whatever_the_catalog_knows_about_it():
     assert CatalogTable(type="glue", name="sales.logs") == found.names.find("s3://lake/logs")
 
 
+def test_a_table_without_a_place_does_not_stop_the_others():
+    found = find("hive://host/ops")
+
+    assert ["s3://lake/events"] == found.locations
+    mounted = "which has one slash after the scheme; write dbfs://bucket/folder"
+    assert [
+        f"ops.mounted is at 'dbfs:/mnt/orders' there, {mounted}",
+        "ops.relative is at 'lake/orders' there, which is neither an absolute path nor a URL",
+    ] == found.problems
+
+
 @pytest.mark.parametrize(
     ("address", "problem"),
     [
         ("hive://host/crm*", "no Hudi table matches in memory: (no other tables)"),
         ("hive://host/sales.l*", "no Hudi table matches in memory: (1 other table)"),
-        ("hive://host/sales.view", "has no location; is it a view?"),
+        ("hive://host/sales.view", "has no location there, as a view has none"),
+        ("hive://host/ops.relative", "ops.relative is at 'lake/orders' there, which is neither"),
         ("hive://host/sales/orders", "separate database and table by a dot"),
         ("hive:///sales", "names no metastore; write thrift://host:9083"),
         ("glue://123/sales", "names no account of 12 digits"),
