@@ -71,7 +71,7 @@ class RequestBudget:
 
         ``what`` has failed by ``problem``. ``seed``: spreads the waits of equal requests.
         """
-        now = _read_clock()
+        now = read_clock()
         began = self.began = now if self.began is None else self.began
         spent, delay = now - began, compute_delay(tries, seed or what)
         left = self.policy.budget_s - spent - delay
@@ -164,7 +164,7 @@ def compute_delay(tries: int, seed: str) -> float:
     return float(longest * (0.5 + spread / 2))
 
 
-def _read_clock() -> float:
+def read_clock() -> float:
     """Return the seconds of the event loop's clock, which all loops share and only goes on."""
     from fsspec.asyn import get_loop  # noqa: PLC0415 (heavy)
 

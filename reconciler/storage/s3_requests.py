@@ -17,10 +17,13 @@ from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.request_budget import (
     RequestBudget,
     RequestPolicy,
+    RequestsFailedError,
     find_shared_budget,
+    read_clock,
     share_budget,
 )
 from reconciler.storage.s3_listing import install_page_parser
+from reconciler.storage.silent_endpoints import SILENT_ENDPOINTS, find_endpoint
 
 _RETRIED_STATUS: Final = frozenset({429, 500, 502, 503, 504})
 #: also what a store says of single keys in the answer to a bulk delete
@@ -61,7 +64,9 @@ def install_retries(filesystem: Any, policy: RequestPolicy, secrets: Sequence[st
 
     session = AioSession(**filesystem.kwargs)
     install_page_parser(session)
-    session.register("needs-retry.s3", _RequestRetries(policy, tuple(secrets)))
+    retries = _RequestRetries(policy, tuple(secrets))
+    session.register("before-send.s3", retries.refuse_silent)
+    session.register("needs-retry.s3", retries)
     filesystem.session, filesystem._session_is_owned = session, False  # noqa: SLF001
     filesystem.retries = 1
 
@@ -83,12 +88,23 @@ def repeat_broken_reads(read: Callable[[], _Result], policy: RequestPolicy, path
     raise AssertionError("the budget ends the tries")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _RequestRetries:
-    """Botocore's handler of finished requests: the seconds to wait before the next try, or None."""
+    """Botocore's handler of finished requests: the seconds to wait before the next try, or None.
+
+    ``has_answers``: the store has answered this client, whatever it said.
+    """
 
     policy: RequestPolicy
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    has_answers: bool = False
+
+    def refuse_silent(self, *, request: Any, **_: Any) -> None:
+        """Raise RequestsFailedError before a first request to an endpoint known to be silent."""
+        if self.has_answers:
+            return
+        if refusal := SILENT_ENDPOINTS.find_refusal(find_endpoint(request.url), read_clock()):
+            raise RequestsFailedError(redact_secrets(refusal, self.secrets))
 
     def __call__(
         self,
@@ -100,6 +116,10 @@ class _RequestRetries:
         request_dict: Mapping[str, Any],
         **_: Any,
     ) -> float | None:
+        endpoint = find_endpoint(request_dict["url"])
+        if response is not None:
+            self.has_answers = True
+            SILENT_ENDPOINTS.forget(endpoint)
         problem = find_problem(response, caught_exception)
         if problem is None:
             return None
@@ -108,13 +128,20 @@ class _RequestRetries:
         if budget is None:
             budget = context.setdefault(_OWN_BUDGET, RequestBudget(self.policy))
         is_unreached = type(caught_exception).__name__ in _UNREACHED_ERRORS
-        return budget.compute_wait(
-            f"{operation.name} of {unquote(urlsplit(request_dict['url']).path)}",
-            redact_secrets(problem, self.secrets),
-            attempts,
-            seed=str(context.get("retries", {}).get("invocation-id", "")),
-            is_last=is_unreached and attempts >= _UNREACHED_TRIES,
-        )
+        is_last = is_unreached and attempts >= _UNREACHED_TRIES
+        problem = redact_secrets(problem, self.secrets)
+        try:
+            return budget.compute_wait(
+                f"{operation.name} of {unquote(urlsplit(request_dict['url']).path)}",
+                problem,
+                attempts,
+                seed=str(context.get("retries", {}).get("invocation-id", "")),
+                is_last=is_last or (not self.has_answers and SILENT_ENDPOINTS.is_known(endpoint)),
+            )
+        except RequestsFailedError:
+            if not self.has_answers:
+                SILENT_ENDPOINTS.record(endpoint, problem, read_clock())
+            raise
 
 
 def find_problem(

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from reconciler.errors import StorageError
+from reconciler.runtime import open_storage
 from tests.command import run
 from tests.servers.proxy import Fault
 
@@ -87,3 +89,41 @@ def test_a_plan_says_that_it_repeats_requests_and_why(
     assert err.count("repeating") == 1
     assert re.search(r"gave up after \d tries, repeated for \d s \(retryFor 1 s\)", out + err)
     assert re.search(r"requests to stores: .*\d repeated requests?", err)
+
+
+@pytest.mark.long
+def test_a_silent_endpoint_is_waited_for_once_by_all_tables_of_a_plan(
+    tmp_path, monkeypatch, capsys, proxied_bucket, s3_proxy
+):
+    s3_proxy.faults.append(Fault("hang", times=1000))
+    names = [f"t{number}" for number in range(9)]
+    brief = "    retryFor: 1s\n    requestTimeout: 1s\n"
+    code, _ = plan(tmp_path, monkeypatch, proxied_bucket, names, brief)
+    out, err = capsys.readouterr()
+    text = " ".join(out.split())
+
+    assert code == 1
+    assert len(names) == err.count(": error")
+    assert len(s3_proxy.requests) < len(names)
+    assert text.count(f"{s3_proxy.endpoint} was silent") > len(names) // 2
+    assert "is not asked again for a minute (the store did not answer (ReadTimeoutError" in text
+
+
+def test_a_client_that_was_answered_repeats_its_requests_and_finds_no_silence(
+    proxied_bucket, s3_proxy
+):
+    options = proxied_bucket.options | {"retryFor": "1s", "requestTimeout": "1s"}
+    one, other = (open_storage(f"{proxied_bucket.url}/t", options) for _ in range(2))
+    one.create("file", b"1")
+    s3_proxy.faults.append(Fault("drop", times=1000))
+    with pytest.raises(StorageError, match="gave up after"):
+        one.read("file")
+    with pytest.raises(StorageError, match="gave up after"):
+        other.read("file")
+    with pytest.raises(StorageError, match="was silent"):
+        open_storage(f"{proxied_bucket.url}/t", options).read("file")
+    with pytest.raises(StorageError, match="gave up after"):
+        one.read("file")
+    s3_proxy.faults.clear()
+
+    assert b"1" == one.read("file") == other.read("file")

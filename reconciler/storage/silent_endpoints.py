@@ -1,0 +1,69 @@
+"""Remember endpoints that never answered, so that a run over many tables waits for each once.
+
+Only clients without any answer so far find an endpoint silent, and only such clients are refused
+because of it. A client in the middle of its work repeats its requests as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final
+from urllib.parse import urlsplit
+
+#: a silent endpoint is not asked again for this long; afterwards it gets a single try
+_TRUSTED_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class SilentEndpoints:
+    """Endpoints, such as ``https://s3.example.com``, that gave no answer, with time and reason."""
+
+    _found: dict[str, tuple[float, str]] = field(default_factory=dict)
+    _guard: Lock = field(default_factory=Lock)
+
+    def record(self, endpoint: str, problem: str, now: float) -> None:
+        """Remember that a client waited in vain; ``now``: seconds of a clock that only goes on."""
+        with self._guard:
+            self._found[endpoint] = now, problem
+
+    def forget(self, endpoint: str) -> None:
+        """An answer came after all."""
+        if endpoint in self._found:
+            with self._guard:
+                self._found.pop(endpoint, None)
+
+    def is_known(self, endpoint: str) -> bool:
+        """Return whether an endpoint was silent and has not answered since, however long ago."""
+        return endpoint in self._found
+
+    def find_refusal(self, endpoint: str, now: float) -> str | None:
+        """Return why an endpoint is not asked now; None if it is.
+
+        >>> silent = SilentEndpoints()
+        >>> silent.record("http://s3:9000", "no answer", 100.0)
+        >>> silent.find_refusal("http://s3:9000", 112.0)
+        'http://s3:9000 was silent 12 s ago and is not asked again for a minute (no answer)'
+        >>> silent.find_refusal("http://s3:9000", 161.0), silent.is_known("http://s3:9000")
+        (None, True)
+        """
+        with self._guard:
+            when, problem = self._found.get(endpoint, (now - _TRUSTED_S, ""))
+        if now - when >= _TRUSTED_S:
+            return None
+        silence = f"{endpoint} was silent {now - when:.0f} s ago"
+        return f"{silence} and is not asked again for a minute ({problem})"
+
+
+#: of all clients of this process
+SILENT_ENDPOINTS: Final = SilentEndpoints()
+
+
+def find_endpoint(url: str) -> str:
+    """Return the scheme, host and port of a URL.
+
+    >>> find_endpoint("http://s3:9000/lake/t?list-type=2")
+    'http://s3:9000'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
