@@ -12,7 +12,8 @@ ReconcilerError                    1
 │   ├── NotFoundError
 │   ├── AlreadyExistsError
 │   ├── ChangedError
-│   └── PermissionDeniedError
+│   ├── PermissionDeniedError
+│   └── UnreachableError
 ├── CatalogError                   1   a catalog that cannot be reached or contradicts a table
 │   ├── NoCatalogTableError
 │   └── CatalogLocationError
@@ -104,6 +105,10 @@ class ChangedError(StorageError):
 
 class PermissionDeniedError(StorageError):
     """The store refused the credentials for this path."""
+
+
+class UnreachableError(StorageError):
+    """The store gave no usable answer, or has no such bucket."""
 
 
 class CatalogError(ReconcilerError):

@@ -46,7 +46,7 @@ def connect(ref: StorageRef) -> RemoteStorage:
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
         message = redact_secrets(f"{type(error).__name__}: {error}", ref.secrets)
         raise StorageError(
-            ref.location, f"the client of {scheme}:// did not start: {message}"
+            ref.location, f"the client of {scheme}:// did not start: {_shorten(message, scheme)}"
         ) from None
     if FAMILIES.get(scheme) == "azure":
         _keep_question_marks(filesystem)
@@ -55,6 +55,15 @@ def connect(ref: StorageRef) -> RemoteStorage:
         message = f"is {root!r} for the client of {scheme}://; write {scheme}://bucket/folder"
         raise StorageError(ref.location, message)
     return RemoteStorage(ref, CountedClient(filesystem, scheme), root, connect)
+
+
+def _shorten(message: str, scheme: str) -> str:
+    """Return an error without the list of all places where the client has looked for Java."""
+    if scheme != "hdfs" or "libjvm" not in message:
+        return message
+    return (
+        "it finds no Java and Hadoop; set JAVA_HOME, HADOOP_HOME and CLASSPATH (hadoop classpath)"
+    )
 
 
 def _start_client(

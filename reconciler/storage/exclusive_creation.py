@@ -19,6 +19,7 @@ from reconciler.errors import (
     PermissionDeniedError,
     ReconcilerError,
     StorageError,
+    UnreachableError,
     UnsupportedError,
 )
 from reconciler.storage.api import StorageEntry, StorageRef
@@ -167,7 +168,7 @@ class ExclusiveObjects(ABC):
         except TypeError as error:
             return str(error)
         except ReconcilerError as error:
-            if isinstance(error, PermissionDeniedError):
+            if isinstance(error, PermissionDeniedError | UnreachableError):
                 raise
             return str(error)
         return _OVERWROTE

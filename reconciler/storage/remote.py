@@ -38,7 +38,7 @@ from reconciler.storage.paths import (
 )
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote_entries import build_entries, build_entry
-from reconciler.storage.remote_errors import translate_errors
+from reconciler.storage.remote_errors import names_no_bucket, translate_errors
 from reconciler.storage.request_budget import share_budget, split_policy
 from reconciler.storage.s3_deletion import KeysRefusedError, NoBulkDeleteError, delete_keys
 from reconciler.storage.s3_listing import list_pages
@@ -56,6 +56,8 @@ BULK_SIZES: Final[Mapping[Family, int]] = {"s3": 1000, "gs": 100}
 #: families whose clients list objects by a prefix that is no folder
 _LISTED_BY_PREFIX: Final[frozenset[Family]] = frozenset({"s3"})
 _THREADS: Final = 16
+#: s3fs takes what follows for the version of an object, and the object for another
+_VERSION: Final = "?versionId="
 
 
 class RemoteStorage(ExclusiveObjects, VersionedObjects):
@@ -222,14 +224,20 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
         return self._family != "other" or self.stat(path) is None
 
     def _resolve(self, path: str) -> str:
-        return join_path(self._root, check_path(path))
+        full = join_path(self._root, check_path(path))
+        if self._family == "s3" and _VERSION in full:
+            message = f"contains {_VERSION}, where S3's client ends the name; rename it"
+            raise StorageError(join_path(self.location, path), message)
+        return full
 
     def _list_children(self, full: str) -> builtins.list[dict[str, Any]]:
         """Return a folder's direct children, uncached; empty if the store has none."""
         self._fs.invalidate_cache()
         try:
             children: builtins.list[dict[str, Any]] = self._fs.ls(full, detail=True)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if names_no_bucket(error):
+                raise
             return []
         return children
 

@@ -248,3 +248,33 @@ def test_the_probes_that_a_kill_has_left_are_removed(proxied_bucket, leftover):
     storage.replace_version("g", b"x", None)
 
     assert proxied_bucket.object_keys() == ["t/f", "t/g"]
+
+
+@pytest.mark.parametrize("call", ["read", "list", "create"])
+def test_a_bucket_that_is_missing_is_named(s3_bucket, call):
+    storage = open_storage(f"s3://no-such-lake/t{call}", s3_bucket.options)
+    arguments = {"read": ("f",), "list": ("",), "create": ("f", b"x")}[call]
+    with pytest.raises(StorageError) as caught:
+        getattr(storage, call)(*arguments)
+
+    expected = "the bucket s3://no-such-lake: does not exist; check its name and the endpoint"
+    assert expected == str(caught.value)
+
+
+def test_what_a_store_refuses_has_its_code_and_its_words(storage, s3_proxy):
+    s3_proxy.faults.append(Fault("status", status=400, code="AuthorizationHeaderMalformed"))
+    with pytest.raises(StorageError) as caught:
+        storage.read("f")
+
+    refused = "the store refused it (AuthorizationHeaderMalformed: made by the proxy)"
+    assert str(caught.value).endswith(f"/t/f: {refused}")
+
+
+def test_a_name_that_the_client_takes_for_a_version_of_another_object_is_refused(s3_bucket):
+    storage = open_storage(f"{s3_bucket.url}/t", s3_bucket.options)
+    storage.create("a", b"kept")
+    for call in (storage.delete, storage.read, lambda path: storage.delete_many([path])):
+        with pytest.raises(StorageError, match=r"contains \?versionId=.*; rename it"):
+            call("a?versionId=1/b")
+
+    assert b"kept" == storage.read("a")

@@ -170,3 +170,18 @@ def test_an_option_that_is_no_number_is_named(monkeypatch):
         open_storage("other://b/t", {"retryFor": "soon"})
     with pytest.raises(StorageError, match="requestTimeout: '0s' is no time to wait; the least"):
         open_storage("other://b/t", {"requestTimeout": "0s"})
+
+
+def test_a_client_of_hdfs_without_java_says_what_to_set(monkeypatch):
+    class Searching(MemoryFileSystem):
+        def __init__(self, **_):
+            raise OSError("Unable to load libjvm dlopen(/usr/lib/jvm/libjvm.so) failed: " * 30)
+
+    monkeypatch.setattr("fsspec.get_filesystem_class", lambda _: Searching)
+    with pytest.raises(StorageError) as caught:
+        open_storage(StorageRef("hdfs://nn/lake/t"))
+
+    assert str(caught.value) == (
+        "hdfs://nn/lake/t: the client of hdfs:// did not start: it finds no Java and Hadoop; set "
+        "JAVA_HOME, HADOOP_HOME and CLASSPATH (hadoop classpath)"
+    )
