@@ -1,10 +1,11 @@
-"""Drop the partitions that an apply has removed from the catalog of the table."""
+"""The catalog of a table that a plan is applied to: where it is, and which partitions it has."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
-from reconciler.errors import PartialError
+from reconciler.errors import CatalogError, NoCatalogTableError, PartialError, SpecError, StaleError
 from reconciler.executor.result import TableResult, choose_worst_code
 from reconciler.executor.session import ApplyContext
 from reconciler.plans.model import Note
@@ -14,6 +15,27 @@ from reconciler.transaction.catalogs.after_change import (
     find_removed_partitions,
     sync_after_change,
 )
+from reconciler.transaction.catalogs.sync import is_at
+
+
+def check_catalog_location(spec: TableSpec, context: ApplyContext) -> None:
+    """Raise StaleError unless the catalog still has the table where it was reviewed.
+
+    Without an answer of the catalog the reviewed place counts, and the sync warns afterwards.
+    """
+    if spec.catalog is None or context.open_catalog is None:
+        return
+    try:
+        with closing(context.open_catalog(spec.catalog)) as client:
+            entry = client.find_table(spec.catalog.name)
+    except NoCatalogTableError as error:
+        raise StaleError(f"{error} any more; plan again") from None
+    except (CatalogError, SpecError):
+        return
+    if not is_at(entry, spec.path):
+        raise StaleError(
+            f"{spec.catalog} is at {entry.location} now and was reviewed at {spec.path}; plan again"
+        )
 
 
 def sync_catalog(spec: TableSpec, result: TableResult, context: ApplyContext) -> TableResult:
@@ -24,9 +46,12 @@ def sync_catalog(spec: TableSpec, result: TableResult, context: ApplyContext) ->
     paths = sorted({path for done in result.outcomes for path in done.partitions_removed})
     if spec.catalog is None or context.open_catalog is None or not paths:
         return result
-    storage = context.open_storage(spec.path, spec.storage_options)
-    changes = find_removed_partitions(storage, tuple(paths))
-    problem = sync_after_change(spec, storage, changes, context.open_catalog)
+    problem = sync_after_change(
+        spec,
+        context.open_storage,
+        lambda storage: find_removed_partitions(storage, tuple(paths)),
+        context.open_catalog,
+    )
     if problem is None:
         return result
     warnings = (*result.warnings, Note(RULE, problem))

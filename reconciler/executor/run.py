@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import Journal
-from reconciler.executor.catalog_sync import sync_catalog
+from reconciler.executor.catalog_sync import check_catalog_location, sync_catalog
 from reconciler.executor.clean.hudi_execution import check_delegation
 from reconciler.executor.clean.resume import report_finished_clean, resume_cleans
 from reconciler.executor.clean.run import run_clean
@@ -161,6 +161,8 @@ class _ApplyRun:
         done.add_refusals(table.refusals)
         self.journal.started(table.plan)
         done.has_begun = True
+        if plan.steps:
+            check_catalog_location(spec, context)
         opened = context.open_storage(plan.path, spec.storage_options)
         storage = RememberingStorage(opened, is_unchanging)
         owner = context.process.make_owner(context.new_token())

@@ -41,9 +41,10 @@ def explain_mismatch(
             "plan again"
         )
     if spec.path != table.path and identify_place(spec.path) != identify_place(table.path):
+        cause = "its spec was edited" if spec.catalog is None else "its catalog has moved it"
         return (
-            f"{table.name} is at {spec.path} now and was reviewed at {table.path}: its spec was "
-            "edited, or the plan is of another environment; plan again"
+            f"{table.name} is at {spec.path} now and was reviewed at {table.path}: {cause}, or the "
+            "plan is of another environment; plan again"
         )
     if digests[table.name] != table.spec_digest:
         changed = list(_list_changes(table.spec, spec.document))

@@ -26,8 +26,7 @@ def sync_catalog(
     )
     if spec.catalog is None or not changes:
         return written
-    storage = open_storage(spec.path, spec.storage_options)
-    problem = sync_after_change(spec, storage, changes, open_catalog)
+    problem = sync_after_change(spec, open_storage, lambda _: changes, open_catalog)
     if problem is None:
         return written
     return replace(written, warnings=(*written.warnings, Note(RULE, problem)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from reconciler.errors import ReconcilerError
@@ -12,22 +13,31 @@ from reconciler.state.catalogs.open import CatalogOpener
 from reconciler.storage.api import Storage
 from reconciler.transaction.catalogs.sync import PartitionChanges, sync_partitions
 from reconciler.transaction.paths import list_names
+from reconciler.transaction.session import StorageOpener
 
 #: the rule of the warning that a catalog was not synced
 RULE: Final = "catalogSync"
 
 
 def sync_after_change(
-    spec: TableSpec, storage: Storage, changes: PartitionChanges, open_catalog: CatalogOpener
+    spec: TableSpec,
+    open_storage: StorageOpener,
+    find_changes: Callable[[Storage], PartitionChanges],
+    open_catalog: CatalogOpener,
 ) -> str | None:
     """Sync the partitions that a change has made or removed.
 
-    Returns None, or why the catalog does not list them, with the command to run: no error is
-    raised, because the table is changed already.
+    ``find_changes`` returns them and may look at the table. Returns None, or why the catalog does
+    not list them, with the command to run: no error is raised, because the table is changed
+    already.
     """
-    if spec.catalog is None or not changes:
+    if spec.catalog is None:
         return None
     try:
+        storage = open_storage(spec.path, spec.storage_options)
+        changes = find_changes(storage)
+        if not changes:
+            return None
         properties = load_properties(storage)
         client = open_catalog(spec.catalog)
         try:
@@ -37,7 +47,9 @@ def sync_after_change(
     except Exception as error:  # noqa: BLE001 (clients have exception classes of their own)
         is_known = isinstance(error, ReconcilerError)
         reason = str(error) if is_known else f"{type(error).__name__}: {error}"
-        command = f"reconciler sync {spec.source or 'SPEC'}"
+        needs_environment = spec.catalog.options or spec.storage_options
+        environment = " --env NAME" if needs_environment else ""
+        command = f"reconciler sync {spec.source or 'SPEC'}{environment}"
         return (
             f"the table is changed, but partitions of {spec.catalog} were not synced: {reason}; "
             f"run `{command}`"

@@ -54,7 +54,7 @@ def sync_partitions(
     stays, and another sync does the rest.
     """
     entry = client.find_table(name)
-    if not _is_at(entry, location):
+    if not is_at(entry, location):
         message = f"{name} is at {entry.location} there, and the table is at {location}"
         raise CatalogError(client.address, message)
     entries = [entry, *_find_views(client, entry, location, properties)]
@@ -64,7 +64,8 @@ def sync_partitions(
     )
 
 
-def _is_at(entry: CatalogEntry, location: str) -> bool:
+def is_at(entry: CatalogEntry, location: str) -> bool:
+    """Return whether the catalog has a table at a location, in whatever spelling."""
     there = identify_place(escape_hadoop_path(entry.location))
     return there.may_be(identify_place(location))
 
@@ -83,7 +84,7 @@ def _find_views(
             other = client.find_table(name) if name != entry.name else entry
         except NoCatalogTableError:
             continue
-        if other is not entry and _is_at(other, location):
+        if other is not entry and is_at(other, location):
             found.append(other)
     return found
 

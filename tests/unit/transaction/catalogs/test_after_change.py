@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import reconciler
+from reconciler.errors import CatalogError, StorageError
 from reconciler.spec.document import spec_to_document
 from reconciler.spec.model import CatalogTable
 from reconciler.state.catalogs.api import CatalogPartition
@@ -28,16 +29,24 @@ def open_table(location, _options=None):
     return open_storage(location)
 
 
-def test_an_apply_whose_catalog_fails_is_done_and_says_what_to_run(tmp_path):
-    case = CASES / "cow_mdt_delete_partition__1.2.0" / "table.zip"
-    drill = make_drill(case, tmp_path / "t", retention="commits: 1")
+def drill_in_catalog(folder):
+    """Return a table whose clean removes partition a, its catalog, and the plan of it."""
+    drill = make_drill(
+        CASES / "cow_mdt_delete_partition__1.2.0" / "table.zip", folder, retention="commits: 1"
+    )
     for side_file in drill.table.rglob("*.crc"):
         side_file.unlink()
-    catalog = MemoryCatalog(make_entry("db.orders", str(drill.table)), broken=True)
+    catalog = MemoryCatalog(make_entry("db.orders", str(drill.table)))
     catalog.partitions["db.orders"] = {("a",): CatalogPartition(("a",), f"{drill.table}/a")}
     spec = replace(drill.spec, catalog=ORDERS)
     spec = replace(spec, document=spec_to_document(spec))
-    result = drill.apply(reconciler.plan(spec, now=NOW), open_catalog=catalog.open)
+    return drill, catalog, reconciler.plan(spec, now=NOW)
+
+
+def test_an_apply_whose_catalog_fails_is_done_and_says_what_to_run(tmp_path):
+    drill, catalog, plan = drill_in_catalog(tmp_path / "t")
+    catalog.broken = True
+    result = drill.apply(plan, open_catalog=catalog.open)
 
     (table,) = result.tables
     assert (5, "partial", None) == (table.exit_code, table.status, table.error)
@@ -45,6 +54,51 @@ def test_an_apply_whose_catalog_fails_is_done_and_says_what_to_run(tmp_path):
     assert ["catalogSync"] == [note.rule for note in table.warnings]
     assert "refuses changes; run `reconciler sync " in table.warnings[0].because
     assert 0 == catalog.opened
+
+
+def test_an_apply_whose_table_cannot_be_looked_at_afterwards_is_done_and_says_so(
+    tmp_path, monkeypatch
+):
+    drill, catalog, plan = drill_in_catalog(tmp_path / "t")
+
+    def fail(*_):
+        raise StorageError("a", "the store did not answer")
+
+    monkeypatch.setattr("reconciler.transaction.catalogs.after_change.list_names", fail)
+    (table,) = drill.apply(plan, open_catalog=catalog.open).tables
+
+    assert (5, "partial", None) == (table.exit_code, table.status, table.error)
+    assert "were not synced: a: the store did not answer; run" in table.warnings[0].because
+
+
+@pytest.mark.parametrize("change", ["moved", "dropped"])
+def test_a_plan_of_a_table_that_its_catalog_has_elsewhere_by_now_is_stale(tmp_path, change):
+    drill, catalog, plan = drill_in_catalog(tmp_path / "t")
+    before = sorted(drill.table.rglob("*"))
+    if change == "moved":
+        catalog.entries["db.orders"] = make_entry("db.orders", "/lake/elsewhere")
+        expected = f"{ORDERS} is at /lake/elsewhere now and was reviewed at {drill.table}"
+    else:
+        catalog.entries.clear()
+        expected = "memory:: has no table db.orders any more"
+    (table,) = drill.apply(plan, open_catalog=catalog.open).tables
+
+    assert (4, f"{expected}; plan again") == (table.exit_code, table.error)
+    assert before == sorted(drill.table.rglob("*"))
+    assert [("a",)] == list(catalog.partitions["db.orders"])
+    assert 0 == catalog.opened
+
+
+def test_a_plan_is_applied_while_its_catalog_is_out_of_reach(tmp_path):
+    drill, _, plan = drill_in_catalog(tmp_path / "t")
+
+    def refuse(_table):
+        raise CatalogError("thrift://host:9083", "no metastore can be reached")
+
+    (table,) = drill.apply(plan, open_catalog=refuse).tables
+
+    assert (5, None, 1) == (table.exit_code, table.error, len(table.outcomes))
+    assert "no metastore can be reached; run `reconciler sync " in table.warnings[0].because
 
 
 def test_a_write_adds_its_partitions_and_drops_deleted_ones(tmp_path):
