@@ -131,7 +131,8 @@ def check_variables(options: Iterable[Option]) -> None:
     if missing:
         raise SpecError(
             "\n".join(
-                f"{position}: the variable {name} is not set; set it where reconciler runs"
+                f"{position}{': ' * bool(position)}the variable {name} is not set; set it where "
+                "reconciler runs"
                 for name, position in missing.items()
             )
         )

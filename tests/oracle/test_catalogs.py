@@ -143,6 +143,37 @@ def test_a_catalog_without_the_table_or_out_of_reach_is_one_clear_error(server, 
     assert "127.0.0.1:1" in problem
 
 
+ODD_VALUES = ("a b", "x=y", "a/b", "a%2Fb", "50%", "ü", "e\u0301", "it's", 'q"', "a:b", "#", "A")
+
+
+class CountingClient:
+    """Passes calls on and records their names."""
+
+    def __init__(self, client):
+        self._client, self.calls = client, []
+
+    def __getattr__(self, name):
+        self.calls.append(name)
+        return getattr(self._client, name)
+
+
+@pytest.mark.oracle
+def test_partitions_of_any_name_are_added_and_dropped_in_few_requests(server, project):
+    name = f"odd.{server.type}"
+    home = project / "lake"
+    server.create_table(name, f"file:{home}", ["p"])
+    made = {CatalogPartition((one,), f"file:{home}/{at}") for at, one in enumerate(ODD_VALUES)}
+    with open_client(server) as client:
+        client.add_partitions(name, made)
+        assert made == set(client.list_partitions(name))
+
+        counting = client._client = CountingClient(client._client)
+        client.drop_partitions(name, [partition.values for partition in made])
+        client._client = counting._client
+        assert [] == client.list_partitions(name)
+    assert len(counting.calls) <= 4
+
+
 @pytest.fixture(scope="module")
 def metastore(tmp_path_factory):
     with HiveServer.start(tmp_path_factory.mktemp("metastore")) as running:

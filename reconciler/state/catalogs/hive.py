@@ -17,6 +17,8 @@ from reconciler.state.catalogs.api import CatalogEntry, CatalogPartition
 #: partitions per request; a request is one transaction of the metastore's database
 _BATCH: Final = 500
 _TIMEOUT_S: Final = 30.0
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\\x7f{[]^")
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _OPTIONS: Final = ("timeout",)
 _UNKNOWN_METHOD: Final = 1  # TApplicationException.UNKNOWN_METHOD
 
@@ -162,13 +164,26 @@ class HiveCatalog:
                 self._client.add_partitions_req(request)
 
     def drop_partitions(self, name: str, values: Collection[tuple[str, ...]]) -> None:
-        from pymetastore.hive_metastore.ttypes import NoSuchObjectException  # noqa: PLC0415
+        from pymetastore.hive_metastore import ttypes  # noqa: PLC0415
 
         database, table = _split_name(name)
+        keys = [key.name for key in self._read_table(name).partitionKeys or ()]
+        named = {format_partition_name(keys, each): each for each in values}
         with self._connection.explain_errors(name):
-            for each in values:
-                with suppress(NoSuchObjectException):
-                    self._client.drop_partition(database, table, list(each), False)
+            listed = named.keys() & self._client.get_partition_names(database, table, -1)
+            for batch in _split_batches(sorted(listed)):
+                request = ttypes.DropPartitionsRequest(
+                    dbName=database,
+                    tblName=table,
+                    parts=ttypes.RequestPartsSpec(names=batch),
+                    deleteData=False,
+                    ifExists=True,
+                    needResult=False,
+                )
+                self._client.drop_partitions_req(request)
+            for other in named.keys() - listed:  # gone by now, or a name that Hive writes otherwise
+                with suppress(ttypes.NoSuchObjectException):
+                    self._client.drop_partition(database, table, list(named[other]), False)
 
     def close(self) -> None:
         self._connection.close()
@@ -187,6 +202,22 @@ class HiveCatalog:
                 if error.type != _UNKNOWN_METHOD:
                     raise
                 return self._client.get_table(database, table)
+
+
+def format_partition_name(keys: Sequence[str], values: Sequence[str]) -> str:
+    """Return the name of a partition as a metastore lists it (Warehouse.makePartName).
+
+    >>> format_partition_name(["Day", "zone"], ["2024/01", "a b"])
+    'day=2024%2F01/zone=a b'
+    """
+    pairs = zip(keys, values, strict=True)
+    return "/".join(f"{_escape(key.lower())}={_escape(value)}" for key, value in pairs)
+
+
+def _escape(text: str) -> str:
+    """Escape as Hive's FileUtils.escapePathName; an empty value is that of nulls."""
+    escaped = (f"%{ord(each):02X}" if each in _ESCAPED or each < " " else each for each in text)
+    return "".join(escaped) or _NULL
 
 
 def _explain(error: Exception) -> str:
