@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from reconciler.errors import ReconcilerError, StorageError
 from reconciler.hudi.load import load_properties
@@ -47,6 +47,8 @@ _Prepared = TypeVar("_Prepared")
 _Pending = TypeVar("_Pending", bound=RequestedInstant)
 _Result = TypeVar("_Result")
 _Outcome = TypeVar("_Outcome")
+#: the rule of the warning that markers of a completed instant could not be removed
+MARKERS: Final = "markers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +243,16 @@ def run_with_heartbeat(
                 heartbeat.remove()
         raise
     with suppress(ReconcilerError):  # the next run removes it
-        if stays_pending(outcome):
+        if stays_pending(outcome) or _leaves_markers(outcome):
             heartbeat.end()
         else:
             heartbeat.remove()
     return outcome
+
+
+def _leaves_markers(outcome: Any) -> bool:
+    """Return whether an outcome warns of markers that stay; only a heartbeat leads to them."""
+    return any(note.rule == MARKERS for note in getattr(outcome, "warnings", ()))
 
 
 def _is_pending(session: TableSession, instant: str) -> bool:

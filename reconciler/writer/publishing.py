@@ -24,7 +24,7 @@ from reconciler.transaction.recovery.marked_files import (
     remove_files,
     remove_markers,
 )
-from reconciler.transaction.run import Completion
+from reconciler.transaction.run import MARKERS, Completion
 from reconciler.transaction.session import TableSession
 from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
 from reconciler.writer.facts import UnpublishedWrite
@@ -64,7 +64,7 @@ def remove_leftovers(
         _remove_strays(session, done)
         remove_markers(session.storage, done.instant)
     except ReconcilerError as error:
-        note = Note("markers", f"the write is completed; its markers stay for now: {error}")
+        note = Note(MARKERS, f"the write is completed; its markers stay for now: {error}")
         return replace(outcome, warnings=(*outcome.warnings, note))
     return outcome
 

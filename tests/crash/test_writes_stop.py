@@ -12,6 +12,7 @@ import pytest
 from reconciler.errors import BusyError, StorageError
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.timeline.markers import MARKER_FOLDER
 from reconciler.storage.open import open_storage
 from reconciler.transaction.instants import parse_instant_ms
 from reconciler.writer.request import WriteMode
@@ -242,3 +243,21 @@ def test_an_overwrite_takes_the_time_that_it_is(tmp_path):
     done = it.write(make_rows((5, "a", 1, "five")), WriteMode.INSERT_OVERWRITE)
 
     assert parse_instant_ms(done.instant, UTC) >= before
+
+
+def test_markers_that_stay_after_a_completed_write_are_removed_by_the_next_run(tmp_path):
+    it = make_table(tmp_path / "t", 9)
+
+    class Keeping(RecordingStorage):
+        def delete_many(self, paths):
+            if any(path.startswith(MARKER_FOLDER) for path in paths):
+                raise StorageError(paths[0], "access denied")
+            return super().delete_many(paths)
+
+    done = it.write(BATCH, around=Keeping)
+    assert ("completed", ["markers"]) == (done.status, [note.rule for note in done.warnings])
+    assert done.instant in list_leftovers(it)
+
+    it.write(make_rows((4, "c", 2, "FOUR")))
+    assert [] == list_leftovers(it)
+    assert sorted([*AFTER[:3], (4, "c", 2, "FOUR")]) == it.read_rows()

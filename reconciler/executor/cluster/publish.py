@@ -44,7 +44,7 @@ from reconciler.transaction.recovery.marked_files import (
 )
 from reconciler.transaction.recovery.pending_instants import withdraw_instant
 from reconciler.transaction.retry import ShouldWait
-from reconciler.transaction.run import Completion, Ended
+from reconciler.transaction.run import MARKERS, Completion, Ended
 
 
 def settle_clustering(
@@ -117,7 +117,7 @@ def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome
         remove_marked_files(session.storage, work.instant, kept)
         remove_markers(session.storage, work.instant)
     except ReconcilerError as error:
-        note = Note("markers", f"the clustering is completed; its markers stay for now: {error}")
+        note = Note(MARKERS, f"the clustering is completed; its markers stay for now: {error}")
         return replace(outcome, warnings=(*outcome.warnings, note))
     return outcome
 
