@@ -140,7 +140,8 @@ class _RequestRetries:
             )
         except RequestsFailedError:
             if not self.has_answers:
-                SILENT_ENDPOINTS.record(endpoint, problem, read_clock())
+                reason = type(caught_exception).__name__
+                SILENT_ENDPOINTS.record(endpoint, reason, read_clock())
             raise
 
 

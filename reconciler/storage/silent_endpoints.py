@@ -22,10 +22,10 @@ class SilentEndpoints:
     _found: dict[str, tuple[float, str]] = field(default_factory=dict)
     _guard: Lock = field(default_factory=Lock)
 
-    def record(self, endpoint: str, problem: str, now: float) -> None:
+    def record(self, endpoint: str, reason: str, now: float) -> None:
         """Remember that a client waited in vain; ``now``: seconds of a clock that only goes on."""
         with self._guard:
-            self._found[endpoint] = now, problem
+            self._found[endpoint] = now, reason
 
     def forget(self, endpoint: str) -> None:
         """An answer came after all."""
@@ -41,18 +41,18 @@ class SilentEndpoints:
         """Return why an endpoint is not asked now; None if it is.
 
         >>> silent = SilentEndpoints()
-        >>> silent.record("http://s3:9000", "no answer", 100.0)
+        >>> silent.record("http://s3:9000", "ReadTimeoutError", 100.0)
         >>> silent.find_refusal("http://s3:9000", 112.0)
-        'http://s3:9000 was silent 12 s ago and is not asked again for a minute (no answer)'
+        'http://s3:9000 was silent 12 s ago and is not asked again for a minute (ReadTimeoutError)'
         >>> silent.find_refusal("http://s3:9000", 161.0), silent.is_known("http://s3:9000")
         (None, True)
         """
         with self._guard:
-            when, problem = self._found.get(endpoint, (now - _TRUSTED_S, ""))
+            when, reason = self._found.get(endpoint, (now - _TRUSTED_S, ""))
         if now - when >= _TRUSTED_S:
             return None
         silence = f"{endpoint} was silent {now - when:.0f} s ago"
-        return f"{silence} and is not asked again for a minute ({problem})"
+        return f"{silence} and is not asked again for a minute ({reason})"
 
 
 #: of all clients of this process
