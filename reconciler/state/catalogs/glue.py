@@ -103,7 +103,9 @@ class GlueCatalog:
         with self._explain_errors(name):
             pages = self._paginate("get_partitions", **_name_table(name), ExcludeColumnSchema=True)
             return [
-                CatalogPartition(tuple(each["Values"]), each["StorageDescriptor"]["Location"])
+                CatalogPartition(
+                    tuple(each["Values"]), each.get("StorageDescriptor", {}).get("Location", "")
+                )
                 for page in pages
                 for each in page["Partitions"]
             ]
@@ -168,6 +170,9 @@ class GlueCatalog:
             raise CatalogError(self._address, f"{name}: {reason}") from None
         except BotoCoreError as error:
             raise CatalogError(self._address, f"{name}: {error}") from None
+        except KeyError as error:  # of an answer, which botocore does not check
+            problem = f"the answer has no {error.args[0]}; check endpoint_url"
+            raise CatalogError(self._address, f"{name}: {problem}") from None
 
 
 def _name_table(name: str) -> dict[str, str]:

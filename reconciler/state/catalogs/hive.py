@@ -41,7 +41,7 @@ class MetastoreConnection:
             yield
         except NoSuchObjectException:
             raise NoCatalogTableError(self.address, f"has no table {name}") from None
-        except (TException, OSError, EOFError) as error:
+        except (TException, OSError, EOFError, UnicodeDecodeError) as error:
             raise CatalogError(self.address, f"{name}: {_explain(error)}") from None
 
     def close(self) -> None:
@@ -142,7 +142,8 @@ class HiveCatalog:
             for batch in _split_batches(names):
                 partitions = self._client.get_partitions_by_names(database, table, batch)
                 found += (
-                    CatalogPartition(tuple(each.values), each.sd.location) for each in partitions
+                    CatalogPartition(tuple(each.values), (each.sd and each.sd.location) or "")
+                    for each in partitions
                 )
         return found
 
@@ -225,6 +226,9 @@ def _explain(error: Exception) -> str:
     text = str(getattr(error, "message", None) or error).strip().partition("\n")[0]
     if isinstance(error, EOFError) or "read 0 bytes" in text:
         return "closed the connection (a metastore with Kerberos or TLS is not supported)"
+    is_other = type(error).__name__ in ("TProtocolException", "UnicodeDecodeError")
+    if is_other or text.startswith("Length exceeded"):
+        return f"the answer is not that of a metastore ({text}); check host and port"
     return text or type(error).__name__
 
 
