@@ -289,7 +289,7 @@ def summarize(results: Sequence[AdoptionResult], folder: Path) -> str:
     parts = {
         "with retention": [table.retention is not None for table in written],
         "with one for you to decide": [table.is_open for table in written],
-        "without (no clean to derive it from)": [
+        "without retention (no clean to derive it from)": [
             table.retention is None and not table.is_open for table in written
         ],
         "whose plan is refused": [table.refused is not None for table in written],

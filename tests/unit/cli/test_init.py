@@ -152,8 +152,8 @@ def test_a_second_run_adopts_only_what_is_new(lake, tmp_path, capsys):
     said = capsys.readouterr().err
     assert f"{lake()}/crm/orders: already declared in {specs}/crm.t.yaml\n" in said
     assert (
-        f"wrote 1 of 3 tables to {specs}/: 1 without (no clean to derive it from); 2 already "
-        "declared" in said
+        f"wrote 1 of 3 tables to {specs}/: 1 without retention (no clean to derive it from); 2 "
+        "already declared" in said
     )
     after = {path.name: path.stat().st_mtime_ns for path in specs.iterdir()}
     assert after == before | {"t.yaml": after["t.yaml"]}
