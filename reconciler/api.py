@@ -29,6 +29,7 @@ from reconciler.plans.unreadable_table import (
 )
 from reconciler.spec.model import TableSpec
 from reconciler.storage.parallel import run_parallel
+from reconciler.storage.silent_endpoints import SILENT_ENDPOINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -217,7 +218,8 @@ def _run_for_each(
     """Do the work for every table, some in parallel; return the results in the order of specs."""
     tables = [specs] if isinstance(specs, TableSpec) else specs
     options: Any = {"parallelism": parallelism, "wait_s": _INTERRUPT_WAIT_S}
-    return tuple(run_parallel(work, tables, on_done=on_done, **options))
+    with SILENT_ENDPOINTS.remember():
+        return tuple(run_parallel(work, tables, on_done=on_done, **options))
 
 
 def _plan_table(

@@ -1,11 +1,13 @@
-"""Remember endpoints that never answered, so that a run over many tables waits for each once.
+"""Remember endpoints that never answered, so that a look at many tables waits for each once.
 
-Only clients without any answer so far find an endpoint silent, and only such clients are refused
-because of it. A client in the middle of its work repeats its requests as ever.
+Applies and tasks on workers do not use it: they repeat until their own time is over. Only clients
+without any answer so far find an endpoint silent, and only such clients are refused because of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
@@ -21,11 +23,26 @@ class SilentEndpoints:
 
     _found: dict[str, tuple[float, str]] = field(default_factory=dict)
     _guard: Lock = field(default_factory=Lock)
+    _looks: int = 0
+
+    @contextmanager
+    def remember(self) -> Iterator[None]:
+        """Remember silent endpoints until the block ends, for all clients of the process."""
+        with self._guard:
+            self._looks += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._looks -= 1
+                if not self._looks:
+                    self._found.clear()
 
     def record(self, endpoint: str, reason: str, now: float) -> None:
         """Remember that a client waited in vain; ``now``: seconds of a clock that only goes on."""
         with self._guard:
-            self._found[endpoint] = now, reason
+            if self._looks:
+                self._found[endpoint] = now, reason
 
     def forget(self, endpoint: str) -> None:
         """An answer came after all."""
@@ -41,11 +58,15 @@ class SilentEndpoints:
         """Return why an endpoint is not asked now; None if it is.
 
         >>> silent = SilentEndpoints()
-        >>> silent.record("http://s3:9000", "ReadTimeoutError", 100.0)
-        >>> silent.find_refusal("http://s3:9000", 112.0)
-        'http://s3:9000 was silent 12 s ago and is not asked again for a minute (ReadTimeoutError)'
-        >>> silent.find_refusal("http://s3:9000", 161.0), silent.is_known("http://s3:9000")
-        (None, True)
+        >>> with silent.remember():
+        ...     silent.record("http://s3:9000", "ReadTimeoutError", 100.0)
+        ...     print(silent.find_refusal("http://s3:9000", 112.0))
+        ...     print(silent.find_refusal("http://s3:9000", 161.0), silent.is_known("http://s3:9000"))
+        http://s3:9000 was silent 12 s ago and is not asked again for a minute (ReadTimeoutError)
+        None True
+        >>> silent.record("http://s3:9000", "ReadTimeoutError", 200.0)
+        >>> silent.is_known("http://s3:9000")
+        False
         """
         with self._guard:
             when, reason = self._found.get(endpoint, (now - _TRUSTED_S, ""))
