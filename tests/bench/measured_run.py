@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from tests.bench.bucket_tables import BenchBucket
 from tests.bench.meter import OFTEN, Meter
 
 ROOT = Path(__file__).parents[2]
+_PROGRAM = Path(sys.executable).parent / "reconciler"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +112,38 @@ def run_process(bench: BenchBucket, command: Sequence[str], code: int = 0) -> Ru
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoppedRun:
+    """How a run ended after a signal: exit code, seconds until then, and what it said."""
+
+    code: int
+    seconds: float
+    said: str
+
+
+def stop_reconciler(
+    bench: BenchBucket, *arguments: str, after: str, number: signal.Signals, wait_s: float = 0
+) -> StoppedRun:
+    """Send a signal to a run, some seconds after its standard error has a text."""
+    said = bench.folder / "stderr"
+    with said.open("w") as errors:
+        process = subprocess.Popen(
+            [str(_PROGRAM), *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd=bench.folder,
+            start_new_session=True,
+        )
+        while after not in said.read_text() and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(wait_s)
+        process.send_signal(number)
+        began = time.perf_counter()
+        process.wait()
+    return StoppedRun(
+        code=process.returncode, seconds=time.perf_counter() - began, said=said.read_text()
+    )
+
+
 def run_reconciler(bench: BenchBucket, *arguments: str) -> Run:
-    program = Path(sys.executable).parent / "reconciler"
-    return run_process(bench, [str(program), *arguments])
+    return run_process(bench, [str(_PROGRAM), *arguments])

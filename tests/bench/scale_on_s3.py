@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from pathlib import Path
 
 from tests.bench.bucket_tables import BenchBucket, bench_bucket, make_bucket_table
 from tests.bench.make_table import Shape
-from tests.bench.measured_run import ROOT, Limits, Run, run_process, run_reconciler
+from tests.bench.measured_run import ROOT, Limits, Run, run_process, run_reconciler, stop_reconciler
 
 NAME = "t"
 OPTIONS = ("--env", "bench", "--stats")
@@ -27,6 +28,7 @@ OPTIONS = ("--env", "bench", "--stats")
 MOST_MEGABYTES, MOST_TIMES, PER_FILE, CONSTANT = 1500, 3.0, 1.2 / 1000, 40
 #: what an apply may need more for the timeline and the metadata table, and files a deletion takes
 FOR_CHANGES, BULK = 200, 1000
+MOST_SECONDS_TO_STOP = 15
 LISTING = """\
 import json, sys, s3fs
 client = s3fs.S3FileSystem(
@@ -84,6 +86,28 @@ def measure_apply(bench: BenchBucket, shape: Shape, pending: int, limits: Limits
     limits.check("steps that are left", len(steps), 0)
 
 
+def measure_stops(bench: BenchBucket, limits: Limits) -> None:
+    """Stop a plan while it lists, and applies while they list and delete."""
+    plan = ("plan", "specs", *OPTIONS, "-o", "stopped.json")
+    apply = ("apply", "plan.json", "--stats")
+    stops = (
+        (plan, "", signal.SIGINT, 4.0),
+        (plan, "", signal.SIGTERM, 4.0),
+        (apply, "reading the table again", signal.SIGINT, 2.0),
+        (apply, "deleting files", signal.SIGINT, 0.7),
+        (apply, "deleting files", signal.SIGTERM, 0.7),
+    )
+    for command, after, number, wait_s in stops:
+        stopped = stop_reconciler(bench, *command, after=after, number=number, wait_s=wait_s)
+        print(
+            f"{command[0]}, {number.name} {wait_s} s after {after!r}: exit code {stopped.code} "
+            f"after {stopped.seconds:.1f} s"
+        )
+        print("".join(f"    | {line}\n" for line in stopped.said.splitlines()), end="", flush=True)
+        limits.check("seconds to the end", stopped.seconds, MOST_SECONDS_TO_STOP)
+        limits.check("exit code that is no interruption", stopped.code not in (130, 143), 0)
+
+
 def main() -> None:
     """Make a table, measure it, and end with 1 if a limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -97,6 +121,7 @@ def main() -> None:
     parser.add_argument("--pending", type=int, default=0, help="writes that are inflight")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--no-apply", action="store_true")
+    parser.add_argument("--stops", action="store_true", help="stop runs before the apply")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "s3")
     given = parser.parse_args()
     shape = Shape(
@@ -122,6 +147,8 @@ def main() -> None:
             f"  concurrency: {{lock: {LOCKS[given.lock]}}}\n",
         )
         limits = measure_plans(bench, shape, given.turns, given.pending)
+        if given.stops:
+            measure_stops(bench, limits)
         if not given.no_apply:
             measure_apply(bench, shape, given.pending, limits)
     limits.end()
