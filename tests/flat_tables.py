@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 from reconciler.hudi.metadata.new_metadata_table import PROPERTIES as METADATA_PROPERTIES
@@ -11,6 +12,7 @@ from reconciler.hudi.metadata.new_metadata_table import (
     build_metadata_properties,
 )
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.clean import CleanedPartition, CleanMetadata
 from tests.bench.make_table import Shape, make_table
 from tests.flat_store import ROOT, FlatStore
 
@@ -52,3 +54,34 @@ def build_metadata_table(
     )
     properties = build_metadata_properties("t", shape.table_version)
     return {file.path: file.data for file in first} | {METADATA_PROPERTIES: properties}
+
+
+def build_past_clean(shape: Shape, number: int) -> dict[str, bytes]:
+    """Return the timeline's files of a completed clean, by their paths.
+
+    It removed a version of every file group that was written before the table's first commit.
+    """
+    before = shape.first - timedelta(days=1) + timedelta(minutes=5 * number)
+    earlier = Shape(partitions=shape.partitions, groups=shape.groups, versions=1, first=before)
+    started = shape.stamp(timedelta(seconds=2 + 2 * number))
+    metadata = CleanMetadata(
+        started=started,
+        duration_ms=1000,
+        earliest_instant=shape.instants[0],
+        last_completed_commit=shape.instants[0],
+        partitions={
+            earlier.partition(partition): CleanedPartition(
+                policy="KEEP_LATEST_COMMITS",
+                planned=tuple(earlier.list_names(partition)),
+                deleted=tuple(earlier.list_names(partition)),
+            )
+            for partition in range(shape.partitions)
+        },
+    )
+    end = f"_{shape.stamp(timedelta(seconds=3 + 2 * number))}" if shape.has_layout_2 else ""
+    start = f"{shape.timeline_folder}/{started}"
+    return {
+        f"{start}.clean.requested": b"",
+        f"{start}.clean.inflight": b"",
+        f"{start}{end}.clean": metadata.encode(),
+    }

@@ -12,9 +12,13 @@ from os import environ
 from pathlib import Path
 from typing import Final
 
-from reconciler.hudi.timeline.clean import CleanedPartition, CleanMetadata
 from tests.bench.make_table import Shape, make_table
-from tests.flat_tables import PROPERTIES, WITH_METADATA, build_metadata_table
+from tests.flat_tables import (
+    PROPERTIES,
+    WITH_METADATA,
+    build_metadata_table,
+    build_past_clean,
+)
 from tests.oracle.faulty_runs import S3_ENVIRONMENT
 from tests.servers.s3 import KEY, SECRET, S3Bucket, S3Server, find_versitygw
 
@@ -103,40 +107,14 @@ def make_bucket_table(
     shutil.rmtree(root / ".hoodie" / ".temp")
     timeline = root / shape.timeline_folder
     for number in range(cleans):
-        _write_clean(timeline, shape, number)
+        for path, data in build_past_clean(shape, number).items():
+            (root / path).write_bytes(data)
     for number in range(pending):
         instant = shape.stamp(timedelta(days=1, seconds=number))
         (timeline / f"{instant}.commit.requested").touch()
         (timeline / f"{instant}.inflight").touch()
     if with_metadata:
         _add_metadata_table(root, shape)
-
-
-def _write_clean(timeline: Path, shape: Shape, number: int) -> None:
-    """Write a completed clean, from before the first commit, of files that are gone."""
-    before = shape.first - timedelta(days=1) + timedelta(minutes=5 * number)
-    earlier = Shape(partitions=shape.partitions, groups=shape.groups, versions=1, first=before)
-    started = shape.stamp(timedelta(seconds=2 + 2 * number))
-    removed = {
-        earlier.partition(partition): tuple(
-            earlier.name(partition, group, 0) for group in range(shape.groups)
-        )
-        for partition in range(shape.partitions)
-    }
-    metadata = CleanMetadata(
-        started=started,
-        duration_ms=1000,
-        earliest_instant=shape.instants[0],
-        last_completed_commit=shape.instants[0],
-        partitions={
-            path: CleanedPartition(policy="KEEP_LATEST_COMMITS", planned=names, deleted=names)
-            for path, names in removed.items()
-        },
-    )
-    end = f"_{shape.stamp(timedelta(seconds=3 + 2 * number))}" if shape.has_layout_2 else ""
-    (timeline / f"{started}.clean.requested").touch()
-    (timeline / f"{started}.clean.inflight").touch()
-    (timeline / f"{started}{end}.clean").write_bytes(metadata.encode())
 
 
 def _add_metadata_table(root: Path, shape: Shape) -> None:

@@ -15,11 +15,11 @@ from tests.bench.make_table import Shape
 from tests.bench.test_requests import CONSTANT, LOCK, PAGES, SPEC
 from tests.crash.drill import NOW, Killed, TestClock, process
 from tests.flat_store import LOCATION, PAGE, FlatStore
-from tests.flat_tables import add_listing, put_table
+from tests.flat_tables import add_listing, build_past_clean, put_table
 from tests.selection import long
 
 PENDING = 2
-CASES = [(9, True), (6, False), *(long(case) for case in ((6, True), (8, True), (9, False)))]
+CASES = [(9, True), *(long(case) for case in ((6, False), (6, True), (8, True), (9, False)))]
 
 
 def make_shape(version: int) -> Shape:
@@ -137,6 +137,17 @@ def test_a_pending_instant_costs_two_requests_at_most(opened):
     assert planned <= compute_limit(shape, pending)
     assert count_checks(store) <= compute_limit(shape, pending)
     assert store.counts.total() <= compute_limit(shape, pending) + LOCK + 2
+
+
+@pytest.mark.parametrize("opened", CASES, indirect=True)
+def test_a_past_clean_of_the_timeline_costs_one_request(opened):
+    store, spec, shape = opened
+    _plan, without = plan_and_count(store, spec)
+    for number in range(25):
+        store.create_all(build_past_clean(shape, number))
+    _plan, planned = plan_and_count(store, spec)
+
+    assert planned == without + 25
 
 
 @pytest.mark.parametrize("opened", CASES, indirect=True)
