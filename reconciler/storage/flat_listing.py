@@ -23,7 +23,7 @@ _FOLDERS_OF_A_PREFIX: Final = 250
 #: so many prefixes are used at most, unless there are very many folders
 _MOST_PREFIXES: Final = 16
 #: from so many folders for each prefix on, a table gets more prefixes, because of their memory
-_MANY_FOLDERS: Final = 512
+_MANY_FOLDERS: Final = 1024
 
 #: names below the root, and sizes, of some objects
 Page = tuple[Sequence[str], Sequence[int]]

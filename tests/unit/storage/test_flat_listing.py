@@ -66,6 +66,16 @@ def test_a_missing_table_is_an_error():
         walk(FlatStore())
 
 
+def test_very_many_small_folders_are_listed_in_pages_that_are_almost_full():
+    store = FlatStore()
+    folders = [f"p{number:05d}" for number in range(20_000)]
+    store.create_all({f"{path}/{name}": b"" for path in folders for name in ("m", "f", "g")})
+    walked = sum(1 for _folder in store.open().walk(lambda _: True))
+
+    assert 20_001 == walked
+    assert store.counts["LIST"] <= 1.2 * 60 + 20
+
+
 def test_listings_under_way_end_at_their_page_when_a_walk_ends():
     has_begun, pages = Event(), []
 
