@@ -13,22 +13,25 @@ from typing import Any, Final
 
 #: ways to reach stores that are remembered
 _MOST: Final = 4
+#: so often one client is given: the next reads credentials that were renewed in a file
+_MOST_USES: Final = 64
 
 
 class SharedClients:
     """The clients that were asked for last; a process that forks has none of its parent's."""
 
     def __init__(self) -> None:
-        self._clients: OrderedDict[Hashable, Any] = OrderedDict()
+        self._clients: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._guard = Lock()
         os.register_at_fork(after_in_child=self._forget)
 
     def get(self, key: Hashable, start: Callable[[], Any]) -> Any:
         """Return the client of a key, started if there is none; raises what ``start`` raises."""
         with self._guard:
-            client = self._clients.get(key)
-            if client is None:
-                client = self._clients[key] = start()
+            client, uses = self._clients.get(key, (None, 0))
+            if not uses:
+                client, uses = start(), _MOST_USES
+            self._clients[key] = client, uses - 1
             self._clients.move_to_end(key)
             while len(self._clients) > _MOST:
                 self._clients.popitem(last=False)

@@ -25,6 +25,13 @@ def test_a_client_that_was_not_asked_for_the_longest_is_started_again():
     assert [0, 1, 2, 3, 0, 4, 0, 5] == got
 
 
+def test_a_client_is_given_a_limited_number_of_times():
+    clients, started = SharedClients(), iter(range(9))
+    got = [clients.get("a", lambda: next(started)) for _ in range(130)]
+
+    assert [0] * 64 + [1] * 64 + [2] * 2 == got
+
+
 def test_a_client_that_does_not_start_is_started_by_the_next_who_asks():
     def fail() -> None:
         raise OSError("no")
