@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,6 +82,7 @@ def bench_bucket(folder: Path) -> Iterator[BenchBucket]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     find_versitygw()  # moto's server has no folders
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server ends and the files go
     environ.update({"LAKE_KEY": KEY, "LAKE_SECRET": SECRET, _LOG_VARIABLE: str(folder / "log")})
     server = S3Server(folder)
     try:
