@@ -79,6 +79,7 @@ class BenchBucket:
 @contextmanager
 def bench_bucket(folder: Path) -> Iterator[BenchBucket]:
     """Run a server whose bucket is a folder; everything goes in the end."""
+    folder = folder.resolve()  # the server works in another folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     find_versitygw()  # moto's server has no folders

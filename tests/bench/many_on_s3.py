@@ -29,20 +29,24 @@ BLOCKS = """\
 FOR_EACH_TABLE = 0.1
 
 
+def name_table(number: int) -> str:
+    return f"t{number:04}"
+
+
 def make_tables(bench: BenchBucket, many: int) -> None:
     """Make tables whose data files are links to those of the first one, with a spec each."""
     first = bench.objects / "first"
     if not first.exists():
         make_bucket_table(first, SHAPE, with_metadata=True)
     for number in range(many):
-        table = bench.objects / f"t{number:04}"
+        table = bench.objects / name_table(number)
         if not table.exists():
             shutil.copytree(first, table, copy_function=os.link)
             # versitygw replaces a file by another one, so that the others keep theirs
             bench.write_spec(table.name, BLOCKS)
 
 
-def measure(bench: BenchBucket, many: int, at_once: int) -> dict[str, float]:
+def measure(bench: BenchBucket, many: int, at_once: int, *, with_apply: bool) -> dict[str, float]:
     """Plan and apply some tables and read their status; return the megabytes of each command."""
     make_tables(bench, many)
     some = ["--parallelism", str(at_once)]
@@ -51,15 +55,18 @@ def measure(bench: BenchBucket, many: int, at_once: int) -> dict[str, float]:
         "status": ["status", "specs", "--env", "bench", "--format", "json", *some],
         "apply": ["apply", "plan.json", "--stats", "--format", "json", *some],
     }
+    if not with_apply:
+        del commands["apply"]
     runs: dict[str, Run] = {}
     for name, command in commands.items():
         runs[name] = run_reconciler(bench, *command)
         print(f"{many} tables, {name:7}{runs[name].describe()}", flush=True)
-    results = json.loads(runs["apply"].output)["tables"]
-    removed = sum(table["filesRemoved"] for table in results)
-    print(f"    {removed} files removed of {len(results)} tables")
-    for table in results:
-        shutil.rmtree(bench.objects / table["name"])
+    if with_apply:
+        results = json.loads(runs["apply"].output)["tables"]
+        removed = sum(table["filesRemoved"] for table in results)
+        print(f"    {removed} files removed of {len(results)} tables")
+    for number in range(many):
+        shutil.rmtree(bench.objects / name_table(number))
     return {name: run.megabytes for name, run in runs.items()}
 
 
@@ -68,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, nargs="*", default=[50, 200, 500])
     parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--no-apply", action="store_true")
     parser.add_argument("--folder", type=Path, default=ROOT / ".bench" / "many-on-s3")
     given = parser.parse_args()
     limits = Limits()
@@ -75,7 +83,7 @@ def main() -> None:
         least = min(given.tables)
         first: dict[str, float] = {}
         for many in sorted(given.tables):
-            found = measure(bench, many, given.at_once)
+            found = measure(bench, many, given.at_once, with_apply=not given.no_apply)
             first = first or found
             for command, megabytes in found.items():
                 most = first[command] * 1.1 + FOR_EACH_TABLE * (many - least)
