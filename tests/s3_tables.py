@@ -27,7 +27,7 @@ metadata: {{name: t}}
 spec:
   path: s3://{bucket}/t
   timezone: UTC
-  retention: {{commits: 2}}
+  retention: {{commits: {commits}}}
   concurrency: {{lock: {lock}, staleAfter: 1h}}
 """
 
@@ -45,8 +45,9 @@ def upload(bucket: S3Bucket, endpoint: str, objects: Mapping[str, bytes]) -> Non
         client.put_object(Bucket=bucket.name, Key=key, Body=data)
 
 
-def load_spec(folder: Path, bucket: S3Bucket, lock: str) -> TableSpec:
-    (folder / "spec.yaml").write_text(SPEC.format(bucket=bucket.name, lock=lock))
+def load_spec(folder: Path, bucket: S3Bucket, lock: str, commits: int = 2) -> TableSpec:
+    spec = SPEC.format(bucket=bucket.name, lock=lock, commits=commits)
+    (folder / "spec.yaml").write_text(spec)
     (spec,) = load_specs(folder / "spec.yaml")
     return spec
 

@@ -20,7 +20,7 @@ from reconciler.executor.freshness import (
     update_sizes,
 )
 from reconciler.executor.gate import check_table_refusals, recount
-from reconciler.hudi.files.table_files import make_present_keys
+from reconciler.hudi.files.table_files import has_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.plans.model import (
@@ -114,7 +114,7 @@ def _match_files(step: Removal, *others: Removal) -> Mask:
 
 
 def _match_present(step: Removal, fresh: FreshPlan) -> Mask:
-    return is_in(make_keys(step.files), make_present_keys(fresh.state.files))
+    return has_files(fresh.state.files, make_keys(step.files))
 
 
 def check_identity(reviewed: TablePlan, state: TableState) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import take_rows, to_arrow, to_numpy
 from reconciler.executor.result import FileReasons
-from reconciler.hudi.files.table_files import TableFiles, find_sizes, make_present_keys
+from reconciler.hudi.files.table_files import TableFiles, find_sizes, has_files, is_named
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
@@ -71,9 +71,9 @@ def select_fresh(
     ``present``, ``folders``: the existing files and partitions. ``kept``: the fresh plan's kept
     files. ``earliest``: the boundary that the selection carries.
     """
-    wanted, on_disk = make_keys(reviewed.files), make_present_keys(present)
+    wanted = make_keys(reviewed.files)
     now = make_keys(fresh.files) if fresh else to_arrow([])
-    allowed, exists = is_in(wanted, now), is_in(wanted, on_disk)
+    allowed, exists = is_in(wanted, now), has_files(present, wanted)
     left = ~allowed & exists
     unreviewed = pc.filter(now, to_arrow(~is_in(now, wanted)))
     partitions = tuple(
@@ -135,7 +135,7 @@ def find_replacing_instants(
     """Return the replacing instants of groups that still have files once these are removed."""
     if not replaced:
         return ()
-    stays = ~is_in(make_present_keys(present), make_keys(removed))
+    stays = ~is_named(present, make_keys(removed))
     with_files = np.unique(present.group[stays])
     groups = find_group_codes(present, replaced)
     is_left = np.isin(groups, with_files)
@@ -156,7 +156,7 @@ def find_earliest_base(view: FileView, staying: Any) -> str | None:
 
     Where readers of different versions see a file in different slices, the older one counts.
     """
-    rows = is_in(make_present_keys(view.files), staying)
+    rows = is_named(view.files, staying)
     slices = [view.row_slice[rows]]
     if view.row_slice_1x is not None:
         slices.append(view.row_slice_1x[rows])

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.freshness import is_in, make_keys
+from reconciler.executor.freshness import make_keys
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
-from reconciler.hudi.files.table_files import make_present_keys
+from reconciler.hudi.files.table_files import has_files
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.recovery.rollback_write import find_written_rows
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
@@ -125,7 +125,7 @@ def _take_back(
 
 def _report_finished(fresh: FreshPlan, step: RollbackStep, because: str) -> StepOutcome:
     """Return the outcome of a rollback whose write is not pending any more."""
-    is_there = is_in(make_keys(step.files), make_present_keys(fresh.state.files)).tolist()
+    is_there = has_files(fresh.state.files, make_keys(step.files)).tolist()
     left = {file for file, there in zip(_list_pairs(step.files), is_there, strict=True) if there}
     return StepOutcome(
         kind="rollback",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -90,14 +91,12 @@ def _list_removed_files(state: TableState) -> Iterator[tuple[str, list[str], lis
 
     A clean with an empty record removed those of its planned files that no longer exist.
     """
-    names: dict[str, list[str]] = {}
-    for clean in state.cleans:
-        for path, removed in (
-            clean.removed or find_missing_names(state.files, clean.planned)
-        ).items():
-            names.setdefault(path, []).extend(removed)
-    for path, in_path in names.items():
-        yield path, in_path, [0] * len(in_path)
+    removed = [
+        clean.removed or find_missing_names(state.files, clean.planned) for clean in state.cleans
+    ]
+    for path in dict.fromkeys(chain.from_iterable(removed)):
+        names = list(chain.from_iterable(folders.get(path, ()) for folders in removed))
+        yield path, names, [0] * len(names)
 
 
 def find_missing_names(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import FormatError
+from reconciler.hudi.files.folder_names import FolderNames
 from reconciler.hudi.load import read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
@@ -138,7 +139,9 @@ class TimelineReader:
             earliest_instant_to_retain=clean.earliest_instant,
             last_completed_commit=clean.last_completed_commit,
             savepointed=tuple(t.strip() for t in savepointed if t.strip()),
-            removed={path: p.deleted for path, p in clean.partitions.items() if p.deleted},
+            removed=FolderNames.build(
+                {path: p.deleted for path, p in clean.partitions.items() if p.deleted}
+            ),
             extra=clean.extra,
         )
 

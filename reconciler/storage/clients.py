@@ -16,6 +16,7 @@ from reconciler.storage.remote import FAMILIES, RemoteStorage
 from reconciler.storage.request_budget import split_policy
 from reconciler.storage.requests import CountedClient
 from reconciler.storage.s3_requests import install_retries, make_config
+from reconciler.storage.shared_clients import SharedClients
 
 _WRAPPERS: Final = (
     "asynclocal", "async_wrapper", "asyncwrapper", "blockcache", "cached", "dask", "dir",
@@ -28,6 +29,8 @@ _NUMBERS: Final = frozenset({
     "block_size", "blocksize", "connection_timeout", "default_block_size", "listings_expiry_time",
     "max_concurrency", "max_paths", "read_timeout", "requests_timeout",
 })  # fmt: skip
+
+_CLIENTS_OF_S3: Final = SharedClients()
 
 
 def connect(ref: StorageRef) -> RemoteStorage:
@@ -78,9 +81,13 @@ def _start_client(
     if FAMILIES.get(scheme) != "s3":
         return factory(**decoded)
     decoded["config_kwargs"] = make_config(policy, decoded.get("config_kwargs", {}))
-    filesystem = factory(**decoded)
-    install_retries(filesystem, policy, ref.secrets)
-    return filesystem
+
+    def start() -> Any:
+        filesystem = factory(**decoded)
+        install_retries(filesystem, policy, ref.secrets)
+        return filesystem
+
+    return _CLIENTS_OF_S3.get((ref.options, ref.secrets, tuple(sorted(named.items()))), start)
 
 
 def make_client_options(location: str, options: Mapping[str, str]) -> dict[str, Any]:

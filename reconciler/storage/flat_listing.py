@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, takewhile
+from threading import Event
 from typing import Final
 
 from reconciler.storage.api import FolderListing
@@ -22,7 +23,7 @@ _FOLDERS_OF_A_PREFIX: Final = 250
 #: so many prefixes are used at most, unless there are very many folders
 _MOST_PREFIXES: Final = 16
 #: from so many folders for each prefix on, a table gets more prefixes, because of their memory
-_MANY_FOLDERS: Final = 512
+_MANY_FOLDERS: Final = 1024
 
 #: names below the root, and sizes, of some objects
 Page = tuple[Sequence[str], Sequence[int]]
@@ -90,10 +91,14 @@ def _split(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _list_in_order(list_objects: ListObjects, prefixes: Sequence[str]) -> Iterator[_Folders]:
-    """Yield the folders of each prefix; few listings are under way or wait to be taken."""
+    """Yield the folders of each prefix; few listings are under way or wait to be taken.
+
+    Where this ends early, by an error or an interruption, listings under way end at their page.
+    """
+    is_ended = Event()
 
     def work(prefix: str) -> _Folders:
-        return _group_by_folder(list_objects(prefix))
+        return _group_by_folder(takewhile(lambda _: not is_ended.is_set(), list_objects(prefix)))
 
     rest = iter(prefixes)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -104,6 +109,7 @@ def _list_in_order(list_objects: ListObjects, prefixes: Sequence[str]) -> Iterat
                 waiting.extend(pool.submit(work, prefix) for prefix in islice(rest, 1))
                 yield folders
         finally:
+            is_ended.set()
             for one in waiting:
                 one.cancel()
 

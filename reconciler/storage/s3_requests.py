@@ -41,6 +41,8 @@ _BODY_ERRORS: Final = (
     *("ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"),
     *("ReadTimeoutError", "AioReadTimeoutError", "ConnectionClosedError", "HTTPClientError"),
 )
+#: four tables at a time, of which each is listed by four requests at a time, and their locks
+_CONNECTIONS: Final = 32
 _OWN_BUDGET: Final = "reconciler_budget"
 _Result = TypeVar("_Result")
 
@@ -50,6 +52,7 @@ def make_config(policy: RequestPolicy, given: Mapping[str, Any]) -> dict[str, An
     return {
         "connect_timeout": min(policy.timeout_s, 5),
         "read_timeout": policy.timeout_s,
+        "max_pool_connections": _CONNECTIONS,  # of all tables that share the client
         "retries": {"mode": "standard", "total_max_attempts": 1},
         **given,
     }

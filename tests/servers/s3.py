@@ -66,16 +66,19 @@ class S3Bucket:
 
 
 class S3Server:
-    """A running server; ``endpoint`` is its URL. It ends with ``stop``."""
+    """A running server; ``endpoint`` is its URL. It ends with ``stop``.
+
+    ``data``: the folder in which each bucket is a folder of its objects; None for moto's server.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Start the server with its data in a folder; raises ServerUnavailableError."""
         port = find_free_port()
         self.endpoint = f"http://127.0.0.1:{port}"
         environment = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
-        self._process = start_server(
-            find_server(port, folder), port, folder / "server.log", environment
-        )
+        command = find_server(port, folder)
+        self.data = folder / "data" if "posix" in command else None
+        self._process = start_server(command, port, folder / "server.log", environment)
 
     def stop(self) -> None:
         self._process.terminate()

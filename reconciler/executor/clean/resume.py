@@ -31,7 +31,7 @@ from reconciler.executor.freshness import (
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.files.names import BaseName, LogName
-from reconciler.hudi.files.table_files import make_present_keys
+from reconciler.hudi.files.table_files import has_files
 from reconciler.hudi.timeline.clean import CleanerPlan, replace_earliest_instant
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.planners.reader_window import find_reader_window
@@ -199,10 +199,7 @@ def _find_gone_files(
     """Return planned files that are absent; those that no listing shows are looked up."""
     names_of = cache(lambda path: list_names(session.storage, path))
     pairs = [(path, name) for path, names in sorted(clean.files.items()) for name in sorted(names)]
-    listed = is_in(
-        to_arrow([f"{path}/{name}" for path, name in pairs]),
-        make_present_keys(fresh.state.files),
-    )
+    listed = has_files(fresh.state.files, to_arrow([f"{path}/{name}" for path, name in pairs]))
     folders = fresh.state.metafile_partitions.union(fresh.state.partitions)
     missing: dict[str, list[str]] = {}
     for (path, name), is_there in zip(pairs, listed, strict=True):

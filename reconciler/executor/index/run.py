@@ -16,11 +16,11 @@ import numpy as np
 from reconciler.arrays import Integers
 from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, ReconcilerError
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.freshness import is_in, make_keys
+from reconciler.executor.freshness import make_keys
 from reconciler.executor.index.column_stats import build_column_stats
 from reconciler.executor.result import IndexOutcome, LeftColumn, StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.hudi.files.table_files import FileKind, make_present_keys
+from reconciler.hudi.files.table_files import FileKind, is_named
 from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest, ThreadedIndexBuilder
 from reconciler.index.codec import Provenance, encode_index
 from reconciler.index.file_keys import find_rows
@@ -166,7 +166,7 @@ def _find_live_files(session: ApplySession, state: TableState, known: IndexState
     stays = files.kind == FileKind.BASE
     cleans = [step for step in session.plan.steps if isinstance(step, CleanStep)]
     for step in cleans:
-        stays &= ~is_in(make_present_keys(files), make_keys(step.files))
+        stays &= ~is_named(files, make_keys(step.files))
     stays[known.files] = True
     return np.flatnonzero(stays)
 

@@ -7,7 +7,7 @@ not match it is a stray and has no row.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import (
     Codes,
     Integers,
+    Mask,
     encode_distinct,
     encode_sorted_distinct,
     to_arrow,
@@ -29,6 +30,8 @@ from reconciler.errors import UnsupportedError
 from reconciler.hudi.files.names import make_file_path
 
 _MAX_BYTES = np.iinfo(np.int32).max
+#: files of which the keys are made at once
+_KEYS_AT_ONCE = 1 << 16
 # the patterns of ``names`` with named groups
 _BASE = r"^(?P<id>[^_./]+)_[^_./]+_(?P<instant>\d+)"
 _LOG = (
@@ -210,9 +213,16 @@ def _parse_names(
 
 def make_present_keys(files: TableFiles) -> Any:
     """Return ``partition/name`` of every file: names may repeat across partitions, these do not."""
-    return pc.binary_join_element_wise(
-        to_arrow(files.partitions).take(to_arrow(files.partition)), files.name, "/"
-    )
+    return pa.concat_arrays([to_arrow([]), *(keys for _start, keys in _scan_keys(files))])
+
+
+def _scan_keys(files: TableFiles) -> Iterator[tuple[int, Any]]:
+    """Yield the first row and the keys of some files after the other."""
+    paths = to_arrow(files.partitions)
+    for start in range(0, len(files), _KEYS_AT_ONCE):
+        rows = slice(start, start + _KEYS_AT_ONCE)
+        in_partition = paths.take(to_arrow(files.partition[rows]))
+        yield start, pc.binary_join_element_wise(in_partition, files.name[rows], "/")
 
 
 def make_name_lookup(files: TableFiles) -> Callable[[str], list[str]]:
@@ -230,9 +240,38 @@ def make_name_lookup(files: TableFiles) -> Callable[[str], list[str]]:
     return list_names
 
 
+def find_rows(files: TableFiles, keys: Any) -> Integers:
+    """Return the rows of files by ``partition/name``, -1 for a null and for a missing file.
+
+    Few keys of a large table need memory for the keys alone, not for those of all files.
+    """
+    named = keys.dictionary_encode()
+    distinct = np.full(len(named.dictionary) + 1, -1, np.int64)  # the last one is for a null
+    for start, present in _scan_keys(files):
+        found = to_numpy(pc.index_in(present, value_set=named.dictionary).fill_null(-1))
+        at = np.flatnonzero(found >= 0)
+        distinct[found[at]] = start + at
+    rows: Integers = distinct[to_numpy(named.indices.fill_null(-1))]
+    return rows
+
+
+def has_files(files: TableFiles, keys: Any) -> Mask:
+    """Return per ``partition/name`` whether the table has the file."""
+    found: Mask = find_rows(files, keys) >= 0
+    return found
+
+
+def is_named(files: TableFiles, keys: Any) -> Mask:
+    """Return per file whether the keys (``partition/name``) have it."""
+    named = np.zeros(len(files), np.bool_)
+    for start, present in _scan_keys(files):
+        named[start : start + len(present)] = to_numpy(pc.is_in(present, value_set=keys))
+    return named
+
+
 def find_sizes(files: TableFiles, keys: Any) -> Integers:
     """Return the bytes of files by ``partition/name``, -1 for a null and for a missing file."""
-    rows = to_numpy(pc.index_in(keys, value_set=make_present_keys(files)).fill_null(-1))
+    rows = find_rows(files, keys)
     sizes = files.size[rows] if len(files) else np.zeros(len(rows), np.int64)
     known_sizes: Integers = np.where(rows >= 0, sizes, -1)
     return known_sizes

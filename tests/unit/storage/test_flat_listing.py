@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from threading import Event
+from time import sleep
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import NotFoundError
 from reconciler.storage import flat_listing
-from reconciler.storage.flat_listing import choose_prefixes
+from reconciler.storage.flat_listing import choose_prefixes, walk_prefixes
 from tests.flat_store import FlatStore
 
 FOLDERS = [f"dt=2026-{month:02d}-{day:02d}" for month in range(1, 13) for day in range(1, 29)]
@@ -61,6 +64,37 @@ def test_a_walk_asks_about_a_folder_once(lake, monkeypatch, folders):
 def test_a_missing_table_is_an_error():
     with pytest.raises(NotFoundError, match="does not exist"):
         walk(FlatStore())
+
+
+def test_very_many_small_folders_are_listed_in_pages_that_are_almost_full():
+    store = FlatStore()
+    folders = [f"p{number:05d}" for number in range(20_000)]
+    store.create_all({f"{path}/{name}": b"" for path in folders for name in ("m", "f", "g")})
+    walked = sum(1 for _folder in store.open().walk(lambda _: True))
+
+    assert 20_001 == walked
+    assert store.counts["LIST"] <= 1.2 * 60 + 20
+
+
+def test_listings_under_way_end_at_their_page_when_a_walk_ends():
+    has_begun, pages = Event(), []
+
+    def list_objects(prefix):
+        if prefix == "a":
+            has_begun.wait(10)
+            yield ["a/f"], [1]
+            return
+        for page in range(500):
+            pages.append(page)
+            has_begun.set()
+            sleep(0.005)
+            yield [f"b/{page}"], [1]
+
+    folders = walk_prefixes(list_objects, ([], []), ["a", "b"], lambda _: True)
+    assert ["", "a"] == [next(folders).path, next(folders).path]
+    folders.close()
+
+    assert 0 < len(pages) < 250
 
 
 def test_an_error_of_one_prefix_ends_the_walk(lake, monkeypatch):

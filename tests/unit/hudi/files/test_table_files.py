@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from reconciler.hudi.files.table_files import FileKind, build_files
+import pyarrow as pa
+import pytest
+
+from reconciler.hudi.files import table_files
+from reconciler.hudi.files.table_files import (
+    FileKind,
+    build_files,
+    find_rows,
+    find_sizes,
+    has_files,
+    is_named,
+    make_present_keys,
+)
 
 T1, T2 = "20240101120000000", "20240102120000000"
 
@@ -76,3 +88,26 @@ def test_non_ascii_names_are_kept():
 
     assert ["gä-0"] == files.group_id.to_pylist()
     assert ("ключ=ä",) == files.partitions
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_files_are_found_by_their_keys_however_many_are_looked_at_at_once(monkeypatch, at_once):
+    monkeypatch.setattr(table_files, "_KEYS_AT_ONCE", at_once)
+    names = [f"f{n}_0-0-0_2026010100000000{n}.parquet" for n in range(3)]
+    files = build_files([("p=1", names, [1, 2, 3]), ("p=2", names[:2], [4, 5])], ".parquet")
+    keys = [f"p=2/{names[0]}", None, f"p=1/{names[2]}", f"p=2/{names[2]}", f"p=2/{names[0]}"]
+    column = pa.array(keys, pa.string())
+
+    assert [3, -1, 2, -1, 3] == find_rows(files, column).tolist()
+    assert [True, False, True, False, True] == has_files(files, column).tolist()
+    assert [4, -1, 3, -1, 4] == find_sizes(files, column).tolist()
+    assert [False, False, True, True, False] == is_named(files, column).tolist()
+    assert [files.locate_file(row)[0] for row in range(5)] == make_present_keys(files).to_pylist()
+
+
+def test_a_table_without_files_has_no_file_of_a_key():
+    files = build_files([("p=1", [], [])], ".parquet")
+
+    assert [-1] == find_sizes(files, pa.array(["p=1/a"])).tolist()
+    assert [] == is_named(files, pa.array(["p=1/a"])).tolist()
+    assert [] == make_present_keys(files).to_pylist()
