@@ -72,6 +72,15 @@ def set_default_variable(name: str, value: str) -> None:
     os.environ.setdefault(name, value)
 
 
+def find_cache_folder() -> Path | None:
+    """Return the folder of what later runs can use again; None for a user without a home."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(home or Path.home() / ".cache") / "reconciler"
+    except RuntimeError:
+        return None
+
+
 @contextmanager
 def temporary_variable(name: str, value: str) -> Iterator[None]:
     """Set an environment variable during the block."""

@@ -208,6 +208,13 @@ class SparkOptions:
         list[str] | None,
         typer.Option("--spark-conf", metavar="KEY=VALUE", help="Setting of Spark; repeatable."),
     ] = None
+    ship: Annotated[
+        bool,
+        typer.Option(
+            "--ship",
+            help="On a cluster, send the driver's Python packages to the workers.",
+        ),
+    ] = False
 
 
 def parse_now(text: str | None) -> datetime:

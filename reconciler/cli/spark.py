@@ -117,10 +117,23 @@ def open_spark_session(
             _quiet_java(session, Path(folder))
         watch()  # Spark's own handler would call Java in the middle of another call
         try:
-            with report_waits(_report_wait, interruption.is_interrupted):
+            with _report_from_spark():
                 yield session
         finally:
             _stop_session(session)
+
+
+@contextmanager
+def _report_from_spark() -> Iterator[None]:
+    """Report waits for executors and shipments of the block."""
+    from reconciler.cli.shipments import ShipmentLog  # noqa: PLC0415 (with Spark only)
+    from reconciler.spark.shipping import listen_to_shipments  # noqa: PLC0415
+
+    with (
+        report_waits(_report_wait, interruption.is_interrupted),
+        listen_to_shipments(ShipmentLog()),
+    ):
+        yield
 
 
 def _report_wait(text: str) -> None:
@@ -310,7 +323,7 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
 
 
 def parse_spark_settings(options: SparkOptions) -> SparkSettings:
-    """Return the master, and the key and value of every ``--spark-conf``.
+    """Return the master, and the key and value of every ``--spark-conf``, with that of ``--ship``.
 
     Raises UsageError for invalid text. Text may be a secret: only a certain key is repeated.
 
@@ -325,4 +338,8 @@ def parse_spark_settings(options: SparkOptions) -> SparkSettings:
             what = f"--spark-conf {named[1]}" if named else "--spark-conf"
             raise UsageError(f"{what}: write it as spark.some.key=value")
         conf[key] = value
+    if options.ship:
+        from reconciler.spark.shipping import SHIP  # noqa: PLC0415 (with --ship only)
+
+        conf[SHIP] = "true"
     return SparkSettings(master=options.master, conf=conf)

@@ -73,7 +73,7 @@ class ExecutorWait:
 
     def __init__(self, context: Any, group: str) -> None:
         self._context, self._group = context, group
-        self.has_given_up = False
+        self.has_given_up, self._had_executors = False, False
         self._limit_text = _DEFAULT_TIMEOUT
         self._ended = threading.Event()
 
@@ -117,7 +117,9 @@ class ExecutorWait:
                     # again: a job that Spark has yet to start is not cancelled
                     self._context.cancelJobGroup(self._group)
                     continue
-                waited = waited + _CHECK_EVERY_S if count_executors(self._context) == 0 else 0.0
+                has_executors = count_executors(self._context) > 0
+                self._had_executors |= has_executors
+                waited = 0.0 if has_executors else waited + _CHECK_EVERY_S
                 if waited >= _REPORT_AFTER_S and not is_reported:
                     is_reported = True
                     self._report()
@@ -131,7 +133,8 @@ class ExecutorWait:
         conf = self._context.getConf()
         asked = [f"{name}={conf.get(name)}" for name in _ASKS if conf.get(name) is not None]
         each = f" ({', '.join(asked)})" if asked else ""
-        return f"Spark's master {self._context.master} has given no executors{each}"
+        what = "lost all executors" if self._had_executors else "given no executors"
+        return f"Spark's master {self._context.master} has {what}{each}"
 
 
 def count_executors(context: Any) -> int:

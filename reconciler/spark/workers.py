@@ -5,18 +5,13 @@ Workers that only delete files import this, so it needs nothing but Python's sta
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import re
 import shutil
-import socket
 import sys
 import tempfile
 import threading
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -24,7 +19,10 @@ from weakref import WeakKeyDictionary
 from reconciler.errors import ReconcilerError
 from reconciler.spark.executor_wait import ExecutorsMissingError
 from reconciler.spark.failures import explain_error, explain_failure, is_spark_error
+from reconciler.spark.interpreters import check_interpreters
 from reconciler.spark.jobs import check_running, run_job_group
+from reconciler.spark.package_checks import describe_lacks, find_lacking_packages
+from reconciler.spark.shipping import SHIP, report_arrival, send_packages, wants_shipping
 
 #: packages that workers import to read footers or rows, to merge log files, to write rows, and to
 #: look keys up in a record index
@@ -32,27 +30,14 @@ READING_PACKAGES: Final = ("numpy", "pyarrow")
 MERGING_PACKAGES: Final = (*READING_PACKAGES, "fastavro")
 WRITING_PACKAGES: Final = (*READING_PACKAGES, "xxhash")
 RECORD_INDEX_PACKAGES: Final = ("fastavro", "google_crc32c")
-#: the oldest versions of packages that workers may import, as in pyproject.toml
-MINIMUM_VERSIONS: Final = {
-    "adlfs": "2024.12",
-    "fastavro": "1.9",
-    "fsspec": "2024.6",
-    "gcsfs": "2024.12",
-    "google_crc32c": "1.5",
-    "numpy": "1.26",
-    "pandas": "2.0",
-    "pyarrow": "17",
-    "s3fs": "2024.10",
-    "xxhash": "3.4",
-}
 #: a name that nobody gives to ``--py-files``
 _ARCHIVE: Final = "reconciler-of-the-driver.zip"
 #: what PySpark runs if PYSPARK_PYTHON is not set: the first of that name on PATH
 _DEFAULT_PYTHON: Final = "python3"
-_MAX_CHECK_TASKS: Final = 8
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _PYTHON_ERROR: Final = re.compile(r"^[\w.]*(?:Error|Exception): .*$", re.MULTILINE)
-_REMEDY: Final = "install hudi-reconciler there, or set PYSPARK_PYTHON to a Python that has it"
+_OWN_PYTHON: Final = "or set PYSPARK_PYTHON to a Python that has"
+_REMEDY: Final = f"install hudi-reconciler there, {_OWN_PYTHON} it"
 _OTHER_PYTHON: Final = re.compile(
     r"different version:? \(?(\d+)(?:, |\.)(\d+)\)? than that in driver:? (\d+\.\d+)"
 )
@@ -65,20 +50,25 @@ def set_up_workers(context: Any, packages: Sequence[str] = ()) -> None:
     """Let the workers of a SparkContext run this package, and check once that they can.
 
     On this host they run the interpreter of the driver, unless PYSPARK_PYTHON names another. To
-    other hosts this package is sent. ``packages``: what the work imports. Raises ReconcilerError if
-    workers lack something, or run another version of Python.
+    other hosts this package is sent, and the driver's packages too if the setting SHIP asks for it.
+    ``packages``: what the work imports. Raises ReconcilerError if workers lack something, or run
+    another version of Python.
     """
     check_running(context)
     with _SETTING_UP:
         if is_single_host(context):
             if context.pythonExec == _DEFAULT_PYTHON and sys.executable:
                 context.pythonExec = sys.executable
-            if context.pythonExec == sys.executable:
-                return
-        else:
+            if context.pythonExec != sys.executable:
+                _check_workers(context, frozenset(packages), ships=False)
+        elif not _is_checked(context, frozenset(packages)):
+            ships = bool(packages) and wants_shipping(context)
             with _explain_failed_shipping(context):
                 _ship_archive(context)
-        _check_workers(context, frozenset(packages))
+                if ships:
+                    check_interpreters(context, sends_packages=True)
+                    send_packages(context, packages)
+            _check_workers(context, frozenset(packages), ships=ships)
 
 
 def is_single_host(context: Any) -> bool:
@@ -117,28 +107,43 @@ def _ship_archive(context: Any) -> None:
     context.addPyFile(str(archive))
 
 
-def _check_workers(context: Any, packages: frozenset[str]) -> None:
-    """Run a small job that looks for packages on the workers, unless they are known to be there."""
+def _is_checked(context: Any, packages: frozenset[str]) -> bool:
     known = _CHECKED.get(context)
-    if known is not None and packages <= known:
+    return known is not None and packages <= known
+
+
+def _check_workers(context: Any, packages: frozenset[str], *, ships: bool) -> None:
+    """Run a small job that looks for packages on the workers, unless they are known to be there.
+
+    ``ships``: the packages were sent to them.
+    """
+    if _is_checked(context, packages):
         return
     python = context.pythonExec
-    tasks = min(context.defaultParallelism, _MAX_CHECK_TASKS)
-    find = partial(_find_lacks, sorted(packages))
     try:
         with run_job_group(context, "reconciler: check workers", str, explain=_explain_check):
-            found = context.parallelize(range(tasks), tasks).mapPartitions(find).collect()
+            lacking = find_lacking_packages(context, packages, imports=ships)
     except ExecutorsMissingError:
         raise
     except ReconcilerError as error:
+        if not is_single_host(context):
+            check_interpreters(context, sends_packages=False)
         problem = f"Spark's workers ({python}) cannot do the work: {error}"
         raise ReconcilerError(f"{problem}; {_REMEDY}") from error
-    if found:
-        raise ReconcilerError(
-            f"Spark's workers ({python}) lack {_describe_lacks(found)}; install hudi-reconciler "
-            "and these packages there, or set PYSPARK_PYTHON to a Python that has them"
-        )
-    _CHECKED[context] = packages | (known or frozenset())
+    if lacking:
+        problem = f"Spark's workers ({python}) lack {describe_lacks(lacking)}"
+        raise ReconcilerError(f"{problem}; {_find_remedy(context, ships=ships)}")
+    if ships:
+        report_arrival()
+    _CHECKED[context] = packages | _CHECKED.get(context, frozenset())
+
+
+def _find_remedy(context: Any, *, ships: bool) -> str:
+    """Return what to do about packages that workers lack."""
+    install = "install hudi-reconciler and these packages there"
+    if ships or is_single_host(context):
+        return f"{install}, {_OWN_PYTHON} them"
+    return f"send the driver's with --ship ({SHIP}=true), {install}, {_OWN_PYTHON} them"
 
 
 def _explain_check(message: str) -> str:
@@ -152,51 +157,3 @@ def _explain_check(message: str) -> str:
     trace = message.partition(_TRACEBACK)[2]
     found = _PYTHON_ERROR.search(trace)
     return found[0] if found else explain_failure(message)
-
-
-def _find_lacks(
-    packages: Sequence[str], _partition: Iterable[int]
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield the host and the packages that this worker lacks or has too old, if there are any."""
-    lacks = [text for name in packages if (text := _describe_lack(name))]
-    if lacks:
-        yield socket.gethostname(), lacks
-
-
-def _describe_lack(package: str) -> str | None:
-    """Return a package with what is wrong with it on this host; None for nothing."""
-    if importlib.util.find_spec(package) is None:
-        return package
-    minimum = MINIMUM_VERSIONS.get(package)
-    if minimum is None:
-        return None
-    try:
-        version = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:  # installed without its description
-        return None
-    if _parse_version(version) >= _parse_version(minimum):
-        return None
-    return f"{package} {minimum} (they have {version})"
-
-
-def _parse_version(text: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version.
-
-    >>> _parse_version("17.0.1") < _parse_version("2024.10")
-    True
-    """
-    first, second, *_ = (*map(int, re.findall(r"\d+", text)), 0, 0)
-    return first, second
-
-
-def _describe_lacks(found: Iterable[tuple[str, list[str]]]) -> str:
-    """Return what hosts lack, with the hosts that lack the same things together.
-
-    >>> _describe_lacks([("b", ["numpy"]), ("a", ["numpy"]), ("c", ["numpy", "pyarrow"])])
-    'numpy on a, b; numpy, pyarrow on c'
-    """
-    hosts = defaultdict(set)
-    for host, lacks in found:
-        hosts[", ".join(lacks)].add(host)
-    groups = sorted((sorted(names), lacks) for lacks, names in hosts.items())
-    return "; ".join(f"{lacks} on {', '.join(names)}" for names, lacks in groups)

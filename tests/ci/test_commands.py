@@ -11,10 +11,11 @@ from reconciler.cli.app import COMMANDS, build_program
 from tests.ci.lake import ROOT, TEMPLATES
 
 FOLDERS = ("github", "gitlab", "jenkins", "cron", "kubernetes", "airflow", "container")
+PAGES = ("clusters.md", "editors.md")
 FILES = sorted(
     file
     for place in (*(TEMPLATES / folder for folder in FOLDERS), ROOT / "docs" / "ci")
-    for file in [*place.rglob("*"), *(ROOT / "docs").glob("editors.md")]
+    for file in [*place.rglob("*"), *((ROOT / "docs" / page) for page in PAGES)]
     if file.is_file()
 )
 CALL = re.compile(r"\breconciler\"? (?:--log-format \w+ )?([a-z]+)\b([^|>;`\n]*)")
@@ -36,6 +37,7 @@ def test_calls_are_seen():
     assert ("ci/github/workflows/reconciler-apply.yml", "apply") in seen
     assert ("ci/jenkins/Jenkinsfile", "comment") in seen
     assert ("docs/editors.md", "lint") in seen
+    assert ("docs/clusters.md", "apply") in seen
 
 
 @pytest.mark.parametrize("command", sorted({command for _, command, _ in calls()}))

@@ -7,9 +7,12 @@ with StandaloneCluster(folder, workers=2) as cluster:
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,10 +29,15 @@ _WAIT_S: Final = 90
 _EXECUTOR: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
+_SET_HOST_NAME: Final = 'echo "$0" > /proc/sys/kernel/hostname && exec "$@"'
+
+
 class StandaloneCluster:
     """A master and workers of one core each; every worker has a home and a folder of its own.
 
-    ``environment``: variables of the workers, in place of this process's own. ``master``: its URL.
+    ``environment``: variables of the workers, in place of this process's own. ``bare``: each worker
+    has a ``python3`` without any package, temporary files of its own and, where the system allows
+    it, a host name, ``worker-0`` and so on (``has_host_names``). ``master``: its URL.
     """
 
     def __init__(
@@ -39,22 +47,33 @@ class StandaloneCluster:
         workers: int = 2,
         memory: str = "1g",
         environment: Mapping[str, str] | None = None,
+        bare: bool = False,
     ) -> None:
-        self._folder, self._workers, self._memory = folder, workers, memory
-        self._environment = environment
+        self.folder, self._workers, self._memory = folder, workers, memory
+        self._environment, self._bare = environment, bare
+        self.has_host_names = bare and can_set_host_names()
         self._started: list[subprocess.Popen[bytes]] = []
         self.master = f"spark://127.0.0.1:{find_free_port()}"
 
     def __enter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         port = self.master.rpartition(":")[2]
-        self._start("Master", ["--host", "127.0.0.1", "--port", port], self._folder / "master")
+        self._start("Master", ["--host", "127.0.0.1", "--port", port], self.folder / "master")
         wait_until(lambda: "elected leader" in self._log("master"))
         for number in range(self._workers):
-            arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", self._memory]
-            self._start("Worker", [*arguments, self.master], self._folder / f"worker-{number}")
+            self.start_worker(number)
         wait_until(lambda: self._log("master").count("Registering worker") == self._workers)
         return self
+
+    def kill_master(self) -> None:
+        self._started[0].kill()
+        self._started[0].wait(30)
+
+    def start_worker(self, number: int) -> None:
+        """Start a worker; its home is ``worker-NUMBER`` of the cluster's folder."""
+        # Spark never runs two attempts at a task on one host at a time
+        arguments = ["--host", f"127.0.0.{number + 1}", "--cores", "1", "--memory", self._memory]
+        self._start("Worker", [*arguments, self.master], self.folder / f"worker-{number}")
 
     def __exit__(self, *_: object) -> None:
         for executor in self.executors():
@@ -92,8 +111,16 @@ class StandaloneCluster:
         command = [java(), "-XX:TieredStopAtLevel=1", "-cp", f"{SPARK_HOME / 'jars'}/*"]
         command += [f"org.apache.spark.deploy.{name.lower()}.{name}", "--webui-port", "0"]
         given = {**os.environ} if self._environment is None else {**self._environment}
-        own = {"HOME": str(home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+        host = arguments[arguments.index("--host") + 1]
+        own = {"HOME": str(home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": host}
         own["SPARK_SCALA_VERSION"] = "2.12"  # else a worker looks for folders of a build
+        if self._bare and name == "Worker":
+            own |= make_bare_host(home)
+            given = {"PATH": given["PATH"], "JAVA_HOME": given.get("JAVA_HOME", "")}
+            own["PATH"] = f"{home}/python/bin{os.pathsep}{given['PATH']}"
+            if self.has_host_names:
+                shell = ["unshare", "--map-root-user", "--uts", "sh", "-c", _SET_HOST_NAME]
+                command = [*shell, home.name, *command]
         with (home / "log").open("wb") as log:
             self._started.append(
                 subprocess.Popen(
@@ -106,7 +133,26 @@ class StandaloneCluster:
             )
 
     def _log(self, name: str) -> str:
-        return (self._folder / name / "log").read_text()
+        return (self.folder / name / "log").read_text()
+
+
+def make_bare_host(home: Path) -> dict[str, str]:
+    """Make a Python without packages and folders for temporary files; return their variables."""
+    command = [sys.executable, "-m", "venv", "--without-pip", str(home / "python")]
+    subprocess.run(command, check=True)
+    variables = {"TMPDIR": home / "tmp", "SPARK_LOCAL_DIRS": home / "local"}
+    for folder in variables.values():
+        folder.mkdir()
+    return {name: str(folder) for name, folder in variables.items()}
+
+
+@functools.cache
+def can_set_host_names() -> bool:
+    """Return whether a process of this user can get a host name of its own."""
+    if shutil.which("unshare") is None:
+        return False
+    command = ["unshare", "--map-root-user", "--uts", "sh", "-c", _SET_HOST_NAME, "x", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _is_executor(process: psutil.Process) -> bool:

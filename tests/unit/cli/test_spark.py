@@ -167,6 +167,14 @@ def test_a_java_that_is_gone_hides_no_reason_to_leave():
     spark._stop_session(Gone())
 
 
+@pytest.mark.parametrize("conf", [None, ["spark.reconciler.ship=false"]])
+def test_ship_is_a_setting_of_the_session(conf):
+    assert {} == spark.parse_spark_settings(SparkOptions()).conf
+    assert {"spark.reconciler.ship": "true"} == spark.parse_spark_settings(
+        SparkOptions(ship=True, spark_conf=conf)
+    ).conf
+
+
 def test_settings_keep_what_follows_the_first_equals_sign():
     settings = spark.parse_spark_settings(SparkOptions(spark_conf=["spark.a=b=c", "spark.d="])).conf
 

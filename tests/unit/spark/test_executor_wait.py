@@ -23,7 +23,8 @@ class Context:
     defaultParallelism = 2  # noqa: N815
 
     def __init__(self, executors: int, timeout: str) -> None:
-        status = SimpleNamespace(size=lambda: executors + 1)
+        self.executors = executors
+        status = SimpleNamespace(size=lambda: self.executors + 1)
         spark = SimpleNamespace(getExecutorMemoryStatus=lambda: status)
         self._jsc = SimpleNamespace(sc=lambda: spark)
         self._conf = {executor_wait.EXECUTOR_TIMEOUT: timeout, "spark.executor.memory": "9g"}
@@ -77,6 +78,16 @@ def test_a_wait_is_reported_once_and_ends_at_its_limit():
     assert 1 == len(said)
     assert said[0].startswith(lack)
     assert str(caught.value).startswith(f"{lack} after 1s (spark.reconciler.executorTimeout)")
+
+
+def test_executors_that_were_there_are_said_to_be_lost():
+    context = Context(2, "1s")
+    threading.Timer(0.5, setattr, (context, "executors", 0)).start()
+    with pytest.raises(ReconcilerError) as caught, run_job_group(context, "it", str):
+        context.collect()
+
+    assert f"Spark's master {MASTER} has lost all executors (" in str(caught.value)
+    assert "after 1s (spark.reconciler.executorTimeout)" in str(caught.value)
 
 
 def test_a_check_of_the_workers_names_what_the_cluster_lacks_alone():

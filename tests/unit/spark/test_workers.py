@@ -7,11 +7,12 @@ import socket
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from reconciler.errors import ReconcilerError
-from reconciler.spark import workers
+from reconciler.spark import package_checks, workers
 from reconciler.spark.workers import set_up_workers
 
 
@@ -22,6 +23,9 @@ class Session:
 
     def __init__(self, master="local[2]", python="python3"):
         self.master, self.pythonExec, self.jobs = master, python, 0
+        status = SimpleNamespace(size=lambda: 1)
+        java = SimpleNamespace(getExecutorMemoryStatus=lambda: status)
+        self._jsc = SimpleNamespace(sc=lambda: java)
 
     def getLocalProperty(self, _):
         return None
@@ -82,8 +86,8 @@ def test_packages_that_workers_lack_are_named_with_what_to_do():
 
 def test_all_hosts_are_named_and_what_each_has_too_old(monkeypatch):
     hosts, versions = iter("ba"), iter(("16.1", "4.0"))
-    monkeypatch.setattr(workers.socket, "gethostname", lambda: next(hosts))
-    monkeypatch.setattr(workers.importlib.metadata, "version", lambda _: next(versions))
+    monkeypatch.setattr(package_checks.socket, "gethostname", lambda: next(hosts))
+    monkeypatch.setattr(package_checks.importlib.metadata, "version", lambda _: next(versions))
     with pytest.raises(ReconcilerError) as raised:
         set_up_workers(Session(python="/p"), ["pyarrow"])
 
@@ -96,7 +100,7 @@ def test_a_package_without_a_description_counts_as_new_enough(monkeypatch):
     def fail(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(workers.importlib.metadata, "version", fail)
+    monkeypatch.setattr(package_checks.importlib.metadata, "version", fail)
     session = Session(python="/p")
     set_up_workers(session, ["pyarrow"])
 
@@ -143,4 +147,6 @@ def test_minimum_versions_are_those_that_the_package_declares():
         if found := re.match(r"([\w-]+)(?:\[.*\])?>=([\d.]+)", requirement):
             declared[found[1].replace("-", "_")] = found[2]
 
-    assert workers.MINIMUM_VERSIONS == {name: declared[name] for name in workers.MINIMUM_VERSIONS}
+    assert package_checks.MINIMUM_VERSIONS == {
+        name: declared[name] for name in package_checks.MINIMUM_VERSIONS
+    }
