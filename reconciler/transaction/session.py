@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import partial
-from typing import Final, Protocol, assert_never
+from typing import Final, Protocol, TypeVar, assert_never
 
 from reconciler.errors import (
     AlreadyExistsError,
     PermissionDeniedError,
     ReconcilerError,
     StorageError,
+    VanishedLockError,
 )
 from reconciler.hudi.load import (
     find_newest_archived_time,
@@ -49,8 +50,12 @@ from reconciler.transaction.publish import Publisher
 
 #: no healthy writer announces a write longer than this after the write's time
 _MAX_BACKDATING_S: Final = 3600
+#: how often a lock may vanish under one piece of work
+_VANISHED_LOCKS: Final = 7
 #: after these a store has certainly not written a file
 _REFUSALS: Final = (AlreadyExistsError, PermissionDeniedError)
+
+_T = TypeVar("_T")
 
 
 class StorageOpener(Protocol):
@@ -120,6 +125,18 @@ class TableSession:
         """Hold the table's lock inside the block, and renew it in the background."""
         with self.lock.acquire(), self.heartbeats.repeat(self.lock.renew):
             yield
+
+    def run_locked(self, work: Callable[[], _T]) -> _T:
+        """Return the result of ``work``, which is called under the table's lock.
+
+        It looks at the table, and confirms the lock before it publishes anything. It is called
+        again if the lock vanished by then, because others may have held it meanwhile.
+        """
+        for _attempt in range(_VANISHED_LOCKS):
+            with contextlib.suppress(VanishedLockError), self.hold_lock():
+                return work()
+        with self.hold_lock():
+            return work()
 
     def make_heartbeat(self, instant: str) -> Heartbeat:
         return Heartbeat(self.storage, instant, self.owner, self.clock)

@@ -180,6 +180,9 @@ class StorageLock(WaitingLock):
             with _without_errors():
                 self.storage.replace(self._audit.path, self._audit.encode())
 
+    def _describe_stay(self) -> str:
+        return f"for at most {self.validity_s} s"
+
     @property
     def _location(self) -> str:
         return f"{self.storage.location}/{STORAGE_LOCK_FILE}"
