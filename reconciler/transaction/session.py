@@ -205,7 +205,7 @@ def open_session(  # noqa: PLR0913 (facts about one table)
             archived_newest=_read_archived_newest(storage, properties, timeline),
             backdating_ms=_get_backdating_s(spec) * 1000,
         ),
-        heartbeats=HeartbeatThread(_get_heartbeat_interval(spec, context)),
+        heartbeats=HeartbeatThread(get_heartbeat_interval(spec, context)),
         clock=context.clock,
         stale_after=(spec.concurrency or Concurrency()).stale_after,
         run_context=context,
@@ -288,7 +288,7 @@ def _get_backdating_s(spec: TableSpec) -> int:
     return min(_MAX_BACKDATING_S, retention.keep * 3600 // 4)
 
 
-def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
+def get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
     """Return the seconds between heartbeats: a lock is renewed three times before it expires."""
     lock = find_declared_lock(spec)
     if lock is not None and lock.provider == "storage":
