@@ -81,6 +81,9 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
     if block.data.get("validity", _MIN_VALIDITY_S) < _MIN_VALIDITY_S:
         block.error("validity", "Hudi takes no lock for less than 10 seconds", "write 10s or more")
     _check_needed_fields(block, provider)
+    if provider == "dynamodb" and "region" not in block.node.entries:
+        message = "has no region: Hudi's writers take AWS_REGION or us-east-1, not AWS's settings"
+        block.warn("provider", message, "add region, the one of the table of locks")
     _check_ports(block)
     lock = Lock(
         provider=provider,
