@@ -12,12 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Final
+from unittest.mock import patch
 
 import reconciler
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine
@@ -28,7 +29,7 @@ from tests.oracle.catalog_servers import HiveServer
 from tests.oracle.faulty_runs import S3_ENVIRONMENT, find_s3a_jars, make_s3_settings
 from tests.oracle.hudi import NOTHING_BY_ITSELF, HudiFailedError, RealHudi
 from tests.oracle.java_classes import compile_classes
-from tests.oracle.storage_lock_holder import serve_lock_file
+from tests.oracle.storage_lock_holder import LOCK_URL, serve_lock_file
 from tests.servers.dynamodb import run_dynamodb
 from tests.servers.s3 import KEY, SECRET, S3Bucket
 from tests.servers.zookeeper import ZookeeperServer
@@ -36,12 +37,12 @@ from tests.servers.zookeeper import ZookeeperServer
 _SPEC: Final = """\
 apiVersion: reconciler/v1
 kind: HudiTable
-metadata: {{name: orders}}
+metadata: {name: orders}
 spec:
-  files: {{target: 1MiB, small: 512KiB}}
-  clustering: {{columns: [ts], when: always, afterCommits: 8}}
-  retention: {{commits: 12}}
-  concurrency: {{lock: {lock}, staleAfter: 1h}}
+  files: {target: 1MiB, small: 512KiB}
+  clustering: {columns: [ts], when: always, afterCommits: 8}
+  retention: {commits: 12}
+  concurrency: {lock: LOCK, staleAfter: 1h}
 """
 #: what Hudi says of a commit that loses to another, or of files that were replaced meanwhile
 _CONFLICTS: Final = (
@@ -201,15 +202,20 @@ class LockedTable:
         self.log.append(
             f"round {number}: {time.monotonic() - began:.0f} s, {told}, {held} times held"
         )
-        found = self.hudi.rows_at(self.url, _COLUMNS)
-        assert sorted(self.model.values(), key=repr) == found, "\n".join(self.log)
+        self.assert_rows()
         codes = {code for one in self.ours for code in told[one.name]["codes"]}
         assert codes <= {0, 4}, self.log[-1]
 
-    def write_first_rows(self) -> None:
-        rows = _make_rows("hudi", 0)
+    def write_alone(self, number: int) -> None:
+        """Let Hudi write the rows of a round while nobody else does."""
+        rows = _make_rows("hudi", number)
         self._write_by_hudi(rows)
-        self.model = {row[0]: row for row in rows}
+        self.model |= {row[0]: row for row in rows}
+
+    def assert_rows(self) -> None:
+        """Check that Hudi reads exactly the rows that were written."""
+        found = self.hudi.rows_at(self.url, _COLUMNS)
+        assert sorted(self.model.values(), key=repr) == found, "\n".join(self.log)
 
     def _write_by_hudi(self, rows: list[Row]) -> int:
         """Upsert until Hudi says that it is done; return the number of tries."""
@@ -242,23 +248,35 @@ class LockedTable:
 
 
 @contextmanager
-def locked_table(kind: str, version: str, bucket: S3Bucket, folder: Path) -> Iterator[LockedTable]:
-    """Run a lock's server, two processes of ours and a release of Hudi for a table in a bucket."""
+def locked_table(
+    kind: str,
+    version: str,
+    bucket: S3Bucket,
+    folder: Path,
+    *,
+    spec: str = _SPEC,
+    names: Sequence[str] = ("one", "two"),
+) -> Iterator[LockedTable]:
+    """Run a lock's server, a release of Hudi and processes of ours for a table in a bucket.
+
+    ``names``: of the processes. Variables LAKE_KEY and LAKE_SECRET have the bucket's credentials.
+    """
     (folder / ".git").mkdir(parents=True)
     (folder / "environments").mkdir()
     (folder / "environments" / "prod.yaml").write_text(
         S3_ENVIRONMENT.format(name="prod", url=bucket.url, endpoint=bucket.endpoint)
     )
-    records = tuple(folder / f"{name}.record" for name in ("hudi", "one", "two"))
+    records = tuple(folder / f"{name}.record" for name in ("hudi", *names))
     for record in records:
         record.touch()
     with ExitStack() as running:
         lock = running.enter_context(run_lock_server(kind, folder))
-        (folder / "orders.yaml").write_text(_SPEC.format(lock=lock.declared))
+        (folder / "orders.yaml").write_text(spec.replace("LOCK", lock.declared))
         options = _make_hudi_options(folder, version, lock, records[0])
         if kind == "storage":
             storage = open_storage(f"{bucket.url}/orders", bucket.options)
-            options["test.lock.url"] = running.enter_context(serve_lock_file(storage))
+            url = running.enter_context(serve_lock_file(storage))
+            running.enter_context(patch.dict(os.environ, {LOCK_URL: url}))
         classes = ["RecordingLock", *(["S3StorageLockClient"] if kind == "storage" else [])]
         (folder / "classes").mkdir()
         compile_classes(version, folder / "classes", *classes)
@@ -267,7 +285,7 @@ def locked_table(kind: str, version: str, bucket: S3Bucket, folder: Path) -> Ite
         running.callback(hudi.close)
         url = f"s3a://{bucket.name}/orders"
         table = LockedTable(hudi=hudi, url=url, options=options, ours=(), records=records)
-        table.write_first_rows()
+        table.write_alone(0)
         ours = [OurProcess(folder, record.stem, record) for record in records[1:]]
         for one in ours:
             running.callback(one.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -9,13 +10,16 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 from reconciler.errors import ChangedError, NotFoundError
 from reconciler.hudi.timeline.storage_lock import STORAGE_LOCK_FILE
 from reconciler.storage.api import Storage
 from tests.oracle.bundles import java
 from tests.oracle.java_classes import compile_classes
+
+#: the variable by which the client of Hudi finds the server of the lock's object
+LOCK_URL: Final = "TEST_LOCK_URL"
 
 
 class HudiLockHolder:
@@ -54,7 +58,8 @@ def hudi_lock_holder(version: str, storage: Storage, validity_s: int) -> Iterato
         classes = compile_classes(version, Path(folder), "StorageLockHolder", "S3StorageLockClient")
         command = [java(), "-XX:TieredStopAtLevel=1", "-cp", classes, "StorageLockHolder"]
         with subprocess.Popen(
-            [*command, url, str(validity_s)],
+            [*command, str(validity_s)],
+            env=os.environ | {LOCK_URL: url},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import time
 from contextlib import contextmanager
 
@@ -11,7 +13,14 @@ from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
 from reconciler.errors import BusyError, LockServersError
-from reconciler.hudi_engine.table_options import LOCK_PROVIDERS, make_zookeeper_options
+from reconciler.hudi.timeline.implicit_lock import derive_partition_key
+from reconciler.hudi_engine.table_options import (
+    IMPLICIT_LOCK_PROVIDERS,
+    LOCK_PROVIDERS,
+    make_zookeeper_options,
+)
+from tests.oracle.bundles import java
+from tests.oracle.java_classes import compile_classes
 from tests.oracle.lock_holder import run_lock_provider
 from tests.oracle.lock_story import LockStory
 from tests.oracle.lock_turns import check_one_holder_at_a_time
@@ -63,6 +72,39 @@ def test_hudi_and_reconciler_wait_for_each_other(version, story, tmp_path):
         with story.lock_of("ours").acquire() as _:
             assert story.place().read_holder().owner.token == "ours"
     assert story.place().read_holder() is None
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_an_implicit_lock_is_that_of_hudis_implicit_provider(version, server, tmp_path):
+    lock = f'{{provider: zookeeper, servers: "{server.servers}", implicit: true}}'
+    story = LockStory.begin(tmp_path, lock)
+    options = make_zookeeper_options(story.declared) | {"hoodie.base.path": story.spec.path}
+    for derived in ("base_path", "lock_key"):
+        del options[f"hoodie.write.lock.zookeeper.{derived}"]
+    provider = IMPLICIT_LOCK_PROVIDERS["zookeeper"]
+    with run_lock_provider(version, provider, options, tmp_path / "hudi.log") as hudi:
+        with story.lock_of("ours").acquire():
+            assert not hudi.try_lock(500)
+        assert hudi.try_lock(5000), (tmp_path / "hudi.log").read_text()[-2000:]
+        assert story.place().read_holder().owner is None
+        with pytest.raises(BusyError, match="/tmp/[0-9A-F]{16}/lock_key"):
+            story.lock_of("ours", wait_s=0.5).acquire().__enter__()
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_the_place_of_an_implicit_lock_is_hudis_for_every_location(version, tmp_path):
+    paths = ["s3://lake/orders", "s3a://lake/orders", "S3A://lake/t", "/lake/t", "/lake/t/", "/ä/ö"]
+    classes = compile_classes(version, tmp_path, "ImplicitKey")
+    done = subprocess.run(
+        [java(), "-cp", classes, "-Dfile.encoding=UTF-8", "ImplicitKey", *paths],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+    )
+
+    assert [derive_partition_key(path) for path in paths] == done.stdout.split()
+    assert len(set(done.stdout.split())) == len(paths) - 1
 
 
 def test_a_killed_hudi_writer_keeps_the_lock_until_its_session_ends(story, tmp_path):

@@ -16,7 +16,7 @@ import org.apache.hudi.common.util.collection.Pair;
 /**
  * The client of Hudi's storage-based lock for S3, which is in hudi-aws and not in the bundle.
  *
- * <p>This one asks the test, by HTTP ({@code test.lock.url}), which reads and writes the object in
+ * <p>This one asks the test, by HTTP (variable TEST_LOCK_URL), which reads and writes the object in
  * the real store on the same conditions.
  */
 public class S3StorageLockClient implements StorageLockClient {
@@ -25,7 +25,7 @@ public class S3StorageLockClient implements StorageLockClient {
 
   /** Hudi calls it with the writer's name, the lock's location and the writer's options. */
   public S3StorageLockClient(String owner, String location, TypedProperties options) {
-    this.url = options.getString("test.lock.url");
+    this.url = System.getenv("TEST_LOCK_URL");
   }
 
   @Override

@@ -17,15 +17,14 @@ import org.slf4j.LoggerFactory;
 /**
  * Hudi's own StorageBasedLockProvider, told by lines on standard input to lock and unlock.
  *
- * <p>Arguments: the URL of the lock's object, and the validity in seconds.
+ * <p>Argument: the validity in seconds.
  */
 public class StorageLockHolder {
   public static void main(String[] args) throws Exception {
     TypedProperties options = new TypedProperties();
     options.setProperty("hoodie.base.path", "s3://bucket/table");
-    options.setProperty("hoodie.write.lock.storage.validity.timeout.secs", args[1]);
+    options.setProperty("hoodie.write.lock.storage.validity.timeout.secs", args[0]);
     options.setProperty("hoodie.write.lock.storage.renew.interval.secs", "1");
-    options.setProperty("test.lock.url", args[0]);
     StorageBasedLockProvider provider = open(options);
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
     System.out.println("ready");
