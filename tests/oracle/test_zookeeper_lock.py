@@ -87,7 +87,7 @@ def test_an_implicit_lock_is_that_of_hudis_implicit_provider(version, server, tm
             assert not hudi.try_lock(500)
         assert hudi.try_lock(5000), (tmp_path / "hudi.log").read_text()[-2000:]
         assert story.place().read_holder().owner is None
-        with pytest.raises(BusyError, match="/tmp/[0-9A-F]{16}/lock_key"):
+        with pytest.raises(BusyError, match=r"/tmp/[0-9A-F]{16}/lock_key"):
             story.lock_of("ours", wait_s=0.5).acquire().__enter__()
 
 
