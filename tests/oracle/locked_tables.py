@@ -64,6 +64,8 @@ CASES: Final = (
     ("hivemetastore", "0.15.0"),
     ("dynamodb", "0.15.0"),
 )
+#: Hadoop's client hangs where it deletes the markers of folders on versitygw
+_KEEP_MARKERS: Final = {"spark.hadoop.fs.s3a.directory.marker.retention": "keep"}
 _COLUMNS: Final = ("id", "p", "ts", "x", "n")
 _WRITE_S: Final = 300
 
@@ -281,7 +283,7 @@ def locked_table(
         (folder / "classes").mkdir()
         compile_classes(version, folder / "classes", *classes)
         jars = os.pathsep.join(filter(None, (str(folder / "classes"), lock.jars, find_s3a_jars())))
-        hudi = RealHudi(version, jars=jars, settings=make_s3_settings(bucket))
+        hudi = RealHudi(version, jars=jars, settings=make_s3_settings(bucket) | _KEEP_MARKERS)
         running.callback(hudi.close)
         url = f"s3a://{bucket.name}/orders"
         table = LockedTable(hudi=hudi, url=url, options=options, ours=(), records=records)
