@@ -63,6 +63,7 @@ CASES: Final = (
     ("hivemetastore", "1.2.0"),
     ("hivemetastore", "0.15.0"),
     ("dynamodb", "0.15.0"),
+    ("dynamodb", "1.2.0"),
 )
 #: Hadoop's client hangs where it deletes the markers of folders on versitygw
 _KEEP_MARKERS: Final = {"spark.hadoop.fs.s3a.directory.marker.retention": "keep"}
