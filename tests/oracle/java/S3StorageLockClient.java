@@ -4,12 +4,12 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.util.Properties;
 import org.apache.hudi.client.transaction.lock.StorageLockClient;
 import org.apache.hudi.client.transaction.lock.models.LockGetResult;
 import org.apache.hudi.client.transaction.lock.models.LockUpsertResult;
 import org.apache.hudi.client.transaction.lock.models.StorageLockData;
 import org.apache.hudi.client.transaction.lock.models.StorageLockFile;
-import org.apache.hudi.common.config.TypedProperties;
 import org.apache.hudi.common.util.Option;
 import org.apache.hudi.common.util.collection.Pair;
 
@@ -24,7 +24,7 @@ public class S3StorageLockClient implements StorageLockClient {
   private final String url;
 
   /** Hudi calls it with the writer's name, the lock's location and the writer's options. */
-  public S3StorageLockClient(String owner, String location, TypedProperties options) {
+  public S3StorageLockClient(String owner, String location, Properties options) {
     this.url = System.getenv("TEST_LOCK_URL");
   }
 
