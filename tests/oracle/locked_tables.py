@@ -63,7 +63,6 @@ CASES: Final = (
     ("hivemetastore", "1.2.0"),
     ("hivemetastore", "0.15.0"),
     ("dynamodb", "0.15.0"),
-    ("dynamodb", "1.2.0"),
 )
 #: Hadoop's client hangs where it deletes the markers of folders on versitygw
 _KEEP_MARKERS: Final = {"spark.hadoop.fs.s3a.directory.marker.retention": "keep"}
@@ -100,7 +99,9 @@ def run_lock_server(kind: str, folder: Path) -> Iterator[SharedLock]:
                 declared = f'{{provider: hivemetastore, table: sales.orders, uri: "{server.uri}"}}'
                 yield SharedLock(declared=declared)
         case _:
-            with run_dynamodb(folder) as (url, _):
+            # Hudi's client looks for a region although its options have one
+            region = patch.dict(os.environ, {"AWS_REGION": "us-east-1"})
+            with region, run_dynamodb(folder) as (url, _):
                 place = f'table: locks, partitionKey: orders, region: us-east-1, endpoint: "{url}"'
                 jars = (
                     class_path("org.apache.hudi", "hudi-aws", "0.15.0", alone=True),
@@ -318,6 +319,9 @@ def _make_hudi_options(
         "test.lock.record": str(record),
         "hoodie.write.lock.provider": "RecordingLock",
     }
+    if version == "0.15.0":  # by default the later write wins there, whatever the rows say
+        payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+        options["hoodie.datasource.write.payload.class"] = payload
     return options | dict(lock.settings)
 
 
