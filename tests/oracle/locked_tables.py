@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -252,30 +252,22 @@ class LockedTable:
 
 
 @contextmanager
-def locked_table(
-    kind: str,
-    version: str,
-    bucket: S3Bucket,
-    folder: Path,
-    *,
-    spec: str = _SPEC,
-    names: Sequence[str] = ("one", "two"),
-) -> Iterator[LockedTable]:
-    """Run a lock's server, a release of Hudi and processes of ours for a table in a bucket.
+def locked_table(kind: str, version: str, bucket: S3Bucket, folder: Path) -> Iterator[LockedTable]:
+    """Run a lock's server, two processes of ours and a release of Hudi for a table in a bucket.
 
-    ``names``: of the processes. Variables LAKE_KEY and LAKE_SECRET have the bucket's credentials.
+    Variables LAKE_KEY and LAKE_SECRET have the bucket's credentials.
     """
     (folder / ".git").mkdir(parents=True)
     (folder / "environments").mkdir()
     (folder / "environments" / "prod.yaml").write_text(
         S3_ENVIRONMENT.format(name="prod", url=bucket.url, endpoint=bucket.endpoint)
     )
-    records = tuple(folder / f"{name}.record" for name in ("hudi", *names))
+    records = tuple(folder / f"{name}.record" for name in ("hudi", "one", "two"))
     for record in records:
         record.touch()
     with ExitStack() as running:
         lock = running.enter_context(run_lock_server(kind, folder))
-        (folder / "orders.yaml").write_text(spec.replace("LOCK", lock.declared))
+        (folder / "orders.yaml").write_text(_SPEC.replace("LOCK", lock.declared))
         options = _make_hudi_options(folder, version, lock, records[0])
         if kind == "storage":
             storage = open_storage(f"{bucket.url}/orders", bucket.options)
