@@ -22,6 +22,7 @@ ReconcilerError                    1
 ├── StaleError                     4   the table or spec changed since the plan was made
 ├── PartialError                   5   part of the work was done
 ├── BusyError                      6   the lock is held, or another writer's work is pending
+│   └── VanishedLockError          6   the lock that was held is free, and nobody has it
 └── UsageError                    64   a command line that is not valid
 
 A message says what is wrong, where, and what to do now.
@@ -163,6 +164,10 @@ class BusyError(ReconcilerError):
     """Another process holds the lock, or has work pending on the table."""
 
     exit_code: ClassVar[int] = 6
+
+
+class VanishedLockError(BusyError):
+    """This run's lock is gone and nobody has it; it may be taken again before another look."""
 
 
 class UsageError(ReconcilerError):

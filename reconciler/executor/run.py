@@ -177,6 +177,8 @@ class _ApplyRun:
                 check_delegation(session, context.hudi)
         with session.heartbeats.run():
             _run_steps(session, fresh, done)
+        if (failure := session.lock.take_release_failure()) is not None:
+            done.warnings.append(Note("lock", failure))
         return done.make_result()
 
     def _omit_refused_now(

@@ -26,6 +26,7 @@ from reconciler.state.model import PLAN_DIGEST, TableState
 from reconciler.state.observe import observe
 from reconciler.storage.api import Advance, Storage
 from reconciler.storage.parallel import StopRequest
+from reconciler.transaction.locks.declared_lock import find_declared_lock
 from reconciler.transaction.process import Clock, Process, make_ownership_metadata
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, RequestedInstant
@@ -111,7 +112,8 @@ class ApplySession(TableSession):
 
     @property
     def declared_lock(self) -> Lock | None:
-        return self.spec.concurrency.lock if self.spec.concurrency else None
+        """The lock of the spec, with its place; None without one, or for a single writer."""
+        return find_declared_lock(self.spec)
 
     def make_extra(self) -> dict[str, str]:
         """Return the extra metadata that every instant of an apply has: its owner, plan, spec."""

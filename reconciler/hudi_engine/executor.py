@@ -15,6 +15,9 @@ class HudiExecutor(Protocol):
     def read_version(self) -> str:
         """Return the bundle's version; raises ReconcilerError that says how to add one."""
 
+    def has_class(self, name: str) -> bool:
+        """Return whether Spark's class path has a Java class."""
+
     def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
         """Execute the pending clean of an instant and complete it.
 

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S, get_renewal_s
 from reconciler.hudi.timeline.zookeeper_lock import DEFAULT_SESSION_S
 from reconciler.hudi_engine.option_names import Setting
-from reconciler.hudi_engine.table_options import make_lock_path
+from reconciler.hudi_engine.table_options import (
+    IMPLICIT_LOCK_PROVIDERS,
+    LOCK_PROVIDERS,
+    make_lock_path,
+)
+from reconciler.spec.lock_rules import derive_lock_place
 from reconciler.spec.model import Lock
 
 #: an option before its name for an engine is known: its value, the spec's field, and a reason
 Request = tuple[Setting, str, str, str]
 
 
-def list_lock_requests(lock: Lock, path: str) -> Iterator[Request]:
-    """Yield the options of a lock's provider; ``path``: the table's location."""
+def list_lock_requests(lock: Lock, path: str, *, by_implicit: bool) -> Iterator[Request]:
+    """Yield a lock's provider and its options; ``path``: the table's location.
+
+    ``by_implicit``: all writers have Hudi's implicit providers. Others can take the same lock at
+    the place that is derived here.
+    """
+    because = "writers and apply take the same lock; a single_writer takes none"
+    if lock.implicit and by_implicit:
+        provider = IMPLICIT_LOCK_PROVIDERS[lock.provider]
+        because = f"{because}; its place is derived from the path, which all must spell alike"
+        yield Setting.LOCK, provider, "concurrency.lock", because
+    else:
+        yield Setting.LOCK, LOCK_PROVIDERS[lock.provider], "concurrency.lock", because
+        lock = replace(derive_lock_place(lock, path), implicit=False)
+    yield from _list_provider_requests(lock, path)
+
+
+def _list_provider_requests(lock: Lock, path: str) -> Iterator[Request]:
     match lock.provider:
         case "filesystem":
             yield from _list_file_lock(lock, path)
@@ -61,9 +83,10 @@ def _list_metastore_lock(lock: Lock) -> Iterator[Request]:
 def _list_zookeeper_lock(lock: Lock) -> Iterator[Request]:
     because = "the servers of ZooKeeper that have the lock"
     yield Setting.LOCK_SERVERS, lock.servers or "", "concurrency.lock.servers", because
-    because = "base path and key are the lock's path; all must use the same"
-    yield Setting.LOCK_BASE_PATH, lock.base_path or "", "concurrency.lock.basePath", because
-    yield Setting.LOCK_KEY, lock.key or "", "concurrency.lock.key", because
+    if not lock.implicit:
+        because = "base path and key are the lock's path; all must use the same"
+        yield Setting.LOCK_BASE_PATH, lock.base_path or "", "concurrency.lock.basePath", because
+        yield Setting.LOCK_KEY, lock.key or "", "concurrency.lock.key", because
     session_ms = (lock.session_timeout or DEFAULT_SESSION_S) * 1000
     because = "milliseconds after which ZooKeeper frees the lock of a dead writer"
     yield Setting.LOCK_SESSION, str(session_ms), "concurrency.lock.sessionTimeout", because
@@ -73,7 +96,8 @@ def _list_dynamodb_lock(lock: Lock) -> Iterator[Request]:
     because = "table and partition key are the row of the lock; all must use the same"
     yield Setting.LOCK_DYNAMODB_TABLE, lock.table or "", "concurrency.lock.table", because
     field = "concurrency.lock.partitionKey"
-    yield Setting.LOCK_PARTITION_KEY, lock.partition_key or "", field, because
+    if not lock.implicit:
+        yield Setting.LOCK_PARTITION_KEY, lock.partition_key or "", field, because
     if lock.region:
         because = "the region of the table of locks"
         yield Setting.LOCK_REGION, lock.region, "concurrency.lock.region", because

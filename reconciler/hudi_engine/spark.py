@@ -45,6 +45,9 @@ class SparkHudiExecutor:
     def read_version(self) -> str:
         return str(self._find_client().getPackage().getImplementationVersion())
 
+    def has_class(self, name: str) -> bool:
+        return self._load_class(name) is not None
+
     def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
         """Execute a clean without Hudi's client, which would first roll back failed writes."""
         with _translate_errors(ref, f"executing clean {instant}"):
@@ -107,23 +110,29 @@ class SparkHudiExecutor:
         return call()
 
     def _find_client(self) -> Any:
-        """Return Hudi's client class, from the loader that knows jars added to the session."""
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415
-
-        java = self._jvm.java.lang
-        try:
-            loader = java.Thread.currentThread().getContextClassLoader()
-            client = getattr(java, "Class").forName(_CLIENT, True, loader)  # noqa: B009
-        except Py4JJavaError:
+        """Return Hudi's client class."""
+        client = self._load_class(_CLIENT)
+        if client is None:
             raise ReconcilerError(
                 "--executor hudi needs a Hudi bundle on Spark's class path, and there is none: "
                 f"{explain_how_to_add()}"
-            ) from None
+            )
         if self._session.sparkContext.getConf().get(_SERIALIZER) != _KRYO:
             raise ReconcilerError(
                 f"Hudi needs another serializer of Spark: add --spark-conf {_SERIALIZER}={_KRYO}"
             )
         return client
+
+    def _load_class(self, name: str) -> Any:
+        """Return a class, from the loader that knows jars added to the session; None if absent."""
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415
+
+        java = self._jvm.java.lang
+        try:
+            loader = java.Thread.currentThread().getContextClassLoader()
+            return getattr(java, "Class").forName(name, True, loader)  # noqa: B009
+        except Py4JJavaError:
+            return None
 
     def _make_engine_context(self) -> Any:
         context = self._session.sparkContext._jsc  # noqa: SLF001

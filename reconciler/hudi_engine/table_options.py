@@ -49,6 +49,15 @@ LOCK_PROVIDERS: Final = {
     "dynamodb": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
     "hivemetastore": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
 }
+#: those of them that derive their place from the table's, from Hudi 1.1 on
+IMPLICIT_LOCK_PROVIDERS: Final = {
+    "zookeeper": (
+        "org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider"
+    ),
+    "dynamodb": (
+        "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider"
+    ),
+}
 #: Hudi ends a file when its rows in memory reach its size limit, before compression. At the target
 #: itself files would be a third of it, so the limit is this multiple; the plan sets the number of
 #: files. The limit only matters for a file whose rows all have one key.

@@ -13,7 +13,7 @@ from reconciler.errors import UnsupportedError
 from reconciler.hudi_engine.lock_requests import Request, list_lock_requests
 from reconciler.hudi_engine.model import HudiRelease, WriterEngine, WriterOption, WriterOptions
 from reconciler.hudi_engine.option_names import Setting, find_option_names
-from reconciler.hudi_engine.table_options import LOCK_PROVIDERS, format_boolean
+from reconciler.hudi_engine.table_options import format_boolean
 from reconciler.spec.lock_rules import find_lock_problem
 from reconciler.spec.model import (
     FileSizes,
@@ -38,6 +38,7 @@ _ARCHIVE_MARGINS: Final = (10, 20)
 _FIRST_RELEASES: Final = {6: HudiRelease.R0_15, 8: HudiRelease.R1_0, 9: HudiRelease.R1_1}
 _FIRST_WITH_SEVERAL_ORDERING_COLUMNS: Final = HudiRelease.R1_1
 _FIRST_WITH_STORAGE_LOCK: Final = HudiRelease.R1_1
+_FIRST_WITH_IMPLICIT_LOCKS: Final = HudiRelease.R1_1
 #: before 1.0 the default payload lets the later write win, whatever the ordering value
 _EVENT_TIME_PAYLOAD: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 _FLINK_WITHOUT_ORDERING: Final = "no_precombine"
@@ -63,7 +64,7 @@ def make_writer_options(
     """
     try:
         releases = _find_releases(spec, release)
-        options = tuple(_name_options(_list_requests(spec, engine), engine, releases))
+        options = tuple(_name_options(_list_requests(spec, engine, releases), engine, releases))
     except UnsupportedError as error:
         return WriterOptions(name=spec.name, path=spec.path, engine=engine, error=str(error))
     return WriterOptions(
@@ -132,7 +133,9 @@ def _name_options(
             )
 
 
-def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[Request]:
+def _list_requests(
+    spec: TableSpec, engine: WriterEngine, releases: Sequence[HudiRelease]
+) -> Iterator[Request]:
     if spec.table is not None:
         yield from _table_requests(spec.table, spec.name, engine)
     if spec.files is not None:
@@ -153,7 +156,7 @@ def _list_requests(spec: TableSpec, engine: WriterEngine) -> Iterator[Request]:
         yield Setting.STATISTICS, "true", "index.hudi", because
         because = "the columns that Hudi's readers can skip files by"
         yield Setting.STATISTICS_COLUMNS, ",".join(spec.index.columns), "index.columns", because
-    yield from _concurrency_requests(spec)
+    yield from _concurrency_requests(spec, releases)
 
 
 def _table_requests(table: NewTable, name: str, engine: WriterEngine) -> Iterator[Request]:
@@ -215,14 +218,14 @@ def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[
         yield Setting.ARCHIVE_MAX, str(most), field, because
 
 
-def _concurrency_requests(spec: TableSpec) -> Iterator[Request]:
+def _concurrency_requests(spec: TableSpec, releases: Sequence[HudiRelease]) -> Iterator[Request]:
     """Yield the options of the lock that apply takes; a single writer takes none."""
     lock, field = spec.concurrency.lock if spec.concurrency else None, "concurrency.lock"
     if lock is not None and lock.provider != "none":
         because = "writers and apply take the same lock; a single_writer takes none"
         yield Setting.CONCURRENCY, "optimistic_concurrency_control", field, because
-        yield Setting.LOCK, LOCK_PROVIDERS[lock.provider], field, because
-        yield from list_lock_requests(lock, spec.path)
+        by_implicit = min(releases) >= _FIRST_WITH_IMPLICIT_LOCKS
+        yield from list_lock_requests(lock, spec.path, by_implicit=by_implicit)
     elif lock is not None:
         because = "declared: nothing else ever writes the table"
         yield Setting.CONCURRENCY, "single_writer", field, because

@@ -51,6 +51,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
 #: attributes that a document omits if they are empty
 _OPTIONAL: Final = (
     "single_writer",
+    "implicit",
     "labels",
     "options",
     "queries",

@@ -6,6 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reconciler.hudi.timeline.implicit_lock import (
+    IMPLICIT_KEY,
+    derive_base_path,
+    derive_partition_key,
+)
 from reconciler.spec.model import Lock
 from reconciler.spec.rules import Block
 
@@ -26,8 +31,8 @@ _FIELDS: Final = {
     "filesystem": ("path", "expire", "singleWriter"),
     "storage": ("validity",),
     "hivemetastore": ("table", "uri"),
-    "zookeeper": ("servers", "basePath", "key", "sessionTimeout"),
-    "dynamodb": ("table", "partitionKey", "region", "endpoint"),
+    "zookeeper": ("servers", "basePath", "key", "sessionTimeout", "implicit"),
+    "dynamodb": ("table", "partitionKey", "region", "endpoint", "implicit"),
     "none": ("path", "expire"),
 }
 _ALL_FIELDS: Final = tuple(dict.fromkeys(name for fields in _FIELDS.values() for name in fields))
@@ -43,6 +48,8 @@ _NEEDED: Final = {
         "partitionKey": "the writers' hoodie.write.lock.dynamodb.partition_key",
     },
 }
+#: fields that an implicit lock derives
+_DERIVED: Final = ("basePath", "key", "partitionKey")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +81,9 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
     if block.data.get("validity", _MIN_VALIDITY_S) < _MIN_VALIDITY_S:
         block.error("validity", "Hudi takes no lock for less than 10 seconds", "write 10s or more")
     _check_needed_fields(block, provider)
+    if provider == "dynamodb" and "region" not in block.node.entries:
+        message = "has no region: Hudi's writers take AWS_REGION or us-east-1, not AWS's settings"
+        block.warn("provider", message, "add region, the one of the table of locks")
     _check_ports(block)
     lock = Lock(
         provider=provider,
@@ -91,8 +101,13 @@ def check_lock(spec: Block, path: str, metastore: Metastore) -> None:
 
 
 def _check_needed_fields(block: Block, provider: str) -> None:
+    is_implicit = block.data.get("implicit", False)
     for field, hint in _NEEDED.get(provider, {}).items():
-        if field not in block.node.entries:
+        if is_implicit and field in _DERIVED:
+            if field in block.node.entries:
+                message = "is given beside implicit: true, which derives it from the location"
+                block.error(field, message, "remove one of them")
+        elif field not in block.node.entries:
             block.error("provider", f"{provider} needs {field}", f"add {hint}")
     table = block.data.get("table", "a.b")
     if provider == "hivemetastore" and [part != "" for part in table.split(".")] != [True, True]:
@@ -122,6 +137,19 @@ def complete_lock(lock: Lock, metastore: Metastore) -> Lock:
         return lock
     uri = metastore.environment_uri or lock.uri or metastore.uri
     return replace(lock, table=lock.table or metastore.table, uri=uri)
+
+
+def derive_lock_place(lock: Lock, location: str) -> Lock:
+    """Return a lock whose place is known: an implicit one has its own from the table's location.
+
+    >>> derive_lock_place(Lock(provider="zookeeper", implicit=True), "s3a://lake/t").key
+    'lock_key'
+    """
+    if not lock.implicit:
+        return lock
+    if lock.provider == "zookeeper":
+        return replace(lock, base_path=derive_base_path(location), key=IMPLICIT_KEY)
+    return replace(lock, partition_key=derive_partition_key(location))
 
 
 def _find_gap(lock: Lock) -> tuple[str, str] | None:

@@ -168,7 +168,8 @@ class Lock:
     environment if the lock declares none. Of ``zookeeper``: ``servers`` (``host:port``,
     several with commas), ``base_path``, ``key``, and ``session_timeout`` in seconds. Of
     ``dynamodb``: ``table``, ``partition_key``, and ``region`` and ``endpoint``, None for those of
-    AWS's own settings.
+    AWS's own settings. ``implicit``: base path and key, or the partition key, are derived from the
+    table's location.
     """
 
     provider: Literal["filesystem", "storage", "hivemetastore", "zookeeper", "dynamodb", "none"]
@@ -183,6 +184,7 @@ class Lock:
     key: str | None = None
     session_timeout: int | None = None
     partition_key: str | None = None
+    implicit: bool = False
     region: str | None = None
     endpoint: str | None = None
 

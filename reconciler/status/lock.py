@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.errors import CatalogError, LockServersError, ReconcilerError
+from reconciler.errors import CatalogError, FormatError, LockServersError, ReconcilerError
 from reconciler.spec.model import TableSpec
 from reconciler.status.model import LockStatus
 from reconciler.storage.api import Storage
@@ -26,8 +26,10 @@ def read_lock_status(
     try:
         place = open_lock_place(lock, opened(spec.path), opened, clock)
         held = place.read_holder()
-    except (CatalogError, LockServersError) as error:  # no answer does not mean that it is free
-        place_of_lock, problem = error.args
+    except (CatalogError, LockServersError, FormatError) as error:
+        # neither no answer nor one that is no lock means that it is free
+        place_of_lock, problem = error.args[:2]
+        problem = f"what is there {problem}" if isinstance(error, FormatError) else problem
         held_by = f"an unknown holder: {problem}"
         return LockStatus(path=place_of_lock, held_by=held_by, age_seconds=0, is_stale=False)
     except ReconcilerError:

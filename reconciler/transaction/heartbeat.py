@@ -14,7 +14,7 @@ from reconciler.transaction.process import Clock
 
 
 class HeartbeatThread:
-    """A thread that calls every registered function once an interval.
+    """A thread that calls every registered function once an interval, while there are any.
 
     A call that fails is repeated at the next interval. What it protects is checked anyway before
     anything is published.
@@ -23,32 +23,53 @@ class HeartbeatThread:
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
         self._interval_s = interval_s
         self._beats: list[Callable[[], None]] = []
-        self._stopped = threading.Event()
         self._guard = threading.Lock()
+        self._users, self._starting = 0, threading.Lock()
+        self._stop: Callable[[], None] = lambda: None
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._run, name="reconciler-pulse", daemon=True)
-        thread.start()
+        """Keep the thread running inside the block, whatever is registered."""
+        with self._starting:
+            if self._users == 0:
+                self._stop = self._start()
+            self._users += 1
         try:
             yield
         finally:
-            self._stopped.set()
-            thread.join()
+            with self._starting:
+                self._users -= 1
+                if self._users == 0:
+                    self._stop()
 
     @contextlib.contextmanager
     def repeat(self, beat: Callable[[], None]) -> Iterator[None]:
         """Call ``beat`` once an interval inside the block."""
-        with self._guard:
-            self._beats.append(beat)
-        try:
-            yield
-        finally:
+        with self.run():
             with self._guard:
-                self._beats.remove(beat)
+                self._beats.append(beat)
+            try:
+                yield
+            finally:
+                with self._guard:
+                    self._beats.remove(beat)
 
-    def _run(self) -> None:
-        while not self._stopped.wait(self._interval_s):
+    def _start(self) -> Callable[[], None]:
+        """Start the thread; return a function that ends it."""
+        stopped = threading.Event()
+        thread = threading.Thread(
+            target=self._run, args=(stopped,), name="reconciler-pulse", daemon=True
+        )
+        thread.start()
+
+        def stop() -> None:
+            stopped.set()
+            thread.join()
+
+        return stop
+
+    def _run(self, stopped: threading.Event) -> None:
+        while not stopped.wait(self._interval_s):
             with self._guard:
                 for beat in self._beats:
                     # errors of a store's client too: the thread must go on

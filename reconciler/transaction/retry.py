@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NoReturn, TypeVar
 
 from reconciler.errors import BusyError
@@ -54,8 +55,7 @@ def retry_until_known(session: TableSession, attempt: Callable[[ShouldWait], _T]
     wait = _UnknownWriteWait(session)
     while True:
         wait.must_retry = False
-        with session.hold_lock():
-            result = attempt(wait.should_wait)
+        result = session.run_locked(partial(attempt, wait.should_wait))
         if not wait.must_retry:
             return result
         wait.pause()

@@ -210,7 +210,7 @@ def _request(
 
     try:
         retry_until_known(change.session, attempt)
-    except ReconcilerError:  # it may be that only the lock could not be given back
+    except ReconcilerError:
         change.drop_request(None if isinstance(requested, Ended) else requested)
         raise
     return requested
@@ -291,8 +291,7 @@ def _abandon(
     if not change.is_undone_after(error):
         return change.explain_failure(pending, error, has_worked=has_worked)
     with suppress(ReconcilerError):  # then it stays pending, and the next run undoes it
-        with change.session.hold_lock():
-            change.abandon(pending)
+        change.session.run_locked(partial(change.abandon, pending))
         return change.explain_failure(pending, error, has_worked=has_worked)
     return None
 
@@ -300,10 +299,7 @@ def _abandon(
 def _complete(
     change: RequestedChange[_Pending, _Result, _Outcome], pending: _Pending, result: _Result
 ) -> _Outcome:
-    """Complete a change whose work is done.
-
-    Once it is completed it is: if the lock cannot be given back the outcome says so.
-    """
+    """Complete a change whose work is done; a lock that could not be given back is a warning."""
     completed: Ended[_Outcome] | None = None
 
     def attempt(should_wait: ShouldWait) -> None:
@@ -313,15 +309,13 @@ def _complete(
             settled = Ended(publish_completion(change.session, pending, settled))
         completed = settled
 
-    try:
-        with change.phase("complete"):
-            retry_until_known(change.session, attempt)
-    except StorageError as error:
-        if completed is None:
-            raise
-        return _add_warning(completed.outcome, Note("lock", f"it stays: {error}"))
+    with change.phase("complete"):
+        retry_until_known(change.session, attempt)
     assert completed is not None, "it waits no longer"
-    return completed.outcome
+    failure = change.session.lock.take_release_failure()
+    if failure is None:
+        return completed.outcome
+    return _add_warning(completed.outcome, Note("lock", failure))
 
 
 def publish_completion(

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import partial
-from typing import Final, Protocol, assert_never
+from typing import Final, Protocol, TypeVar, assert_never
 
 from reconciler.errors import (
     AlreadyExistsError,
     PermissionDeniedError,
     ReconcilerError,
     StorageError,
+    VanishedLockError,
 )
 from reconciler.hudi.load import (
     find_newest_archived_time,
@@ -49,8 +50,12 @@ from reconciler.transaction.publish import Publisher
 
 #: no healthy writer announces a write longer than this after the write's time
 _MAX_BACKDATING_S: Final = 3600
+#: how often a lock may vanish under one piece of work
+_VANISHED_LOCKS: Final = 7
 #: after these a store has certainly not written a file
 _REFUSALS: Final = (AlreadyExistsError, PermissionDeniedError)
+
+_T = TypeVar("_T")
 
 
 class StorageOpener(Protocol):
@@ -121,6 +126,18 @@ class TableSession:
         with self.lock.acquire(), self.heartbeats.repeat(self.lock.renew):
             yield
 
+    def run_locked(self, work: Callable[[], _T]) -> _T:
+        """Return the result of ``work``, which is called under the table's lock.
+
+        It looks at the table, and confirms the lock before it publishes anything. It is called
+        again if the lock vanished by then, because others may have held it meanwhile.
+        """
+        for _attempt in range(_VANISHED_LOCKS):
+            with contextlib.suppress(VanishedLockError), self.hold_lock():
+                return work()
+        with self.hold_lock():
+            return work()
+
     def make_heartbeat(self, instant: str) -> Heartbeat:
         return Heartbeat(self.storage, instant, self.owner, self.clock)
 
@@ -188,7 +205,7 @@ def open_session(  # noqa: PLR0913 (facts about one table)
             archived_newest=_read_archived_newest(storage, properties, timeline),
             backdating_ms=_get_backdating_s(spec) * 1000,
         ),
-        heartbeats=HeartbeatThread(_get_heartbeat_interval(spec, context)),
+        heartbeats=HeartbeatThread(get_heartbeat_interval(spec, context)),
         clock=context.clock,
         stale_after=(spec.concurrency or Concurrency()).stale_after,
         run_context=context,
@@ -271,7 +288,7 @@ def _get_backdating_s(spec: TableSpec) -> int:
     return min(_MAX_BACKDATING_S, retention.keep * 3600 // 4)
 
 
-def _get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
+def get_heartbeat_interval(spec: TableSpec, context: RunContext) -> float:
     """Return the seconds between heartbeats: a lock is renewed three times before it expires."""
     lock = find_declared_lock(spec)
     if lock is not None and lock.provider == "storage":

@@ -189,8 +189,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         if instant is None:
             return
         with contextlib.suppress(ReconcilerError):
-            with self.session.hold_lock():
-                self._undo(instant, action)
+            self.session.run_locked(partial(self._undo, instant, action))
             self.session.make_heartbeat(instant).remove()
 
     def work(self, pending: _RequestedWrite) -> UnpublishedWrite:

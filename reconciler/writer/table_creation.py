@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from reconciler.errors import (
@@ -55,27 +56,28 @@ def create_table(session: TableSession, table: NewHudiTable, lock: str = _HOODIE
     ``session``: on the future table, with its future properties; takes the lock. ``lock``: the
     folder of the lock file. Raises PlanError if the folder has other content, StorageError.
     """
+    return session.run_locked(partial(_create_locked, session, table, lock))
+
+
+def _create_locked(session: TableSession, table: NewHudiTable, lock: str) -> str | None:
     storage = session.storage
-    with session.hold_lock():
-        if storage.stat(PROPERTIES) is not None:
-            return None
-        timeline = _check_vacant(session, lock.partition("/")[0])
-        _remove_files_below(session, ROOT)
+    if storage.stat(PROPERTIES) is not None:
+        return None
+    timeline = _check_vacant(session, lock.partition("/")[0])
+    _remove_files_below(session, ROOT)
+    session.lock.confirm()
+    instant = session.request_write(Action.COMMIT, timeline, b"")
+    try:
+        _create_metadata(session, table)
         session.lock.confirm()
-        instant = session.request_write(Action.COMMIT, timeline, b"")
-        try:
-            _create_metadata(session, table)
-            session.lock.confirm()
-            storage.create(
-                PROPERTIES, replace(table, metadata_partitions=(FILES,)).properties_bytes
-            )
-        except ReconcilerError as error:
-            with contextlib.suppress(ReconcilerError):
-                session.publisher.withdraw(instant, Action.COMMIT)
-                session.make_heartbeat(instant).remove()
-            if isinstance(error, AlreadyExistsError):
-                return None
-            raise
+        storage.create(PROPERTIES, replace(table, metadata_partitions=(FILES,)).properties_bytes)
+    except ReconcilerError as error:
+        with contextlib.suppress(ReconcilerError):
+            session.publisher.withdraw(instant, Action.COMMIT)
+            session.make_heartbeat(instant).remove()
+        if isinstance(error, AlreadyExistsError):
+            return None
+        raise
     return instant
 
 

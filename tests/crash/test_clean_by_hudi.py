@@ -21,6 +21,9 @@ class StandIn:
     keeps: int = 0
     fails: bool = False
 
+    def has_class(self, _name):
+        return True
+
     def read_version(self):
         return "0.15.0"
 

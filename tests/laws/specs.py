@@ -133,6 +133,9 @@ def _complete_lock(block: dict[str, Any]) -> None:
     texts = {name: text for name, text in _LOCK_TEXTS.items() if isinstance(block.get(name), str)}
     needs = _LOCK_NEEDS.get(str(block.get("provider")), ())
     block.update(texts, **{name: _LOCK_TEXTS.get(name, "orders") for name in needs})
+    if block.get("implicit"):
+        for derived in ("basePath", "key", "partitionKey"):
+            block.pop(derived, None)
     if block.get("provider") == "filesystem" and "://" in block.get("path", ""):
         block["singleWriter"] = True  # no writer can take a lock file on an object store
     if "sessionTimeout" in block and units.parse_duration(block["sessionTimeout"]) < 1:

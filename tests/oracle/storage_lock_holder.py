@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-
-import pyspark
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from reconciler.errors import ChangedError, NotFoundError
 from reconciler.hudi.timeline.storage_lock import STORAGE_LOCK_FILE
 from reconciler.storage.api import Storage
-from tests.oracle.bundles import bundle, java
+from tests.oracle.bundles import java
+from tests.oracle.java_classes import compile_classes
 
-_SOURCE = Path(__file__).parent / "StorageLockHolder.java"
+#: the variable by which the client of Hudi finds the server of the lock's object
+LOCK_URL: Final = "TEST_LOCK_URL"
 
 
 class HudiLockHolder:
@@ -52,12 +54,12 @@ class HudiLockHolder:
 @contextmanager
 def hudi_lock_holder(version: str, storage: Storage, validity_s: int) -> Iterator[HudiLockHolder]:
     """Run the provider of a version of Hudi for the lock of the table in ``storage``."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    classes = f"{bundle(version)}:{jars}/*"
-    with _object_server(storage) as url:
-        command = [java(), "-XX:TieredStopAtLevel=1", "-cp", classes, str(_SOURCE), url]
+    with TemporaryDirectory() as folder, serve_lock_file(storage) as url:
+        classes = compile_classes(version, Path(folder), "StorageLockHolder", "S3StorageLockClient")
+        command = [java(), "-XX:TieredStopAtLevel=1", "-cp", classes, "StorageLockHolder"]
         with subprocess.Popen(
             [*command, str(validity_s)],
+            env=os.environ | {LOCK_URL: url},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -70,7 +72,7 @@ def hudi_lock_holder(version: str, storage: Storage, validity_s: int) -> Iterato
 
 
 @contextmanager
-def _object_server(storage: Storage) -> Iterator[str]:
+def serve_lock_file(storage: Storage) -> Iterator[str]:
     """Serve the lock file by HTTP, with its version as ETag."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True

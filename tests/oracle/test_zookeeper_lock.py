@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
-import sys
 import time
+from contextlib import contextmanager
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
 
 from reconciler.errors import BusyError, LockServersError
-from reconciler.hudi_engine.table_options import LOCK_PROVIDERS, make_zookeeper_options
-from reconciler.runtime import SystemClock, current_process
-from reconciler.spec.model import Lock
-from reconciler.transaction.locks.declared_lock import find_zookeeper_place
-from reconciler.transaction.locks.zookeeper_lock import ZookeeperLock, ZookeeperLockPlace
-from reconciler.transaction.locks.zookeeper_nodes import connect_zookeeper
-from tests.command import run
-from tests.crash.drill import CASES, make_drill
+from reconciler.hudi.timeline.implicit_lock import derive_partition_key
+from reconciler.hudi_engine.table_options import (
+    IMPLICIT_LOCK_PROVIDERS,
+    LOCK_PROVIDERS,
+    make_zookeeper_options,
+)
+from tests.oracle.bundles import java
+from tests.oracle.java_classes import compile_classes
 from tests.oracle.lock_holder import run_lock_provider
+from tests.oracle.lock_story import LockStory
 from tests.oracle.lock_turns import check_one_holder_at_a_time
 from tests.selection import examples
+from tests.servers.silent import silent_server
 from tests.servers.zookeeper import ZookeeperServer
 
 pytestmark = [pytest.mark.oracle, pytest.mark.long]
 
 VERSIONS = ("0.15.0", "1.0.2", "1.1.1", "1.2.0")
-TABLE_FILES = CASES / "cow_mdt_delete_partition__1.2.0" / "table.zip"
 SESSION_S = 8
-SPEC = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: orders}}
-spec:
-  path: {path}
-  timezone: UTC
-  retention: {{commits: 1}}
-  concurrency:
-    lock: {{provider: zookeeper, servers: "{servers}", basePath: /hudi/locks, key: orders}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -48,35 +41,14 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture
-def lock(server):
-    return Lock(
-        provider="zookeeper",
-        servers=server.servers,
-        base_path="/hudi/locks",
-        key="orders",
-        session_timeout=SESSION_S,
-    )
+def story(server, tmp_path):
+    place = f"basePath: /hudi/locks, key: orders, sessionTimeout: {SESSION_S}s"
+    lock = f'{{provider: zookeeper, servers: "{server.servers}", {place}}}'
+    return LockStory.begin(tmp_path, lock)
 
 
-def lock_of(lock, token, wait_s=0.0):
-    process, place = current_process(), find_zookeeper_place(lock)
-    return ZookeeperLock(
-        place.location,
-        lambda: connect_zookeeper(place),
-        process.make_owner(token),
-        process=process,
-        clock=SystemClock(),
-        wait_s=wait_s,
-    )
-
-
-def place_of(lock):
-    place = find_zookeeper_place(lock)
-    return ZookeeperLockPlace(place.location, lambda: connect_zookeeper(place))
-
-
-def hudi_writer(version, lock, tmp_path):
-    options = make_zookeeper_options(lock) | {
+def hudi_writer(version, story, tmp_path):
+    options = make_zookeeper_options(story.declared) | {
         "hoodie.write.lock.wait_time_ms_between_retry": "200",
         "hoodie.write.lock.num_retries": "2",
         # defaults of the writers' own configuration, which fills them in before 1.0
@@ -88,79 +60,81 @@ def hudi_writer(version, lock, tmp_path):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_and_reconciler_wait_for_each_other(version, lock, tmp_path):
-    with hudi_writer(version, lock, tmp_path) as hudi:
-        with lock_of(lock, "ours").acquire():
+def test_hudi_and_reconciler_wait_for_each_other(version, story, tmp_path):
+    with hudi_writer(version, story, tmp_path) as hudi:
+        with story.lock_of("ours").acquire():
             assert not hudi.try_lock(500)
         assert hudi.try_lock(5000), (tmp_path / "hudi.log").read_text()[-2000:]
-        assert place_of(lock).read_holder().owner is None
+        assert story.place().read_holder().owner is None
         with pytest.raises(BusyError, match="zookeeper://"):
-            lock_of(lock, "ours", wait_s=0.5).acquire().__enter__()
+            story.lock_of("ours", wait_s=0.5).acquire().__enter__()
         hudi.unlock()
-        with lock_of(lock, "ours").acquire() as _:
-            assert place_of(lock).read_holder().owner.token == "ours"
-    assert place_of(lock).read_holder() is None
+        with story.lock_of("ours").acquire() as _:
+            assert story.place().read_holder().owner.token == "ours"
+    assert story.place().read_holder() is None
 
 
-def test_a_killed_hudi_writer_keeps_the_lock_until_its_session_ends(lock, tmp_path):
-    with hudi_writer("1.2.0", lock, tmp_path) as hudi:
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_an_implicit_lock_is_that_of_hudis_implicit_provider(version, server, tmp_path):
+    lock = f'{{provider: zookeeper, servers: "{server.servers}", implicit: true}}'
+    story = LockStory.begin(tmp_path, lock)
+    options = make_zookeeper_options(story.declared) | {"hoodie.base.path": story.spec.path}
+    for derived in ("base_path", "lock_key"):
+        del options[f"hoodie.write.lock.zookeeper.{derived}"]
+    provider = IMPLICIT_LOCK_PROVIDERS["zookeeper"]
+    with run_lock_provider(version, provider, options, tmp_path / "hudi.log") as hudi:
+        with story.lock_of("ours").acquire():
+            assert not hudi.try_lock(500)
+        assert hudi.try_lock(5000), (tmp_path / "hudi.log").read_text()[-2000:]
+        assert story.place().read_holder().owner is None
+        with pytest.raises(BusyError, match=r"/tmp/[0-9A-F]{16}/lock_key"):
+            story.lock_of("ours", wait_s=0.5).acquire().__enter__()
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "1.2.0"])
+def test_the_place_of_an_implicit_lock_is_hudis_for_every_location(version, tmp_path):
+    paths = ["s3://lake/orders", "s3a://lake/orders", "S3A://lake/t", "/lake/t", "/lake/t/", "/ä/ö"]
+    classes = compile_classes(version, tmp_path, "ImplicitKey")
+    done = subprocess.run(
+        [java(), "-cp", classes, "-Dfile.encoding=UTF-8", "ImplicitKey", *paths],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+    )
+
+    assert [derive_partition_key(path) for path in paths] == done.stdout.split()
+    assert len(set(done.stdout.split())) == len(paths) - 1
+
+
+def test_a_killed_hudi_writer_keeps_the_lock_until_its_session_ends(story, tmp_path):
+    with hudi_writer("1.2.0", story, tmp_path) as hudi:
         assert hudi.try_lock(5000)
         hudi.kill()
         begun = time.monotonic()
-        with lock_of(lock, "ours", wait_s=60).acquire():
+        with story.lock_of("ours", wait_s=60).acquire():
             assert 1 < time.monotonic() - begun < 4 * SESSION_S
 
 
-def test_unlock_frees_the_lock_of_a_hudi_writer(lock, tmp_path):
-    with hudi_writer("1.2.0", lock, tmp_path) as hudi:
+def test_unlock_frees_the_lock_of_a_hudi_writer(story, tmp_path):
+    with hudi_writer("1.2.0", story, tmp_path) as hudi:
         assert hudi.try_lock(5000)
-        place = place_of(lock)
+        place = story.place()
         assert place.break_lock(place.read_holder())
-        with lock_of(lock, "ours").acquire():
+        with story.lock_of("ours").acquire():
             pass
 
 
-def test_a_killed_run_of_this_host_loses_its_lock_at_once(lock):
-    values = (lock.servers, lock.base_path, lock.key)
-    holder = subprocess.Popen(
-        [sys.executable, "-c", _HOLD, *values], stdout=subprocess.PIPE, text=True
-    )
-    assert holder.stdout.readline() == "held\n"
-    with pytest.raises(BusyError, match=f"process {holder.pid}"):
-        lock_of(lock, "ours").acquire().__enter__()
-    holder.kill()
-    holder.wait()
-    holder.stdout.close()
-
-    begun = time.monotonic()
-    with lock_of(lock, "ours", wait_s=60).acquire():
-        assert time.monotonic() - begun < SESSION_S
-
-
-_HOLD = """
-import sys, time
-from reconciler.runtime import SystemClock, current_process
-from reconciler.transaction.locks.zookeeper_lock import ZookeeperLock
-from reconciler.transaction.locks.zookeeper_nodes import ZookeeperPlace, connect_zookeeper
-process, place = current_process(), ZookeeperPlace(*sys.argv[1:], 30)
-lock = ZookeeperLock(place.location, lambda: connect_zookeeper(place), process.make_owner("killed"),
-                     process=process, clock=SystemClock(), wait_s=0)
-with lock.acquire():
-    print("held", flush=True)
-    time.sleep(600)
-"""
+def test_a_killed_run_of_this_host_loses_its_lock_at_once(story):
+    story.check_killed_run(within_s=SESSION_S, wait_s=60)
 
 
 def test_a_run_whose_session_ended_publishes_nothing(tmp_path):
     with ZookeeperServer.run(tmp_path) as server:
-        short = Lock(
-            provider="zookeeper",
-            servers=server.servers,
-            base_path="/locks",
-            key="t",
-            session_timeout=2,
-        )
-        held = lock_of(short, "ours")
+        place = "basePath: /locks, key: t, sessionTimeout: 2s"
+        lock = f'{{provider: zookeeper, servers: "{server.servers}", {place}}}'
+        story = LockStory.begin(tmp_path, lock)
+        held = story.lock_of("ours")
         with held.acquire():
             held.confirm()
             server.process.send_signal(signal.SIGSTOP)
@@ -169,40 +143,52 @@ def test_a_run_whose_session_ended_publishes_nothing(tmp_path):
             time.sleep(2)
             with pytest.raises((BusyError, LockServersError)):
                 held.confirm()
-        with lock_of(short, "next", wait_s=20).acquire():
+        with story.lock_of("next", wait_s=20).acquire():
             pass
 
 
-def test_two_appliers_and_a_hudi_writer_hold_it_one_at_a_time(lock, tmp_path):
-    with hudi_writer("1.2.0", lock, tmp_path) as hudi:
+def test_two_appliers_and_a_hudi_writer_hold_it_one_at_a_time(story, tmp_path):
+    with hudi_writer("1.2.0", story, tmp_path) as hudi:
         check_one_holder_at_a_time(
-            lambda token: lock_of(lock, token, wait_s=120), hudi, examples(2, many=20)
+            lambda token: story.lock_of(token, wait_s=120), hudi, examples(2, many=20)
         )
 
 
-def test_commands_take_the_lock_and_say_who_has_it(lock, tmp_path, monkeypatch, capsys):
-    drill = make_drill(TABLE_FILES, tmp_path / "lake", retention="commits: 1")
-    monkeypatch.chdir(tmp_path)
-    spec = tmp_path / "orders.yaml"
-    spec.write_text(SPEC.format(path=drill.table, servers=lock.servers))
-    assert 0 == run("plan", spec, "-o", "plan.json")
-    with lock_of(lock, "other").acquire():
-        assert 6 == run("apply", "plan.json")  # after a minute
-        assert "is locked by" in capsys.readouterr().out.replace("\n      ", " ")
-        assert 0 == run("status", spec)
-        assert "/hudi/locks/orders is held by" in capsys.readouterr().out
-        assert 0 == run("unlock", spec, "--yes")
-        assert "the lock was removed" in capsys.readouterr().out
-    assert 0 == run("apply", "plan.json")
-    assert place_of(lock).read_holder() is None
+def test_commands_take_the_lock_and_say_who_has_it(story, monkeypatch, capsys):
+    story.check_commands(monkeypatch, capsys, "/hudi/locks/orders")
 
 
 def test_servers_out_of_reach_are_one_error_and_no_free_lock(tmp_path, capsys):
-    drill = make_drill(TABLE_FILES, tmp_path / "lake", retention="commits: 1")
-    spec = tmp_path / "orders.yaml"
-    spec.write_text(SPEC.format(path=drill.table, servers="127.0.0.1:1"))
-    assert 0 == run("status", spec)
-    said = " ".join(capsys.readouterr().out.split())
-    assert "held by an unknown holder: no server answered within 15 seconds" in said
-    assert 1 == run("unlock", spec, "--yes")
-    assert "no server answered within 15 seconds" in capsys.readouterr().err
+    lock = '{provider: zookeeper, servers: "127.0.0.1:1", basePath: /locks, key: t}'
+    story = LockStory.begin(tmp_path, lock)
+    story.check_unreachable(capsys, "no server answered within 15 seconds")
+
+
+def test_a_server_that_never_answers_is_one_error_in_time(tmp_path, capsys):
+    with silent_server() as port:
+        lock = f'{{provider: zookeeper, servers: "127.0.0.1:{port}", basePath: /locks, key: t}}'
+        story = LockStory.begin(tmp_path, lock)
+        story.check_unreachable(capsys, "no server answered within 15 seconds", within_s=25)
+
+
+def test_a_node_that_is_forbidden_or_anothers_says_what_to_do(server, tmp_path):
+    with connected(server.servers) as client:
+        client.create("/closed", acl=[make_digest_acl("eve", "secret", all=True)])
+        client.create("/mine", ephemeral=True)
+        for base, remedy in (("/closed", "access list"), ("/mine", "another program's node")):
+            lock = f'{{provider: zookeeper, servers: "{server.servers}", basePath: {base}, key: t}}'
+            folder = tmp_path / base[1:]
+            folder.mkdir()
+            with pytest.raises(LockServersError, match=remedy):
+                LockStory.begin(folder, lock).lock_of("ours").acquire().__enter__()
+
+
+@contextmanager
+def connected(servers):
+    client = KazooClient(hosts=servers)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()

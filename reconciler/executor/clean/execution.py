@@ -15,7 +15,9 @@ from reconciler.errors import (
     AlreadyExistsError,
     BlockedError,
     BusyError,
+    CatalogError,
     FormatError,
+    LockServersError,
     PartialError,
     ReconcilerError,
     StaleError,
@@ -45,7 +47,10 @@ from reconciler.transaction.run import Completion, Ended, RequestedChange
 #: the first table version whose inflight cleans are empty: the plan is read from requested anyway
 _EMPTY_INFLIGHT_FROM: Final = 9
 #: what a person can fix, so that the next apply finishes the clean
-_MENDABLE: Final = (BlockedError, FormatError, UnsupportedError, StaleError, StorageError)
+_MENDABLE: Final = (
+    *(BlockedError, FormatError, UnsupportedError, StaleError),
+    *(StorageError, CatalogError, LockServersError),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,6 +24,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.clean import CleanMetadata
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi_engine.bundles import check_bundle
+from reconciler.hudi_engine.delegated_lock import check_delegated_lock
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.hudi_engine.layouts import find_strategy
 from reconciler.hudi_engine.table_options import make_index_options, make_table_options
@@ -38,7 +39,10 @@ _RULE: Final = "delegated"
 
 def check_delegation(session: ApplySession, hudi: HudiExecutor) -> None:
     """Raise UnsupportedError if Hudi cannot execute the reviewed steps as reviewed."""
-    check_bundle(hudi.read_version(), session.properties.table_version)
+    version = hudi.read_version()
+    check_bundle(version, session.properties.table_version)
+    location = session.storage.location
+    check_delegated_lock(session.declared_lock, location, version, hudi.has_class)
     _make_index_options(session, session.properties)
     for step in session.plan.steps:
         if isinstance(step, ClusterStep):

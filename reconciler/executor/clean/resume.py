@@ -225,7 +225,8 @@ def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | N
     claimed = clean.earliest_instant_to_retain
     if earliest is None or (claimed is not None and claimed <= earliest):
         return request
-    with session.hold_lock():
+
+    def amend() -> bytes:
         timeline = session.reload_timeline()
         if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
             raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
@@ -235,7 +236,9 @@ def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | N
         )
         session.lock.confirm()
         session.publisher.amend(clean.instant, Action.CLEAN, data)
-    return data
+        return data
+
+    return session.run_locked(amend)
 
 
 def _read_request(session: ApplySession, clean: PendingClean) -> bytes:
@@ -247,7 +250,8 @@ def _read_request(session: ApplySession, clean: PendingClean) -> bytes:
 
 def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) -> StepOutcome:
     """Take a clean off the timeline of which nothing was done and nothing may be done."""
-    with session.hold_lock():
+
+    def take_off() -> StepOutcome:
         timeline = session.reload_timeline()
         if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
             raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
@@ -256,4 +260,6 @@ def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) 
             raise BusyError(f"clean {clean.instant} was begun by another writer meanwhile")
         session.lock.confirm()
         session.publisher.withdraw(clean.instant, Action.CLEAN)
-    return outcome
+        return outcome
+
+    return session.run_locked(take_off)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from reconciler.errors import AlreadyExistsError, BusyError
@@ -91,8 +92,7 @@ class _CleanStep(CleanExecution, Change[_Decision, CleanWork, StepOutcome, StepO
         before = prepared.fresh.state.timeline
         if not have_savepoints_changed(before, self.session.reload_timeline()):
             return True
-        with self.session.hold_lock():
-            _withdraw(self.session, pending.instant)
+        self.session.run_locked(partial(_withdraw, self.session, pending.instant))
         return False
 
     def tidy(

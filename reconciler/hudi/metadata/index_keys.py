@@ -11,22 +11,19 @@ import base64
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import xxhash
 
 from reconciler.arrays import Integers, to_arrow
+from reconciler.hudi.codecs.hash_id import hash_text
 from reconciler.hudi.codecs.java_hash import compute_java_hashes
-
-#: Hudi's seed 0xdabadaba, a negative int that Java widens to a long
-_SEED: Final = 0xFFFFFFFFDABADABA
 
 
 @lru_cache(maxsize=4096)
 def hash_name(name: str) -> str:
     """Return the part of a key that stands for a column or a partition path."""
-    return base64.b64encode(xxhash.xxh64_digest(name.encode(), _SEED)).decode()
+    return base64.b64encode(hash_text(name)).decode()
 
 
 def hash_file_name(name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from reconciler.hudi.timeline.storage_lock import DEFAULT_VALIDITY_S
 from reconciler.hudi.timeline.zookeeper_lock import DEFAULT_SESSION_S
+from reconciler.spec.lock_rules import derive_lock_place
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.storage.api import Storage
 from reconciler.transaction.locks.dynamodb_lock import DynamodbLockPlace
@@ -21,9 +22,14 @@ from reconciler.transaction.process import Clock
 
 
 def find_declared_lock(spec: TableSpec) -> Lock | None:
-    """Return the lock that a spec declares; None for none, or if it declares a single writer."""
+    """Return the lock that a spec declares, with its place.
+
+    None for none, or if it declares a single writer.
+    """
     lock = spec.concurrency.lock if spec.concurrency else None
-    return None if lock is None or lock.provider == "none" else lock
+    if lock is None or lock.provider == "none":
+        return None
+    return derive_lock_place(lock, spec.path)
 
 
 def get_validity_s(lock: Lock) -> int:

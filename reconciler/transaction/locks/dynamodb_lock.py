@@ -129,7 +129,7 @@ class DynamodbLock(WaitingLock):
         return watched is None or watched.age_ms == 0 or watched.lease_ms > _LONGEST_LEASE_MS
 
     def _is_available(self, found: LockRow) -> bool:
-        if found.is_released or self._is_dead_run(found):
+        if found.is_released or self._is_dead_run(found) or self._is_ours(found):
             return True
         now_ms = self.clock.now_ms()
         if self._watched is None or self._watched.version != found.version:
@@ -157,15 +157,26 @@ class DynamodbLock(WaitingLock):
     def _make_row(self) -> LockRow:
         now_ms, token = self.clock.now_ms(), self.owner.token
         return LockRow(
-            owner=f"{self.owner.host} {token}",
+            owner=self._name,
             version=f"{token}-{now_ms}-{next(self._writes)}",
             lease_ms=self.lease_s * 1000,
             run=self.owner,
         )
 
+    @property
+    def _name(self) -> str:
+        return f"{self.owner.host} {self.owner.token}"
+
+    def _is_ours(self, found: LockRow) -> bool:
+        """Return True for a row that this run could not give back."""
+        return found.owner == self._name
+
     def _is_dead_run(self, found: LockRow) -> bool:
         """Return True for a run of this host that has ended."""
         return found.run is not None and self.process.is_alive(found.run) is False
+
+    def _describe_stay(self) -> str:
+        return f"until its lease of {self.lease_s} s is over"
 
     @property
     def _location(self) -> str:

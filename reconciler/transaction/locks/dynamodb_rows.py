@@ -12,6 +12,24 @@ from reconciler.hudi.timeline.dynamodb_lock import KEY, OWNER, VERSION, LockRow
 _FAILED_CONDITION: Final = "ConditionalCheckFailedException"
 _NO_TABLE: Final = "ResourceNotFoundException"
 _TABLE_EXISTS: Final = "ResourceInUseException"
+_UNREACHABLE: Final = (
+    *("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "SSLError"),
+    *(
+        "ConnectionClosedError",
+        "ProxyConnectionError",
+        "InvalidEndpointDiscoveryConfigurationError",
+    ),
+)
+_BAD_KEYS: Final = "the credentials are not valid there; renew or replace them"
+#: code of an error -> what to do
+_REMEDIES: Final = {
+    "AccessDeniedException": "allow dynamodb:GetItem, PutItem and DeleteItem on the table of locks",
+    "ValidationException": f"a table of locks has the partition key `{KEY}`, a text, and no other",
+    "UnrecognizedClientException": _BAD_KEYS,
+    "InvalidSignatureException": _BAD_KEYS,
+    "IncompleteSignatureException": _BAD_KEYS,
+    "ExpiredTokenException": _BAD_KEYS,
+}
 _NAMES: Final = {"#key": KEY}
 _FREE: Final = "attribute_not_exists(#key)"
 _UNCHANGED: Final = "attribute_exists(#key) AND #version = :version"
@@ -64,7 +82,7 @@ def connect_dynamodb(place: DynamodbPlace) -> DynamodbRows:
         message = f"needs a client that is not installed; {remedy}"
         raise LockServersError(place.location, message) from None
     retries = {"mode": "standard", "total_max_attempts": 5}
-    config = Config(connect_timeout=5, read_timeout=10, retries=retries)
+    config = Config(connect_timeout=5, read_timeout=5, retries=retries)
     try:
         client = boto3.Session(region_name=place.region).client(
             "dynamodb", config=config, endpoint_url=place.endpoint
@@ -153,13 +171,24 @@ class DynamodbRows:
                 return None
             if code == _NO_TABLE:
                 raise _NoTableError(self.location, "the table does not exist") from None
-            raise LockServersError(self.location, f"DynamoDB refused: {error}") from None
+            remedy = _find_remedy(code)
+            raise LockServersError(self.location, f"DynamoDB refused: {error}{remedy}") from None
         except BotoCoreError as error:
-            raise LockServersError(self.location, f"DynamoDB failed: {error}") from None
+            remedy = _find_remedy(type(error).__name__)
+            raise LockServersError(self.location, f"DynamoDB failed: {error}{remedy}") from None
 
 
 class _NoTableError(LockServersError):
     """The table of locks does not exist."""
+
+
+def _find_remedy(problem: str) -> str:
+    """Return what to do about an error of DynamoDB, or of its client, by its name."""
+    if "Credentials" in problem:
+        return "; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a role"
+    if problem in _UNREACHABLE:
+        return "; check concurrency.lock.region and endpoint, and the network"
+    return f"; {_REMEDIES[problem]}" if problem in _REMEDIES else ""
 
 
 def _expect(row: LockRow) -> dict[str, Any]:

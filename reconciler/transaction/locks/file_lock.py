@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final
 
-from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError
+from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError, VanishedLockError
 from reconciler.hudi.timeline.lock_file import LOCK_FILE, is_lock_expired, lock_path
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.storage.api import Storage
@@ -103,7 +103,19 @@ class FileLock(WaitingLock):
     is_held: bool = field(default=False, init=False)
 
     def confirm(self) -> None:
-        if not self._is_owned():
+        """Raise BusyError if another has the lock, VanishedLockError if nobody has.
+
+        A writer of Hudi deletes the file when it unlocks and again when it closes, whoever has it
+        by then (FileSystemBasedLockProvider).
+        """
+        try:
+            owner = Owner.parse(self.storage.read(self.path))
+        except NotFoundError:
+            raise VanishedLockError(
+                f"{self._location}: the lock file was deleted again and again while we held it; "
+                "nothing was published under it, run it again"
+            ) from None
+        if owner is None or owner.token != self.owner.token:
             raise BusyError(
                 f"{self._location}: the lock was taken from us while we held it; nothing was "
                 "published under it, run it again"
@@ -153,6 +165,10 @@ class FileLock(WaitingLock):
         self.is_held = False
         if self._is_owned():
             self.storage.delete(self.path)
+
+    def _describe_stay(self) -> str:
+        minutes = f"until it is {self.expire_minutes} minutes old, "
+        return f"{minutes if self.expire_minutes else ''}until another run sees this one ended"
 
     def _make_content(self) -> bytes:
         return replace(self.owner, until_ms=self.clock.now_ms() + _LEASE_MS).encode()

@@ -114,6 +114,9 @@ class MetastoreLock(WaitingLock):
         found = _find_holder(self.queue)
         if found is None:  # it was freed meanwhile
             return LockHolder(path=self._location, owner=None, since_ms=None)
+        if found.agent == make_agent(self.owner) and self.queue.renew(found.lock_id):
+            self._lock_id = found.lock_id  # it could not be given back
+            return None
         if self._is_dead_run(found):
             self.queue.release(found.lock_id)
         return _describe(found, self._location)
@@ -147,6 +150,9 @@ class MetastoreLock(WaitingLock):
             lock_id, self._lock_id = self._lock_id, None
             if lock_id is not None:
                 self.queue.release(lock_id)
+
+    def _describe_stay(self) -> str:
+        return "until the metastore ends it (hive.txn.timeout, 300 s by default)"
 
     @property
     def _location(self) -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.errors import CatalogError
 from reconciler.hudi.timeline.metastore_lock import MetastoreLock, make_agent
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.state.catalogs.hive import open_metastore
@@ -102,5 +103,14 @@ class MetastoreLocks:
         try:
             with connection.explain_errors(f"the lock of {self.table}"):
                 yield connection.client
+        except CatalogError as error:
+            remedy = _find_remedy(error.problem)
+            raise CatalogError(error.catalog, f"{error.problem}{remedy}") from None
         finally:
             connection.close()
+
+
+def _find_remedy(problem: str) -> str:
+    if "Internal error" in problem or "MetaException" in problem:
+        return "; see its log: locks need the tables of its transactions (hive-txn-schema-*.sql)"
+    return "; check concurrency.lock.uri and the metastore's log" if "timeout" in problem else ""

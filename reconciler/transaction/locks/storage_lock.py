@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Final
 
 from reconciler.errors import BusyError, ChangedError, NotFoundError, ReconcilerError
 from reconciler.hudi.timeline.owner import Owner
@@ -18,7 +19,10 @@ from reconciler.hudi.timeline.storage_lock import (
 )
 from reconciler.storage.api import Storage
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
-from reconciler.transaction.process import Clock, Process
+from reconciler.transaction.process import Clock, Process, read_store_clock_ms
+
+#: the file beside the lock by which the store is asked for its time
+STORAGE_LOCK_CLOCK: Final = f"{STORAGE_LOCK_FILE}.clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,9 @@ class StorageLockPlace:
 class StorageLock(WaitingLock):
     """The lock as one run takes it.
 
-    The lock is taken from a holder whose time is over, by Hudi's rule, and from a dead run of
-    reconciler on this host. ``validity_s``: the time for which it is taken and renewed.
+    The lock is taken from a holder whose time is over, by Hudi's rule and also by the store's
+    clock, and from a dead run of reconciler on this host. ``validity_s``: the time for which it is
+    taken and renewed.
     """
 
     storage: Storage
@@ -157,7 +162,13 @@ class StorageLock(WaitingLock):
 
     def _is_available(self, file: StorageLockFile) -> bool:
         is_ours = self._is_ours(file)  # the store denied a creation that it had done
-        return is_ours or file.is_free(self.clock.now_ms()) or self._is_dead_run(file)
+        if is_ours or file.expired or self._is_dead_run(file):
+            return True
+        # our clock may be ahead: what ends another's lock is the store's clock, too
+        return file.is_free(self.clock.now_ms()) and file.is_free(self._read_store_clock_ms())
+
+    def _read_store_clock_ms(self) -> int:
+        return read_store_clock_ms(self.storage, STORAGE_LOCK_CLOCK)
 
     def _is_ours(self, file: StorageLockFile) -> bool:
         return file.owner == self.owner.token and not file.expired
@@ -179,6 +190,9 @@ class StorageLock(WaitingLock):
             self._audit = self._audit.add(state, now_ms)
             with _without_errors():
                 self.storage.replace(self._audit.path, self._audit.encode())
+
+    def _describe_stay(self) -> str:
+        return f"for at most {self.validity_s} s"
 
     @property
     def _location(self) -> str:

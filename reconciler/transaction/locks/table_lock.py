@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
-from reconciler.errors import BusyError
+from reconciler.errors import BusyError, ReconcilerError
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.transaction.process import Clock, Process, is_dead
 
@@ -36,6 +36,13 @@ class TableLock:
 
     def release_stale(self) -> None:
         """Remove a lock that a dead run of reconciler left. Any other stays, however old."""
+
+    def take_release_failure(self) -> str | None:
+        """Return once why the lock could not be given back and how long it stays; None if it was.
+
+        Work under the lock is done then all the same, and this run can take the lock again.
+        """
+        return None
 
 
 class NoLock(TableLock):
@@ -111,6 +118,7 @@ class WaitingLock(TableLock, ABC):
     on_wait: Callable[[str], None] | None
     on_pause: Callable[[], None]
     is_held: bool
+    _release_failure: str | None = None
 
     @contextlib.contextmanager
     def acquire(self) -> Iterator[None]:
@@ -118,7 +126,20 @@ class WaitingLock(TableLock, ABC):
         try:
             yield
         finally:
+            self._give_back()
+
+    def take_release_failure(self) -> str | None:
+        failure, self._release_failure = self._release_failure, None
+        return failure
+
+    def _give_back(self) -> None:
+        try:
             self._release()
+        except ReconcilerError as error:
+            self._release_failure = (
+                f"it could not be given back: {error}; it stays {self._describe_stay()}, or until "
+                "`reconciler unlock` removes it"
+            )
 
     @abstractmethod
     def _try_acquire(self) -> LockHolder | None:
@@ -127,6 +148,10 @@ class WaitingLock(TableLock, ABC):
     @abstractmethod
     def _release(self) -> None:
         """Free the lock if it is still ours."""
+
+    @abstractmethod
+    def _describe_stay(self) -> str:
+        """Return for how long others find a lock that was not given back."""
 
     def _may_give_up(self) -> bool:
         """Return False if it will soon be clear that the holder is dead."""
@@ -157,4 +182,4 @@ class WaitingLock(TableLock, ABC):
             left_s = (deadline - now_ms) / 1000
             self._pause(min(pause, left_s) if left_s > 0 else pause)
             pause = min(pause * 2, _MAX_PAUSE_S)
-        self.is_held = True
+        self.is_held, self._release_failure = True, None

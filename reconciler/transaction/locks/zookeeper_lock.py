@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import count
 
-from reconciler.errors import BusyError, LockServersError
+from reconciler.errors import BusyError
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
 from reconciler.transaction.locks.zookeeper_nodes import LockNode, LockNodes
@@ -75,7 +75,7 @@ class ZookeeperLock(WaitingLock):
             with super().acquire():
                 yield
         finally:
-            self._release()  # also after a wait that ended without the lock
+            self._give_back()  # also after a wait that ended without the lock
 
     def confirm(self) -> None:
         """Raise BusyError unless our node is still the first one."""
@@ -110,7 +110,7 @@ class ZookeeperLock(WaitingLock):
         found = nodes.read(names[0])
         if found is None:
             return LockHolder(path=self.location, owner=None, since_ms=None)
-        if self._is_dead_run(found):
+        if self._is_dead_run(found) or self._is_ours(found):
             nodes.remove(found.name)
         return _describe(found, self.location)
 
@@ -126,6 +126,10 @@ class ZookeeperLock(WaitingLock):
         run = found.run
         return run is not None and self.process.is_alive(run) is False
 
+    def _is_ours(self, found: LockNode) -> bool:
+        """Return True for a node of this run whose session went before it was removed."""
+        return found.run is not None and found.run.token == self.owner.token
+
     def _release(self) -> None:
         with self._guard:
             self.is_held = False
@@ -135,8 +139,7 @@ class ZookeeperLock(WaitingLock):
                 return
             try:
                 if name is not None:
-                    with contextlib.suppress(LockServersError):  # its session ends then
-                        nodes.remove(name)
+                    nodes.remove(name)
             finally:
                 nodes.close()
 
@@ -145,6 +148,9 @@ class ZookeeperLock(WaitingLock):
             f"{self._location}: the lock was lost while we held it; nothing was published under "
             "it, run it again"
         )
+
+    def _describe_stay(self) -> str:
+        return "until ZooKeeper ends its session (concurrency.lock.sessionTimeout)"
 
     @property
     def _location(self) -> str:

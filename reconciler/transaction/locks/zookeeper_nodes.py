@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -74,22 +75,30 @@ def connect_zookeeper(place: ZookeeperPlace) -> ZookeeperNodes:
     try:
         from kazoo.client import KazooClient  # noqa: PLC0415 (an extra)
         from kazoo.exceptions import KazooException  # noqa: PLC0415
-        from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415
     except ImportError:
         remedy = "pip install 'hudi-reconciler[zookeeper]'"
         message = f"needs a client that is not installed; {remedy}"
         raise LockServersError(place.location, message) from None
     quiet = logging.getLogger("reconciler.zookeeper")  # the errors below say what matters
     quiet.setLevel(logging.CRITICAL + 1)
-    client = KazooClient(hosts=place.servers, timeout=place.session_s, logger=quiet)
     try:
-        client.start(timeout=_CONNECT_S)
-    except (KazooTimeoutError, KazooException, OSError, ValueError) as error:
+        client = KazooClient(hosts=place.servers, timeout=place.session_s, logger=quiet)
+        is_connected = client.start_async().wait(_CONNECT_S)
+    except (KazooException, OSError, ValueError) as error:
+        problem = f"the client did not start ({_explain(error)}); check concurrency.lock.servers"
+        raise LockServersError(place.location, problem) from None
+    if not is_connected:
+        # a server that never answers would hold up the end of the client for a whole session
+        threading.Thread(target=_end, args=(client,), daemon=True).start()
+        problem = f"no server answered within {_CONNECT_S} seconds; check concurrency.lock.servers"
+        raise LockServersError(place.location, problem)
+    return ZookeeperNodes(place, client)
+
+
+def _end(client: Any) -> None:
+    with contextlib.suppress(Exception):
         client.stop()
         client.close()
-        message = f"no server answered within {_CONNECT_S} seconds ({_explain(error)}); check"
-        raise LockServersError(place.location, f"{message} concurrency.lock.servers") from None
-    return ZookeeperNodes(place, client)
 
 
 class ZookeeperNodes:
@@ -133,8 +142,10 @@ class ZookeeperNodes:
             gone.wait(seconds)
 
     def close(self) -> None:
-        self._client.stop()
-        self._client.close()
+        """End the session; one whose servers do not answer ends by itself."""
+        ending = threading.Thread(target=_end, args=(self._client,), daemon=True)
+        ending.start()
+        ending.join(_ANSWER_S)
 
     def _ask(self, send: Callable[..., Any], *arguments: Any) -> Any:
         """Send a request and return its answer; None if the node is not there."""
@@ -148,7 +159,20 @@ class ZookeeperNodes:
             raise self._make_error(error) from None
 
     def _make_error(self, error: Exception) -> LockServersError:
-        return LockServersError(self._place.location, f"ZooKeeper failed: {_explain(error)}")
+        problem = f"ZooKeeper failed: {_explain(error)}{_find_remedy(error)}"
+        return LockServersError(self._place.location, problem)
+
+
+def _find_remedy(error: Exception) -> str:
+    match type(error).__name__:
+        case "NoAuthError":
+            return "; its access list must let everyone read, create and delete below the base path"
+        case "NoChildrenForEphemeralsError":
+            return "; that path is another program's node: write another basePath or key"
+        case "NoNodeError":
+            return "; create the path behind the servers' addresses (a chroot), as for the writers"
+        case _:
+            return ""
 
 
 def _explain(error: Exception) -> str:

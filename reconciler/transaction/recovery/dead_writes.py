@@ -6,6 +6,8 @@ that.
 
 from __future__ import annotations
 
+from functools import partial
+
 from reconciler.errors import NotFoundError
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
@@ -47,21 +49,25 @@ def undo_dead_writes(session: TableSession) -> tuple[str, ...]:
     """
     if not _find_dead_instants(session):
         return ()
-    undone = []
-    with session.hold_lock():
-        for time in _find_dead_instants(session):
-            timeline = session.reload_timeline()
-            pending = find_pending_instant(timeline, time)
-            if pending is not None and not is_row_write(session, timeline, pending):
-                continue  # an apply finishes it, and needs the heartbeat to know its owner
-            session.lock.confirm()
-            if pending is None:
-                remove_leftovers(session.storage, session.properties, timeline, time)
-            elif not is_being_rolled_back(session, timeline, time):
-                withdraw_instant(session, time, pending.action)
-                undone.append(time)
-            session.make_heartbeat(time).remove()
+    undone: list[str] = []
+    session.run_locked(partial(_undo_dead_instants, session, undone))
     return tuple(undone)
+
+
+def _undo_dead_instants(session: TableSession, undone: list[str]) -> None:
+    """Take back what is dead, and add its instants; the table's lock is held."""
+    for time in _find_dead_instants(session):
+        timeline = session.reload_timeline()
+        pending = find_pending_instant(timeline, time)
+        if pending is not None and not is_row_write(session, timeline, pending):
+            continue  # an apply finishes it, and needs the heartbeat to know its owner
+        session.lock.confirm()
+        if pending is None:
+            remove_leftovers(session.storage, session.properties, timeline, time)
+        elif not is_being_rolled_back(session, timeline, time):
+            withdraw_instant(session, time, pending.action)
+            undone.append(time)
+        session.make_heartbeat(time).remove()
 
 
 def _find_dead_instants(session: TableSession) -> list[str]:

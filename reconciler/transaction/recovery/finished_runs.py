@@ -18,11 +18,12 @@ from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import TableSpec
 from reconciler.storage.api import Storage
+from reconciler.transaction.heartbeat import HeartbeatThread
 from reconciler.transaction.locks.table_lock import TableLock
 from reconciler.transaction.recovery.marked_files import remove_markers, remove_uncommitted_files
 from reconciler.transaction.recovery.pending_instants import remove_withdrawn_attempt
 from reconciler.transaction.recovery.takeover import LastHeartbeat
-from reconciler.transaction.session import RunContext, open_lock
+from reconciler.transaction.session import RunContext, get_heartbeat_interval, open_lock
 
 _WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
 
@@ -37,6 +38,7 @@ def remove_finished_runs(
     Raises BusyError if the lock is needed and another run has it.
     """
     lock = open_lock(spec, storage, owner, context)
+    heartbeats = HeartbeatThread(get_heartbeat_interval(spec, context))
     lock.release_stale()
     if spec.index is not None:
         remove_old_index_versions(storage)
@@ -57,7 +59,7 @@ def remove_finished_runs(
         beat = LastHeartbeat(last_owner, entry.modified_ms) if last_owner else None
         if beat is None or not beat.is_owner_dead(storage, context.process, context.clock.now_ms()):
             continue
-        if _remove_what_is_left(storage, spec, lock, properties, entry.name):
+        if _remove_what_is_left(storage, spec, lock, heartbeats, properties, entry.name):
             storage.delete(path)
 
 
@@ -101,7 +103,12 @@ def remove_leftovers(
 
 
 def _remove_what_is_left(
-    storage: Storage, spec: TableSpec, lock: TableLock, properties: TableProperties, time: str
+    storage: Storage,
+    spec: TableSpec,
+    lock: TableLock,
+    heartbeats: HeartbeatThread,
+    properties: TableProperties,
+    time: str,
 ) -> bool:
     """Return whether nothing is left of an instant but its heartbeat.
 
@@ -113,7 +120,7 @@ def _remove_what_is_left(
         return True
     if spec.concurrency is None or spec.concurrency.lock is None:
         return False
-    with lock.acquire():
+    with lock.acquire(), heartbeats.repeat(lock.renew):
         remove_leftovers(storage, properties, load_timeline(storage, properties), time)
     return True
 

@@ -83,7 +83,8 @@ def take_over(
     its owner if that still runs, and if another writer has changed it since.
     """
     time = pending.instant
-    with session.hold_lock():
+
+    def take() -> None:
         timeline = session.reload_timeline()
         before = [file for file in known.files if file.instant.requested == time]
         if before != [file for file in timeline.files if file.instant.requested == time]:
@@ -100,3 +101,5 @@ def take_over(
             raise BusyError(f"{kind} {time} is the work of {owner}, which still runs")
         session.lock.confirm()
         session.make_heartbeat(time).beat()
+
+    session.run_locked(take)

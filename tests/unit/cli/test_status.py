@@ -98,6 +98,21 @@ def test_where_nothing_can_be_written_is_said_before_the_work(
     assert "looking" not in said.err
 
 
+def test_a_lock_file_that_is_none_is_not_shown_as_free(tmp_path, capsys):
+    unpack(ROOT / "tests/cases/clean/cow_basic__1.2.0/table.zip", tmp_path / "orders")
+    spec = tmp_path / "orders.yaml"
+    spec.write_text(SPEC.format(name="orders").replace("filesystem", "storage"))
+    lock = tmp_path / "orders/.hoodie/.locks/table_lock.json"
+    lock.parent.mkdir(exist_ok=True)
+    lock.write_text("[]")
+
+    assert run("status", spec, *NOW) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "is held by an unknown holder: what is there is no lock file of Hudi" in said
+    assert run("unlock", spec, "--yes") == 1
+    assert "is no lock file of Hudi" in capsys.readouterr().err
+
+
 def test_the_lock_of_a_dead_apply_is_stale(specs, capsys):
     lock = specs / "orders/.hoodie/lock"
     holder = {"who": "ann", "host": "h", "pid": 1, "started": "1", "tool": "t", "token": "x"}

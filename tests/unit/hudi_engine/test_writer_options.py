@@ -402,6 +402,40 @@ def test_writers_of_a_dynamodb_lock_get_its_row():
     assert any("hudi-aws-bundle" in note for note in made.notes)
 
 
+@pytest.mark.parametrize("release", [None, HudiRelease.R1_0, HudiRelease.R1_1, HudiRelease.R1_2])
+def test_writers_of_an_implicit_lock_find_the_same_place(release):
+    lock = Lock(provider="zookeeper", servers="a:1", implicit=True)
+    spec = replace(BARE, path="s3a://lake/orders", concurrency=Concurrency(lock=lock))
+    made = make_writer_options(spec, WriterEngine.SPARK, release)
+    options = {option.key: option.value for option in made.options}
+
+    provider = options["hoodie.write.lock.provider"].rpartition(".")[2]
+    path = options.get("hoodie.write.lock.zookeeper.base_path")
+    key = options.get("hoodie.write.lock.zookeeper.lock_key")
+    if release in (HudiRelease.R1_1, HudiRelease.R1_2):
+        assert (provider, path, key) == ("ZookeeperBasedImplicitBasePathLockProvider", None, None)
+    else:
+        explicit = "ZookeeperBasedLockProvider", "/tmp/9BBEA24B29C16651", "lock_key"
+        assert (provider, path, key) == explicit
+    assert options["hoodie.write.lock.zookeeper.url"] == "a:1"
+
+
+def test_writers_of_an_implicit_row_find_the_same_one():
+    lock = Lock(provider="dynamodb", table="locks", implicit=True)
+    spec = replace(BARE, path="s3://lake/orders", concurrency=Concurrency(lock=lock))
+    found = []
+    for release in (HudiRelease.R0_15, HudiRelease.R1_2):
+        made = make_writer_options(spec, WriterEngine.SPARK, release)
+        options = {option.key: option.value for option in made.options}
+        provider = options["hoodie.write.lock.provider"].rpartition(".")[2]
+        found.append((provider, options.get("hoodie.write.lock.dynamodb.partition_key")))
+
+    assert found == [
+        ("DynamoDBBasedLockProvider", "9BBEA24B29C16651"),
+        ("DynamoDBBasedImplicitPartitionKeyLockProvider", None),
+    ]
+
+
 def test_a_release_without_storage_locks_is_refused():
     spec = replace(BARE, path="s3://lake/t", concurrency=Concurrency(lock=Lock(provider="storage")))
     made = make_writer_options(spec, WriterEngine.FLINK, HudiRelease.R1_0)

@@ -8,6 +8,7 @@ import reconciler
 from reconciler.errors import SpecError
 from reconciler.spec.lock_rules import Metastore, complete_lock
 from reconciler.spec.model import Lock
+from reconciler.transaction.locks.declared_lock import find_declared_lock
 
 SPEC = """\
 apiVersion: reconciler/v1
@@ -64,3 +65,16 @@ def test_other_locks_take_nothing_from_a_metastore():
     lock = Lock(provider="storage")
 
     assert complete_lock(lock, Metastore(table="a.b", uri="thrift://host")) == lock
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_an_implicit_lock_has_its_place_from_the_location(tmp_path, scheme):
+    text = SPEC.format(uri="").replace("/lake/orders", f"{scheme}://lake/orders")
+    declared = '{provider: zookeeper, servers: "zk:2181", implicit: true}'
+    text = text.replace("{provider: hivemetastore, table: sales.orders}", declared)
+    (tmp_path / "orders.yaml").write_text(text)
+    (spec,) = reconciler.load_specs(tmp_path / "orders.yaml")
+
+    lock = find_declared_lock(spec)
+    assert (lock.base_path, lock.key) == ("/tmp/9BBEA24B29C16651", "lock_key")
+    assert "basePath" not in spec.document["concurrency"]["lock"]

@@ -51,6 +51,16 @@ def test_a_recent_heartbeat_by_the_store_clock_counts_whatever_our_clock_is(shel
     assert [heartbeat_path(INSTANT)] == list(shelf.files)
 
 
+def test_what_is_registered_is_called_although_nothing_else_runs_the_thread():
+    heartbeats, beaten = HeartbeatThread(0.01), threading.Event()
+
+    for _ in range(2):
+        with heartbeats.repeat(beaten.set):
+            assert beaten.wait(10)
+        beaten.clear()
+    assert not any(thread.name == "reconciler-pulse" for thread in threading.enumerate())
+
+
 def test_the_first_heartbeat_overwrites_no_other(shelf):
     shelf.create(heartbeat_path(INSTANT), b"")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -36,7 +35,7 @@ def session():
         clock=clock,
         run_context=context,
         waited=WaitTime(),
-        hold_lock=nullcontext,
+        run_locked=lambda work: work(),
         reported=reported,
     )
 

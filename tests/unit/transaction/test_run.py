@@ -247,6 +247,97 @@ def test_a_lock_that_cannot_be_given_back_is_a_warning(session, shelf):
     assert ("completed", ["lock"]) == (outcome.how, [note.rule for note in outcome.warnings])
 
 
+def test_a_lock_that_was_not_given_back_early_is_taken_again(session, shelf):
+    story, delete, refused = Story(session), shelf.delete, []
+
+    def refuse_once(path):
+        if path == LOCK and not refused:
+            refused.append(path)
+            raise StorageError(path, "is away")
+        return delete(path)
+
+    shelf.delete = refuse_once
+    outcome = run_change(story)
+
+    assert ("completed", ()) == (outcome.how, outcome.warnings)
+    assert [LOCK] == refused
+    assert [] == find_side_files(shelf)
+
+
+def test_the_error_of_the_work_counts_more_than_that_of_the_release(session, shelf):
+    story, delete = Story(session, fails="settle"), shelf.delete
+
+    def refuse(path):
+        if path == LOCK and "settle" in story.told:
+            raise StorageError(path, "is away")
+        return delete(path)
+
+    shelf.delete = refuse
+    with pytest.raises(ValueError, match="oops"):
+        run_change(story)
+
+
+@pytest.mark.parametrize("step", ["request", "sync"])
+def test_a_lock_that_vanishes_is_taken_again_and_the_table_is_looked_at_anew(step, session, shelf):
+    story, tell = Story(session), Story.tell
+
+    def lose(told):
+        tell(story, told)
+        if told == step and story.told.count(step) == 1:
+            shelf.delete(LOCK)  # as Hudi's writers do when they close
+
+    story.tell = lose
+    request = story.request
+
+    def confirmed(prepared, should_wait):
+        story.tell("request")
+        session.lock.confirm()
+        return request(prepared, should_wait)
+
+    story.request = confirmed
+    outcome = run_change(story)
+
+    again = "request" if step == "request" else "settle"
+    assert ("completed", ()) == (outcome.how, outcome.warnings)
+    assert 2 <= story.told.count(again)
+    assert "abandon" not in story.told
+    assert [] == find_side_files(shelf)
+
+
+def test_a_lock_that_another_took_is_not_taken_again(session, shelf):
+    story, tell = Story(session, is_undone=False), Story.tell
+
+    def lose(told):
+        tell(story, told)
+        if told == "settle":
+            shelf.replace(LOCK, b"")
+
+    story.tell = lose
+    with pytest.raises(BusyError, match="taken from us"):
+        run_change(story)
+
+    assert 1 == story.told.count("settle")
+    assert b"" == shelf.read(LOCK)
+    assert ".inflight" in list_instants(shelf)
+    assert "" not in list_instants(shelf)
+
+
+def test_a_lock_that_vanishes_each_time_is_an_error(session, shelf):
+    story, tell = Story(session, is_undone=False), Story.tell
+
+    def lose(told):
+        tell(story, told)
+        if told == "sync":
+            shelf.delete(LOCK)
+
+    story.tell = lose
+    with pytest.raises(BusyError, match="deleted again and again"):
+        run_change(story)
+
+    assert 8 == story.told.count("sync")
+    assert "" not in list_instants(shelf)
+
+
 def test_work_that_leaves_its_instant_pending_says_so_in_its_last_heartbeat(session, shelf):
     time = session.publisher.request(Action.CLEAN, session.reload_timeline(), b"plan")
 

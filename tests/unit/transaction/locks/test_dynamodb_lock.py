@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from reconciler.errors import BusyError, FormatError
+from reconciler.errors import BusyError, FormatError, LockServersError
 from reconciler.hudi.timeline.dynamodb_lock import LockRow
 from reconciler.transaction.locks.dynamodb_lock import DynamodbLock, DynamodbLockPlace
 from tests.unit.transaction.fakes import FakeClock, process
@@ -158,3 +158,20 @@ def test_unlock_frees_only_the_lock_that_was_shown(rows):
 def test_a_row_that_is_no_lock_is_one_clear_error():
     with pytest.raises(FormatError, match=r"dynamodb:locks/orders: is no lock of Hudi; .* delete"):
         LockRow.parse({"key": {"S": "orders"}}, "dynamodb:locks/orders")
+
+
+def test_a_lock_that_cannot_be_given_back_is_said_once_and_stays_ours(rows):
+    lock, remove = lock_of(rows), rows.remove
+    with lock.acquire():
+        rows.remove = _fail
+
+    assert "no answer; it stays until its lease of 60 s is over" in lock.take_release_failure()
+    assert lock.take_release_failure() is None
+    rows.remove = remove
+    with lock.acquire():
+        lock.confirm()
+    assert rows.row is None
+
+
+def _fail(_row):
+    raise LockServersError("dynamodb:locks/orders", "no answer")

@@ -147,3 +147,23 @@ def test_the_longest_names_fit_into_the_column_of_the_metastore():
 
     assert len(make_agent(owner)) == 128
     assert parse_agent(make_agent(owner), who="ann", host="a").pid == owner.pid
+
+
+def test_a_lock_that_cannot_be_given_back_is_said_once_and_stays_ours(queue):
+    lock, release = lock_of(queue), queue.release
+    with lock.acquire():
+        queue.release = _fail
+
+    said = lock.take_release_failure()
+    assert "timed out; it stays until the metastore ends it" in said
+    assert lock.take_release_failure() is None
+    queue.release = release
+    with lock.acquire():
+        lock.confirm()
+        assert [held.lock_id for held in queue.locks] == [1]
+    assert lock.take_release_failure() is None
+    assert queue.locks == []
+
+
+def _fail(_lock_id):
+    raise CatalogError("thrift://host:9083", "timed out")

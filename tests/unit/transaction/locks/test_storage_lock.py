@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from itertools import count
 
@@ -16,7 +17,11 @@ from reconciler.hudi.timeline.storage_lock import (
     StorageLockFile,
 )
 from reconciler.storage.open import open_storage
-from reconciler.transaction.locks.storage_lock import StorageLock, StorageLockPlace
+from reconciler.transaction.locks.storage_lock import (
+    STORAGE_LOCK_CLOCK,
+    StorageLock,
+    StorageLockPlace,
+)
 from tests.storage_wrappers import FaultyStorage, StorageFault
 from tests.unit.transaction.fakes import FakeClock, process
 
@@ -81,6 +86,17 @@ def test_a_lock_of_hudi_is_waited_for_until_its_time_is_over(storage, clock):
         lock_of(storage, clock, wait_s=299).acquire().__enter__()
     with lock_of(storage, clock, wait_s=10).acquire():
         assert read_file(storage).owner == "mine"
+
+
+def test_a_clock_that_is_set_forward_ends_no_lock(storage):
+    clock = FakeClock(ms=int(time.time() * 1000))
+    lock_as_hudi(storage, clock)
+    clock.pass_seconds(3600)
+
+    with pytest.raises(BusyError, match="f3a1-hudi"):
+        lock_of(storage, clock).acquire().__enter__()
+    assert read_file(storage).owner == "f3a1-hudi"
+    assert storage.stat(STORAGE_LOCK_CLOCK) is None
 
 
 def test_a_lock_that_hudi_released_is_free_at_once(storage, clock):

@@ -169,6 +169,19 @@ def test_servers_that_end_the_connection_leave_the_release_to_the_session(ensemb
     with lock.acquire():
         lock._nodes.remove = _fail
     assert ensemble.nodes == {}
+    assert "it stays until ZooKeeper ends its session" in lock.take_release_failure()
+
+
+def test_a_node_that_could_not_be_removed_is_in_nobodys_way_but_others(ensemble):
+    lock = lock_of(ensemble, wait_s=60)
+    with lock.acquire():
+        lock._nodes.remove, lock._nodes.close = _fail, lambda: None
+    assert len(ensemble.nodes) == 1
+
+    with lock.acquire():
+        lock.confirm()
+        assert len(ensemble.nodes) == 1
+    assert ensemble.nodes == {}
 
 
 def _fail(_name):
