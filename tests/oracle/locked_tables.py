@@ -61,7 +61,6 @@ CASES: Final = (
     ("zookeeper", "0.15.0"),
     ("implicit zookeeper", "1.2.0"),
     ("hivemetastore", "1.2.0"),
-    ("hivemetastore", "0.15.0"),
     ("dynamodb", "0.15.0"),
 )
 #: Hadoop's client hangs where it deletes the markers of folders on versitygw
