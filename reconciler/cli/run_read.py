@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from reconciler import runtime
 from reconciler.cli import interruption
+from reconciler.cli.environment import find_stores
 from reconciler.cli.options import SparkSettings
 from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat, TableRead
 from reconciler.cli.spark import has_active_session, open_spark_session
+from reconciler.cli.spark_connectors import StoreNeeds
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.reader.open_scan import open_requested_scan
 from reconciler.reader.plain_condition import parse_plain_condition, prune_plainly
@@ -62,7 +64,7 @@ def _prune(work: TableRead, scan: Scan, where: str) -> tuple[PrunedScan, bool]:
 
     why = why or "it is more than comparisons of columns with values of their type"
     log_message(f"Spark interprets the condition: {why}")
-    with _open_session(work.spark) as session, spark.translate_spark_errors(work.storage.ref):
+    with _open_session(work) as session, spark.translate_spark_errors(work.storage.ref):
         pruned = spark.prune_by_condition(session, scan, where, work.index)
         return pruned, spark.has_file_system(session, scan.location)
 
@@ -88,7 +90,7 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
 
     ref, where = work.storage.ref, options.where
     scan = open_requested_scan(work.storage, work.request, zone=work.zone)
-    with _open_session(work.spark) as session, spark.translate_spark_errors(ref):
+    with _open_session(work) as session, spark.translate_spark_errors(ref):
         pruned = spark.prune_scan(session, scan, where, work.index)
         for damaged in find_short_logs(work.storage, pruned.kept):
             log_message(f"warning: {damaged}", level="warning")
@@ -96,10 +98,14 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
 
 
 @contextmanager
-def _open_session(settings: SparkSettings) -> Iterator[Any]:
+def _open_session(work: TableRead) -> Iterator[Any]:
     """Open a session. An error after Ctrl-C is reported as the interrupt."""
+    stores = find_stores([work.storage.location])
     opened = open_spark_session(
-        settings.master, settings.conf, from_variables=settings.from_variables
+        work.spark.master,
+        work.spark.conf,
+        from_variables=work.spark.from_variables,
+        needs=StoreNeeds(stores=stores, is_required=False),
     )
     with opened as session:
         try:

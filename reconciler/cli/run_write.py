@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from reconciler import api, runtime
 from reconciler.cli import interruption
+from reconciler.cli.environment import find_stores
 from reconciler.cli.options import ShortFormat, SparkSettings
 from reconciler.cli.spark import open_spark_session
+from reconciler.cli.spark_connectors import StoreNeeds
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
@@ -80,6 +82,7 @@ def _write_with_spark(
         settings.conf,
         in_python=True,
         from_variables=settings.from_variables,
+        needs=StoreNeeds(stores=find_stores(source.files)),
     )
     with opened as session:
         try:

@@ -22,6 +22,10 @@ _DENIED_ERRORS: Final = (
     "ClientAuthenticationError",
 )
 _EXPIRED_CODES: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
+#: errors of gcsfs and of Azure that have the status of an answer
+_STATUS_ERRORS: Final = ("HttpError", "HttpResponseError")
+_DENIED_STATUS: Final = ("401", "403")
+_GOOGLE_DENIAL: Final = "Forbidden: "
 _TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
 
@@ -48,9 +52,19 @@ def translate_errors(full: str, secrets: Sequence[str]) -> Iterator[None]:
         raise PermissionDeniedError(full, message) from None
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
         kind, message = type(error).__name__, redact_secrets(str(error), secrets)
-        if kind in _DENIED_ERRORS:
+        if _is_denied(error):
             raise PermissionDeniedError(full, message) from None
         raise StorageError(full, f"{kind}: {message}") from None
+
+
+def _is_denied(error: Exception) -> bool:
+    """Return whether a store or its client does not let the caller in, by all clients' errors."""
+    kind = type(error).__name__
+    if kind in _STATUS_ERRORS:
+        status = getattr(error, "status_code", None) or getattr(error, "code", None)
+        return str(status) in _DENIED_STATUS
+    is_forbidden = isinstance(error, OSError) and str(error).startswith(_GOOGLE_DENIAL)
+    return kind in _DENIED_ERRORS or is_forbidden
 
 
 @contextlib.contextmanager

@@ -37,6 +37,7 @@ _UNREACHED_TRIES: Final = 4
 _BODY_ERRORS: Final = (
     *("ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"),
     *("ReadTimeoutError", "AioReadTimeoutError", "ConnectionClosedError", "HTTPClientError"),
+    *("ServiceResponseError", "ServiceResponseTimeoutError"),
 )
 _OWN_BUDGET: Final = "reconciler_budget"
 _Result = TypeVar("_Result")
