@@ -62,6 +62,8 @@ _OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
+#: schemes of Azure, with which Hadoop wants container@account
+_NAMING_ACCOUNTS: Final = ("abfs", "abfss")
 #: scheme of a store -> the schemes under which Spark may know it, its own name first
 _SCHEMES: Final = {"s3": ("s3", "s3a"), "gs": ("gs",)}
 #: PySpark writes functions above a megabyte to disk, where no secret may be
@@ -210,10 +212,15 @@ def _make_rows(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
 
 
 def _find_root_uri(session: SparkSession, location: str) -> str | None:
-    """Return the URI under which Spark finds a table; None without a file system for its store."""
+    """Return the URI under which Spark finds a table; None without a file system for its store.
+
+    Hadoop's client for Azure knows only URLs that name the account.
+    """
     scheme, _, rest = location.partition("://")
     if not rest:
         return f"file://{quote_path(location)}"
+    if scheme in _NAMING_ACCOUNTS and "@" not in rest.partition("/")[0]:
+        return None
     files = session._jvm.org.apache.hadoop.fs.FileSystem
     hadoop = session._jsparkSession.sessionState().newHadoopConf()
     for name in _SCHEMES.get(scheme, (scheme,)):

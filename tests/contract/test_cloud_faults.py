@@ -27,7 +27,9 @@ class Lake:
     def __init__(self, store, server, proxy) -> None:
         self.store, self.proxy = store, proxy
         self.url = server.make_bucket() if store == "gs" else server.make_container()
-        self.options = name_endpoint(server.options, find_address(server), proxy.endpoint)
+        self.options = name_endpoint(
+            server.options, getattr(server, "address", server.endpoint), proxy.endpoint
+        )
 
     def open(self, **limits):
         return open_storage(f"{self.url}/t", self.options | limits)
@@ -37,12 +39,6 @@ class Lake:
         return [request.method for request in self.proxy.requests]
 
 
-def find_address(server):
-    """Return the URL of a server without the account that Azure's has."""
-    scheme, _, rest = server.endpoint.partition("://")
-    return f"{scheme}://{rest.partition('/')[0]}"
-
-
 def name_endpoint(options, old, new):
     return {name: value.replace(old, new) for name, value in options.items()}
 
@@ -50,7 +46,7 @@ def name_endpoint(options, old, new):
 @pytest.fixture(params=["gs", "azure"])
 def lake(request):
     server = request.getfixturevalue("google_server" if request.param == "gs" else "azure_server")
-    with running_proxy(find_address(server)) as proxy:
+    with running_proxy(getattr(server, "address", server.endpoint)) as proxy:
         yield Lake(request.param, server, proxy)
 
 
