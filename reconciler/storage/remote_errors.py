@@ -21,11 +21,22 @@ _DENIED_ERRORS: Final = (
     "PartialCredentialsError",
     "ClientAuthenticationError",
 )
+#: what gives credentials has no new ones: botocore's and Google's errors
+_RENEWAL_ERRORS: Final = (
+    "CredentialRetrievalError",
+    "DefaultCredentialsError",
+    "RefreshError",
+    "SSOTokenLoadError",
+    "TokenRetrievalError",
+    "UnauthorizedSSOTokenError",
+)
 _EXPIRED_CODES: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
 #: errors of gcsfs and of Azure that have the status of an answer
 _STATUS_ERRORS: Final = ("HttpError", "HttpResponseError")
 _DENIED_STATUS: Final = ("401", "403")
 _GOOGLE_DENIAL: Final = "Forbidden: "
+#: how S3 refuses a HEAD, whose answer has no place for a reason
+_NO_REASON: Final = "400"
 _TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
 
@@ -51,10 +62,22 @@ def translate_errors(full: str, secrets: Sequence[str]) -> Iterator[None]:
             message = f"the store's credentials have expired ({message}); renew them and run again"
         raise PermissionDeniedError(full, message) from None
     except Exception as error:  # noqa: BLE001 (every client has its own exception classes)
-        kind, message = type(error).__name__, redact_secrets(str(error), secrets)
-        if _is_denied(error):
-            raise PermissionDeniedError(full, message) from None
-        raise StorageError(full, f"{kind}: {message}") from None
+        raise _translate_other(error, full, secrets) from None
+
+
+def _translate_other(error: Exception, full: str, secrets: Sequence[str]) -> StorageError:
+    """Return this package's error for one that only its client knows."""
+    kind, message = type(error).__name__, redact_secrets(str(error), secrets)
+    message = " ".join(message.split())  # some have many lines
+    if kind in _RENEWAL_ERRORS:
+        problem = f"there are no credentials for the store ({message}); renew them and run again"
+        return PermissionDeniedError(full, problem)
+    if _is_denied(error):
+        return PermissionDeniedError(full, message)
+    if find_code(error) == _NO_REASON:
+        message = "the store answered 400 without a reason, as for expired credentials"
+        return PermissionDeniedError(full, f"{message}; renew them and run again")
+    return StorageError(full, f"{kind}: {message}")
 
 
 def _is_denied(error: Exception) -> bool:
