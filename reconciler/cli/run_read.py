@@ -25,6 +25,7 @@ from reconciler.reader.spark_types import format_spark_type
 from reconciler.reader.sql_text import make_json_expression, make_text_expressions
 from reconciler.render import read_report, words
 from reconciler.render import rows as row_output
+from reconciler.storage.locations import names_account
 
 if TYPE_CHECKING:
     from reconciler.reader.model import Scan
@@ -100,7 +101,8 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
 @contextmanager
 def _open_session(work: TableRead) -> Iterator[Any]:
     """Open a session. An error after Ctrl-C is reported as the interrupt."""
-    stores = find_stores([work.storage.location])
+    location = work.storage.location
+    stores = find_stores([location] if names_account(location) else [])
     opened = open_spark_session(
         work.spark.master,
         work.spark.conf,

@@ -61,6 +61,7 @@ def _write_with_spark(
     reader_options: Mapping[str, str],
     settings: SparkSettings,
 ) -> ReconciledWrite:
+    from reconciler.writer.sources.formats import SourceFormat  # noqa: PLC0415
     from reconciler.writer.sources.spark import find_source_files, read_source_files  # noqa: PLC0415
     from reconciler.writer.target_check import check_target  # noqa: PLC0415
 
@@ -74,6 +75,7 @@ def _write_with_spark(
         reader_options,
         runtime.resolve_options(spec.storage_options),
     )
+    is_avro = source.format is SourceFormat.AVRO  # Python reads those
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )
@@ -82,7 +84,7 @@ def _write_with_spark(
         settings.conf,
         in_python=True,
         from_variables=settings.from_variables,
-        needs=StoreNeeds(stores=find_stores(source.files)),
+        needs=StoreNeeds(stores=find_stores([] if is_avro else source.files)),
     )
     with opened as session:
         try:

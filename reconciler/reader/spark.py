@@ -48,6 +48,7 @@ from reconciler.reader.sql_text import quote_column as column_name
 from reconciler.spark.failures import JVM_ENDED, explain_failure, is_spark_error
 from reconciler.spark.workers import MERGING_PACKAGES, READING_PACKAGES, set_up_workers
 from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.locations import names_account
 from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_secrets
 
@@ -62,8 +63,6 @@ _OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
-#: schemes of Azure, with which Hadoop wants container@account
-_NAMING_ACCOUNTS: Final = ("abfs", "abfss")
 #: scheme of a store -> the schemes under which Spark may know it, its own name first
 _SCHEMES: Final = {"s3": ("s3", "s3a"), "gs": ("gs",)}
 #: PySpark writes functions above a megabyte to disk, where no secret may be
@@ -219,7 +218,7 @@ def _find_root_uri(session: SparkSession, location: str) -> str | None:
     scheme, _, rest = location.partition("://")
     if not rest:
         return f"file://{quote_path(location)}"
-    if scheme in _NAMING_ACCOUNTS and "@" not in rest.partition("/")[0]:
+    if not names_account(location):
         return None
     files = session._jvm.org.apache.hadoop.fs.FileSystem
     hadoop = session._jsparkSession.sessionState().newHadoopConf()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
@@ -96,8 +97,18 @@ def make_client_options(location: str, options: Mapping[str, str]) -> dict[str, 
     family = FAMILIES.get(location.partition("://")[0])
     if family is None:
         return {}
+    prepare_client(location)
     _, rest = split_policy(dict(options))
     return _translate(family, location, rest)
+
+
+def prepare_client(location: str) -> None:
+    """Let fsspec itself choose the client for a URL that is chosen here, in this process."""
+    scheme = location.partition("://")[0]
+    if FAMILIES.get(scheme) == "gs":
+        with contextlib.suppress(ImportError):  # fsspec reports it
+            plain = _choose_google_client(fsspec.get_filesystem_class(scheme))
+            fsspec.register_implementation(scheme, plain, clobber=True)
 
 
 def _find_client(location: str, scheme: str) -> Any:

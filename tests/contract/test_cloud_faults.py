@@ -6,10 +6,13 @@ import re
 import time
 from dataclasses import replace
 
+import fsspec
 import pytest
 
 from reconciler.errors import AlreadyExistsError, NotFoundError, PermissionDeniedError, StorageError
 from reconciler.runtime import open_storage
+from reconciler.storage.clients import make_client_options
+from reconciler.writer.sources.formats import list_source_files
 from tests.command import run
 from tests.servers.proxy import Fault, running_proxy
 
@@ -230,3 +233,16 @@ def test_a_plan_of_an_endpoint_that_never_answers_ends_within_60_s(
     assert len(re.findall(r"planning: \w+: error", err)) == 2
     assert "Traceback" not in out + err
     assert re.search(r"gave up after \d tries, repeated for \d+ s", " ".join(out.split()))
+
+
+def test_files_of_rows_in_gcs_are_found_without_a_look_at_the_kind_of_the_bucket(lake):
+    """The client for folders and zones asks over gRPC first, and waits where nobody answers."""
+    if lake.store != "gs":
+        pytest.skip("Google's alone")
+    lake.open().create("f.csv", b"a\n1\n")
+    files = list_source_files(
+        [f"{lake.url}/t"], lambda path: make_client_options(path, lake.options)
+    )
+
+    assert files == [f"{lake.url}/t/f.csv"]
+    assert fsspec.get_filesystem_class("gs").__module__ == "gcsfs.core"
