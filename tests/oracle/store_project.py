@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -92,7 +92,7 @@ class StoreProject:
     def run(self, *arguments: object) -> tuple[int, str, str]:
         """Run a command; return its code, output and messages, after a look for secrets.
 
-        Every command line of the machine is read while it runs.
+        Every command line of its session is read while it runs.
         """
         process = subprocess.Popen(
             [sys.executable, "-m", "reconciler", *map(str, arguments)],
@@ -101,9 +101,10 @@ class StoreProject:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self.processes.append(process)
-        with watching(self.secrets.values()) as seen:
+        with watching(process.pid, self.secrets.values()) as seen:
             out, err = process.communicate(timeout=400)
         assert seen == []
         for secret in self.secrets.values():
@@ -123,8 +124,8 @@ class StoreProject:
 
 
 @contextmanager
-def watching(secrets: Iterator[str] | Any) -> Iterator[list[bytes]]:
-    """Give a list that gets every command line of the machine that shows a secret."""
+def watching(session: int, secrets: Iterable[str]) -> Iterator[list[bytes]]:
+    """Give a list that gets every command line of a session that shows a secret."""
     known = [secret.encode() for secret in secrets]
     seen: list[bytes] = []
     ended = threading.Event()
@@ -133,6 +134,8 @@ def watching(secrets: Iterator[str] | Any) -> Iterator[list[bytes]]:
         while not ended.wait(0.2):
             for file in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
+                    if os.getsid(int(file.parent.name)) != session:
+                        continue
                     line = file.read_bytes()
                 except OSError:
                     continue

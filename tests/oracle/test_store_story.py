@@ -29,6 +29,11 @@ spec:
   retention: {{commits: 1}}
   concurrency: {{lock: {{provider: filesystem, singleWriter: true}}, staleAfter: 1h}}
 """
+#: Hudi leaves connections open, and the server has no objects that are folders and files at once
+HUDI_ON_S3 = {
+    "spark.hadoop.fs.s3a.connection.maximum": "2000",
+    "spark.hadoop.fs.s3a.directory.marker.retention": "keep",
+}
 #: the change of an apply at which it is killed
 KILLED_AT = 12
 TOTAL = sum(i * 7 % 1000 for i in range(8000))
@@ -130,7 +135,7 @@ def test_a_table_of_real_hudi_lives_on_s3(tmp_path, s3_bucket, s3_proxy, release
         release,
         version,
         find_s3a_jars(),
-        make_s3_settings(s3_bucket),
+        make_s3_settings(s3_bucket) | HUDI_ON_S3,
         f"s3a://{s3_bucket.name}/orders",
     )
 
