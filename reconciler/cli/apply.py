@@ -146,7 +146,7 @@ def _apply(options: ApplyOptions) -> int:
     audit = None if options.audit is None else AuditFile(options.audit)
     if file is None:
         selected = select_specs(paths, options.selectors, env, guards=options.guards)
-        spark = find_spark_options(env, paths, spark)
+        spark = find_spark_options(env, paths, spark, [spec.path for spec in selected.tables])
         at_once = options.parallelism or TABLES_AT_ONCE
         plan = make_plan(selected, time or runtime.now(), parallelism=at_once)
         if not _ask_approval(plan, auto_approve=options.auto_approve):
@@ -155,7 +155,8 @@ def _apply(options: ApplyOptions) -> int:
     else:
         plan = read_plan(file)
         current = _load_current_specs(options, plan)
-        spark = find_spark_options(env, specs or [Path()], spark)
+        places = [table.path for table in plan.tables]
+        spark = find_spark_options(env, specs or [Path()], spark, places)
     result = run_apply(
         plan,
         ApplyRun(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,25 +19,31 @@ _GIT_HOOK_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_F
 
 
 def find_spark_options(
-    env: str | None, paths: Sequence[Path], given: SparkSettings
+    env: str | None,
+    paths: Sequence[Path],
+    given: SparkSettings,
+    locations: Sequence[str] = (),
 ) -> SparkSettings:
     """Return the given settings of Spark, completed by those of an environment.
 
-    What its storage options say of S3 is said to Spark too, where no setting says otherwise.
-    ``paths``: where the environment is searched by its name. Raises SpecError for errors in the
-    environment and for variables that are not set.
+    What its storage options say of a store is said to Spark too, where no setting says otherwise.
+    ``paths``: where the environment is searched by its name. ``locations``: what Spark may read;
+    without any, the locations of the environment tell the stores. Raises SpecError for errors in
+    the environment and for variables that are not set.
     """
     if env is None:
-        return given
+        derived = _make_store_settings({}, locations)
+        store = {k: value for k, (value, _) in derived.items()}
+        return replace(given, conf={**store, **given.conf})
     from reconciler import runtime  # noqa: PLC0415 (commands import this module early)
     from reconciler.spec.environment import read_environment  # noqa: PLC0415
     from reconciler.spec.model import FromEnv  # noqa: PLC0415
-    from reconciler.storage.hadoop_settings import make_s3a_settings  # noqa: PLC0415
 
     environment = read_environment(env, paths)
     others = {k: value for k, value in environment.spark_conf.items() if k not in given.conf}
     options = environment.storage_options
-    derived = make_s3a_settings(runtime.resolve_options(options))
+    places = locations or environment.list_locations()
+    derived = _make_store_settings(runtime.resolve_options(options), places)
     private = {k for k, value in others.items() if isinstance(value, FromEnv)}
     private |= {k for k, (_, name) in derived.items() if isinstance(options.get(name), FromEnv)}
     store = {k: value for k, (value, _) in derived.items()}
@@ -45,6 +52,28 @@ def find_spark_options(
         conf={**store, **runtime.resolve_options(others), **given.conf},
         from_variables=frozenset(private - given.conf.keys()),
     )
+
+
+def _make_store_settings(
+    options: Mapping[str, str], locations: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Return Spark's settings for the stores of locations, with the options that they come from."""
+    from reconciler.storage.hadoop_settings import make_hadoop_settings  # noqa: PLC0415
+
+    stores = find_stores(locations)
+    if not stores and (locations or not options):
+        return {}
+    from reconciler.cli.spark import find_hadoop  # noqa: PLC0415 (slow)
+
+    hadoop = find_hadoop() if "profile" in options else ""
+    return make_hadoop_settings(options, stores, locations, hadoop=hadoop)
+
+
+def find_stores(locations: Iterable[str]) -> frozenset[str]:
+    """Return the kinds of stores (s3, gs, azure) that locations are in."""
+    from reconciler.storage.open import find_store  # noqa: PLC0415 (commands import this early)
+
+    return frozenset(store for each in locations if (store := find_store(each)))
 
 
 def find_storage_options(env: str | None, paths: Sequence[Path]) -> Mapping[str, Option]:

@@ -37,7 +37,7 @@ def read(options: ReadOptions) -> int:
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     storage, zone = _open_table(options.table, specs, env)
-    settings = find_spark_options(env, specs or [Path()], given)
+    settings = find_spark_options(env, specs or [Path()], given, [storage.location])
     if options.where is not None:
         _check_where(options.where, settings)
     work = TableRead(

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from reconciler import runtime
 from reconciler.cli import interruption
+from reconciler.cli.environment import find_stores
 from reconciler.cli.options import SparkSettings
 from reconciler.cli.read_options import DEFAULT_ROW_LIMIT, ReadOptions, RowFormat, TableRead
 from reconciler.cli.spark import has_active_session, open_spark_session
+from reconciler.cli.spark_connectors import StoreNeeds
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.reader.open_scan import open_requested_scan
 from reconciler.reader.plain_condition import parse_plain_condition, prune_plainly
@@ -23,6 +25,7 @@ from reconciler.reader.spark_types import format_spark_type
 from reconciler.reader.sql_text import make_json_expression, make_text_expressions
 from reconciler.render import read_report, words
 from reconciler.render import rows as row_output
+from reconciler.storage.locations import names_account
 
 if TYPE_CHECKING:
     from reconciler.reader.model import Scan
@@ -62,7 +65,7 @@ def _prune(work: TableRead, scan: Scan, where: str) -> tuple[PrunedScan, bool]:
 
     why = why or "it is more than comparisons of columns with values of their type"
     log_message(f"Spark interprets the condition: {why}")
-    with _open_session(work.spark) as session, spark.translate_spark_errors(work.storage.ref):
+    with _open_session(work) as session, spark.translate_spark_errors(work.storage.ref):
         pruned = spark.prune_by_condition(session, scan, where, work.index)
         return pruned, spark.has_file_system(session, scan.location)
 
@@ -88,7 +91,7 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
 
     ref, where = work.storage.ref, options.where
     scan = open_requested_scan(work.storage, work.request, zone=work.zone)
-    with _open_session(work.spark) as session, spark.translate_spark_errors(ref):
+    with _open_session(work) as session, spark.translate_spark_errors(ref):
         pruned = spark.prune_scan(session, scan, where, work.index)
         for damaged in find_short_logs(work.storage, pruned.kept):
             log_message(f"warning: {damaged}", level="warning")
@@ -96,10 +99,15 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
 
 
 @contextmanager
-def _open_session(settings: SparkSettings) -> Iterator[Any]:
+def _open_session(work: TableRead) -> Iterator[Any]:
     """Open a session. An error after Ctrl-C is reported as the interrupt."""
+    location = work.storage.location
+    stores = find_stores([location] if names_account(location) else [])
     opened = open_spark_session(
-        settings.master, settings.conf, from_variables=settings.from_variables
+        work.spark.master,
+        work.spark.conf,
+        from_variables=work.spark.from_variables,
+        needs=StoreNeeds(stores=stores, is_required=False),
     )
     with opened as session:
         try:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from reconciler import api, runtime
 from reconciler.cli import interruption
+from reconciler.cli.environment import find_stores
 from reconciler.cli.options import ShortFormat, SparkSettings
 from reconciler.cli.spark import open_spark_session
+from reconciler.cli.spark_connectors import StoreNeeds
 from reconciler.cli.terminal import find_terminal, log_message, print_result
 from reconciler.cli.write_options import WriteOptions
 from reconciler.errors import ReconcilerError
@@ -59,6 +61,7 @@ def _write_with_spark(
     reader_options: Mapping[str, str],
     settings: SparkSettings,
 ) -> ReconciledWrite:
+    from reconciler.writer.sources.formats import SourceFormat  # noqa: PLC0415
     from reconciler.writer.sources.spark import find_source_files, read_source_files  # noqa: PLC0415
     from reconciler.writer.target_check import check_target  # noqa: PLC0415
 
@@ -72,6 +75,7 @@ def _write_with_spark(
         reader_options,
         runtime.resolve_options(spec.storage_options),
     )
+    is_avro = source.format is SourceFormat.AVRO  # Python reads those
     interruption.set_advice(
         "run the same write again, unless `reconciler status` shows it completed"
     )
@@ -80,6 +84,7 @@ def _write_with_spark(
         settings.conf,
         in_python=True,
         from_variables=settings.from_variables,
+        needs=StoreNeeds(stores=find_stores([] if is_avro else source.files)),
     )
     with opened as session:
         try:

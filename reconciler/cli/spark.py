@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,12 @@ from reconciler.cli import interruption
 from reconciler.cli.error_reports import DEBUG
 from reconciler.cli.logs import redirect_child_output
 from reconciler.cli.options import SparkOptions, SparkSettings
+from reconciler.cli.spark_connectors import (
+    NO_STORES,
+    StoreNeeds,
+    add_connectors,
+    find_hadoop_version,
+)
 from reconciler.cli.spark_properties import (
     DEFAULT_REDACTION,
     PROPERTIES_FILE,
@@ -36,6 +42,7 @@ from reconciler.cli.spark_properties import (
 from reconciler.cli.terminal import log_message
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.spark.executor_wait import report_waits
+from reconciler.storage.hadoop_settings import PROFILE_SETTING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,14 +88,15 @@ def open_spark_session(
     *,
     in_python: bool = False,
     from_variables: Collection[str] = (),
+    needs: StoreNeeds = NO_STORES,
 ) -> Iterator[SparkSession]:
     """Open a session for the block: the active one if there is one, else a new one.
 
     ``master`` is Spark's; the default is local[*] unless Spark is configured otherwise. Settings of
-    spark-submit win over all.
-    ``from_variables``: the settings that environment variables hold. ``in_python``: tasks leave
-    Java little to do. Raises ReconcilerError if there is no Java or Spark does not start, and
-    UsageError for an invalid master.
+    spark-submit win over all. ``from_variables``: the settings that environment variables hold.
+    ``in_python``: tasks leave Java little to do. ``needs``: the stores that Spark itself reads.
+    Raises ReconcilerError if there is no Java or Spark does not start, or for a store's client that
+    cannot be fetched, and UsageError for an invalid master.
     """
     if master is not None and not master.startswith(_MASTERS):
         raise UsageError(f"--master {master}: expected one of {', '.join(_MASTERS)}...")
@@ -98,16 +106,14 @@ def open_spark_session(
     if active is not None:
         yield active
         return
-    for name in find_exposed_settings(from_variables):
-        log_message(f"warning: {name}: everybody on this host can read it", level="warning")
-    log_message("starting Spark")
-    log_message(f"Spark's master: {master or 'as configured'}", level="debug")
+    _announce(master, from_variables)
     use_java()
     with (
         tempfile.TemporaryDirectory(prefix="reconciler-spark-") as folder,
         interruption.watch_interrupts() as watch,
     ):
         made = _make_settings(master, conf, Path(folder), in_python=in_python)
+        made = _add_connectors(made, needs)
         with _explain_failed_start():
             made = _prepare_java(made, Path(folder))
             made[REDACTION] = _find_redaction(
@@ -134,6 +140,34 @@ def _report_from_spark() -> Iterator[None]:
         listen_to_shipments(ShipmentLog()),
     ):
         yield
+
+
+def _announce(master: str | None, from_variables: Collection[str]) -> None:
+    """Say that Spark starts, and which secrets its Java would show to others."""
+    for name in find_exposed_settings(from_variables):
+        log_message(f"warning: {name}: everybody on this host can read it", level="warning")
+    log_message("starting Spark")
+    log_message(f"Spark's master: {master or 'as configured'}", level="debug")
+
+
+def _add_connectors(settings: dict[str, str], needs: StoreNeeds) -> dict[str, str]:
+    """Return settings with the clients that Spark lacks for stores, if its Java starts here."""
+    from pyspark import SparkContext  # noqa: PLC0415 (slow to import)
+
+    runs = _GATEWAY in runtime.environment() or SparkContext._gateway is not None  # noqa: SLF001
+    if runs or not needs.stores:
+        return settings
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 (slow to import)
+
+    home, defaults = Path(_find_spark_home()), read_defaults(_find_default_settings())
+    return add_connectors(settings, needs, home, defaults)
+
+
+def find_hadoop() -> str:
+    """Return the version of Hadoop in the Spark that would start here; "" if it brings none."""
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 (slow to import)
+
+    return find_hadoop_version(Path(_find_spark_home())) or ""
 
 
 def _report_wait(text: str) -> None:
@@ -273,8 +307,17 @@ def _start_java(settings: Mapping[str, str], folder: Path) -> None:
     text = f"{read_defaults(Path(defaults))}\n\n{format_properties(settings)}"
     with open_private_file(text, folder) as path:
         arguments = [PROPERTIES_FILE, path, *arguments]
-        with runtime.temporary_variable(_SUBMIT_ARGUMENTS, shlex.join(arguments)):
+        with (
+            runtime.temporary_variable(_SUBMIT_ARGUMENTS, shlex.join(arguments)),
+            _name_profile(settings),
+        ):
             SparkContext._ensure_initialized()  # noqa: SLF001 (PySpark has no public name for it)
+
+
+def _name_profile(settings: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Let a Java that starts in the block have AWS's profile of its executors."""
+    profile = settings.get(PROFILE_SETTING)
+    return runtime.temporary_variable("AWS_PROFILE", profile) if profile else nullcontext()
 
 
 def _find_redaction(private: Iterable[str], given: str | None) -> str:

@@ -129,6 +129,17 @@ def read_defaults(file: Path) -> str:
         return ""
 
 
+def find_default_setting(defaults: str, name: str) -> str | None:
+    r"""Return a setting of the text of Spark's file of settings; None if it is not there.
+
+    >>> find_default_setting("spark.a  1\n#spark.b 2\nspark.c=x y\n", "spark.c")
+    'x y'
+    """
+    line = rf"^[ \t]*{re.escape(name)}[ \t]*[ \t=:][ \t]*(\S.*?)[ \t]*$"
+    found = re.findall(line, defaults, re.MULTILINE)
+    return str(found[-1]) if found else None
+
+
 def adapt_to_submit(
     settings: Mapping[str, str], submitted: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:

@@ -31,7 +31,8 @@ def write(options: WriteOptions) -> int:
             f"{options.spec}: declares {len(specs)} tables; a write takes one: "
             "choose it with --name"
         )
-    settings = find_spark_options(options.env, [options.spec], given)
+    places = [specs[0].path, *(options.sources or ())]
+    settings = find_spark_options(options.env, [options.spec], given, places)
     return write_files(specs[0], options, reader_options, settings)
 
 

@@ -48,6 +48,7 @@ from reconciler.reader.sql_text import quote_column as column_name
 from reconciler.spark.failures import JVM_ENDED, explain_failure, is_spark_error
 from reconciler.spark.workers import MERGING_PACKAGES, READING_PACKAGES, set_up_workers
 from reconciler.storage.api import Storage, StorageRef
+from reconciler.storage.locations import names_account
 from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_secrets
 
@@ -210,10 +211,15 @@ def _make_rows(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
 
 
 def _find_root_uri(session: SparkSession, location: str) -> str | None:
-    """Return the URI under which Spark finds a table; None without a file system for its store."""
+    """Return the URI under which Spark finds a table; None without a file system for its store.
+
+    Hadoop's client for Azure knows only URLs that name the account.
+    """
     scheme, _, rest = location.partition("://")
     if not rest:
         return f"file://{quote_path(location)}"
+    if not names_account(location):
+        return None
     files = session._jvm.org.apache.hadoop.fs.FileSystem
     hadoop = session._jsparkSession.sessionState().newHadoopConf()
     for name in _SCHEMES.get(scheme, (scheme,)):

@@ -90,8 +90,8 @@ def spec_from_document(document: Data, name: str, path: str) -> TableSpec:
 def _document_schema() -> Schema:
     """Build the schema of an effective spec without its path: table, metadata and options."""
     table, metadata = load_definition("completeTable"), load_definition("metadata")
-    options = load_definition("environment")["properties"]["storageOptions"]
-    known = {**metadata["properties"], **table["properties"], "storageOptions": options}
+    stores, options = load_definition("storageOptions"), load_definition("options")
+    known = {**metadata["properties"], **table["properties"], "storageOptions": stores}
     catalog = known["catalog"]
     known["catalog"] = {**catalog, "properties": {**catalog["properties"], "options": options}}
     del known["name"], known["path"]

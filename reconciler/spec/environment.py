@@ -68,6 +68,12 @@ class Environment:
         """Options for the client of the store, for every table."""
         return dict(self.data.get("storageOptions", {}))
 
+    def list_locations(self) -> list[str]:
+        """Return the locations that it gives to tables, as written."""
+        tables = self.data.get("tables", {}).values()
+        listed = [each if isinstance(each, str) else each.get("path", "") for each in tables]
+        return [each for each in (self.data.get("pattern", ""), *listed) if each]
+
     def add_catalog_access(self, table: CatalogTable) -> CatalogTable:
         """Return a table of a catalog with the URI and options that this environment gives."""
         access = self.data.get("catalogs", {}).get(table.type, {})

@@ -1,4 +1,8 @@
-"""Options for other programs, and which of them are secrets that a variable must hold."""
+"""Options for other programs, and which of them are secrets that a variable must hold.
+
+An option is text, whatever it is written as: true, 4 and "4" mean the same, and a mapping is the
+JSON text that its program reads. So a plan's bytes do not depend on the spelling.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,15 @@ from typing import Any, Final
 
 from reconciler.errors import Problems, did_you_mean, quote_value
 from reconciler.spec.model import FromEnv, Option
-from reconciler.spec.yaml_nodes import MappingNode, Node, ScalarNode, describe_node, join_path
-from reconciler.units import parse_duration
+from reconciler.spec.yaml_nodes import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    describe_node,
+    join_path,
+    to_plain,
+)
 
 _REFERENCE: Final = "fromEnv"
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]{0,254}")
@@ -21,39 +32,33 @@ _CREDENTIAL_WORDS: Final = re.compile(
 _CREDENTIAL_PARTS: Final = re.compile(
     "secret|passw|credential|token|(access|account|api|private|shared|signing)key|conn(ection)?str"
 )
-#: options of reconciler itself among those of the store's client
-#: with the least of seconds
-_DURATIONS: Final = {"requestTimeout": 1, "retryFor": 0}
 _TOKEN_SOURCES: Final = frozenset(("anon", "cache", "cloud", "google_default"))
 _HARMLESS_SUFFIXES: Final = frozenset(("enabled", "file", "filename", "path", "provider", "type"))
 _USER_IN_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*:[^/?#\s]*@")
 
 
-def read_options(node: MappingNode, path: str, problems: Problems) -> dict[str, Option]:
-    """Return the valid options by name. No message repeats a value that may be a credential."""
+def read_options(
+    node: MappingNode, path: str, problems: Problems, *, takes_mappings: bool = False
+) -> dict[str, Option]:
+    """Return the valid options by name. No message repeats a value that may be a credential.
+
+    ``takes_mappings``: the program reads mappings; an option may be one.
+    """
     options: dict[str, Option] = {}
     for key, entry in node.entries.items():
         inner = join_path(path, key)
         if isinstance(entry.node, MappingNode):
-            if variable := _read_variable(entry.node, inner, problems):
+            if takes_mappings and not is_credential_name(key) and _is_plain_mapping(entry.node):
+                if (text := _read_mapping(entry.node, inner, problems)) is not None:
+                    options[key] = text
+            elif variable := _read_variable(entry.node, inner, problems):
                 options[key] = FromEnv(variable=variable, declared_at=f"{entry.position}: {inner}")
         elif is_credential_name(key) and not _is_public(key, entry.node):
             message = "is a credential by its name, and files must not have credentials"
             problems.error(entry.position, inner, message, _suggest_variable(key))
         elif (text := _read_literal(entry.node, inner, problems)) is not None:
-            if key in _DURATIONS and (problem := _find_duration_problem(text, _DURATIONS[key])):
-                problems.error(entry.node.position, inner, problem, 'as in "30s"')
-                continue
             options[key] = text
     return options
-
-
-def _find_duration_problem(text: str, least_s: int) -> str | None:
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        return str(error)
-    return None if seconds >= least_s else f"{quote_value(text)} is too short: the least is 1s"
 
 
 def _is_public(key: str, node: Node) -> bool:
@@ -96,18 +101,51 @@ def _read_variable(node: MappingNode, path: str, problems: Problems) -> str | No
     return None
 
 
+def _is_plain_mapping(node: MappingNode) -> bool:
+    """Return whether a mapping is one for the program, and not a reference or a misspelt one."""
+    return bool(node.entries) and not any(
+        key == _REFERENCE or did_you_mean(key, [_REFERENCE]) for key in node.entries
+    )
+
+
+def _read_mapping(node: MappingNode, path: str, problems: Problems) -> str | None:
+    """Return a mapping as JSON text, sorted by names; None after an error."""
+    before = len(problems.errors)
+    _check_inner_values(node, path, problems)
+    return None if len(problems.errors) > before else json.dumps(to_plain(node), sort_keys=True)
+
+
+def _check_inner_values(node: Node, path: str, problems: Problems) -> None:
+    """Report credentials, variables and invalid texts in a mapping, each at its own place."""
+    if isinstance(node, ScalarNode):
+        if isinstance(node.value, str) and (problem := _find_text_problem(node.value)):
+            problems.error(node.position, path, *problem)
+    elif isinstance(node, SequenceNode):
+        for index, item in enumerate(node.items):
+            _check_inner_values(item, f"{path}[{index}]", problems)
+    elif _REFERENCE in node.entries:
+        hint = "write the whole mapping as JSON text into a variable, or the value here"
+        problems.error(node.position, path, "a variable holds a whole option, not a part", hint)
+    else:
+        for key, entry in node.entries.items():
+            inner = join_path(path, key)
+            if isinstance(entry.node, ScalarNode) and is_credential_name(key):
+                message = "is a credential by its name, and files must not have credentials"
+                problems.error(entry.position, inner, message, _suggest_variable(key))
+            else:
+                _check_inner_values(entry.node, inner, problems)
+
+
 def _read_literal(node: Node, path: str, problems: Problems) -> str | None:
     """Return the text of a node; None after an error."""
-    if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
-        hint = ""
-        if isinstance(node, ScalarNode) and node.value is not None:
-            hint = f'put it in quotes: "{node.text}"'
-        problems.error(node.position, path, f"expected text, got {describe_node(node)}", hint)
-    elif problem := _find_text_problem(node.value) or _find_json_problem(node.value):
+    if not isinstance(node, ScalarNode) or node.value is None:
+        problems.error(node.position, path, f"expected text, got {describe_node(node)}")
+        return None
+    text = node.text.lower() if isinstance(node.value, bool) else node.text
+    if problem := _find_text_problem(text) or _find_json_problem(text):
         problems.error(node.position, path, *problem)
-    else:
-        return node.value
-    return None
+        return None
+    return text
 
 
 def _find_text_problem(text: str) -> tuple[str, str] | None:

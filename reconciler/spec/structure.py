@@ -15,6 +15,7 @@ from reconciler.spec.field_suggestions import find_meant_field, suggest_field
 from reconciler.spec.options import read_options
 from reconciler.spec.schema import Schema, find_block
 from reconciler.spec.schema_check import UNIT_PARSERS, Location, Mismatch, find_mismatches
+from reconciler.spec.storage_options import read_storage_options
 from reconciler.spec.structure_messages import describe_mismatch
 from reconciler.spec.yaml_nodes import (
     MappingNode,
@@ -28,7 +29,8 @@ from reconciler.spec.yaml_nodes import (
 INVALID: Final[Any] = object()
 """What a value is read as when it has a problem; a field that is INVALID is left out."""
 
-_OPTIONS: Final = "program-options"
+_OPTIONS: Final = {"program-options": read_options, "storage-options": read_storage_options}
+"""Formats of mappings that another program reads, and what reads them here."""
 
 _PARTIAL: Final = ("additionalProperties", "propertyNames", "required", "uniqueItems")
 """Keywords that concern a part of a mapping or list; the rest of it is read all the same."""
@@ -86,8 +88,8 @@ class _Conversion:
         entries = {key: entry for key, entry in node.entries.items() if key not in wrong_names}
         block = find_block(schema)
         values: Any = schema.get("additionalProperties")
-        if schema.get("format") == _OPTIONS:
-            return read_options(MappingNode(node.position, entries), path, self.problems)
+        if read := _OPTIONS.get(schema.get("format", "")):
+            return read(MappingNode(node.position, entries), path, self.problems)
         if block is None and values is None:
             return to_plain(node)
         fields = dict.fromkeys(entries, values) if block is None else block["properties"]

@@ -89,12 +89,12 @@ def _list_fields(block: Schema) -> str:
 
 def _describe_mapping(schema: Schema, node: Node) -> tuple[str, str]:
     block = find_block(schema)
-    if block is not None:
+    if block is not None and schema.get("format") != "storage-options":
         return _expected(node, "a mapping", _list_fields(block))
     values = schema.get("additionalProperties")
     if values is None:
         return _expected(node, "a mapping")
-    is_text = values.get("type") == "string" or schema.get("format") == "program-options"
+    is_text = values.get("type") == "string" or "format" in schema
     return _expected(node, "a mapping of text" if is_text else "a mapping", "write name: value")
 
 

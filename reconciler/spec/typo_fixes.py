@@ -121,6 +121,8 @@ class _FixFinder:
             self.visit_node(node, load_definition(word), "")
 
     def visit_node(self, node: Node, schema: Schema, path: str) -> Node:
+        if schema.get("format") == "storage-options":  # a client has names that are alike
+            return node
         if isinstance(node, MappingNode) and (block := find_block(schema)):
             return self._visit_block(node, block, path)
         if "anyOf" in schema:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Final, assert_never
 
 import fsspec
 
 from reconciler.errors import StorageError
 from reconciler.storage.api import StorageRef
+from reconciler.storage.azure_requests import install_azure_retries
+from reconciler.storage.client_options import find_azure_account, translate_options
+from reconciler.storage.google_requests import install_google_retries
 from reconciler.storage.locations import is_opened_at
 from reconciler.storage.redaction import redact_secrets
 from reconciler.storage.remote import FAMILIES, RemoteStorage
@@ -24,11 +27,6 @@ _WRAPPERS: Final = (
 )  # fmt: skip
 #: the extra that brings the client of a family
 _EXTRAS: Final[Mapping[str, str]] = {"s3": "s3", "gs": "gcs", "azure": "azure"}
-
-_NUMBERS: Final = frozenset({
-    "block_size", "blocksize", "connection_timeout", "default_block_size", "listings_expiry_time",
-    "max_concurrency", "max_paths", "read_timeout", "requests_timeout",
-})  # fmt: skip
 
 _CLIENTS_OF_S3: Final = SharedClients()
 
@@ -51,8 +49,6 @@ def connect(ref: StorageRef) -> RemoteStorage:
         raise StorageError(
             ref.location, f"the client of {scheme}:// did not start: {_shorten(message, scheme)}"
         ) from None
-    if FAMILIES.get(scheme) == "azure":
-        _keep_question_marks(filesystem)
     root = filesystem._strip_protocol(ref.location).rstrip("/")  # noqa: SLF001
     if not is_opened_at(ref.location, root):
         message = f"is {root!r} for the client of {scheme}://; write {scheme}://bucket/folder"
@@ -77,17 +73,38 @@ def _start_client(
     fresh: Mapping[str, Any],
 ) -> Any:
     policy, rest = split_policy(dict(ref.options))
-    decoded = {**named, **dict(_decode_options(list(rest.items()))), **fresh}
-    if FAMILIES.get(scheme) != "s3":
-        return factory(**decoded)
-    decoded["config_kwargs"] = make_config(policy, decoded.get("config_kwargs", {}))
+    family = FAMILIES.get(scheme, "other")
+    decoded = {**named, **_translate(family, ref.location, rest), **fresh}
+    match family:
+        case "s3":
+            decoded["config_kwargs"] = make_config(policy, decoded.get("config_kwargs", {}))
 
-    def start() -> Any:
-        filesystem = factory(**decoded)
-        install_retries(filesystem, policy, ref.secrets)
-        return filesystem
+            def start() -> Any:
+                filesystem = factory(**decoded)
+                install_retries(filesystem, policy, ref.secrets)
+                return filesystem
 
-    return _CLIENTS_OF_S3.get((ref.options, ref.secrets, tuple(sorted(named.items()))), start)
+            key = ref.options, ref.secrets, tuple(sorted(named.items()))
+            return _CLIENTS_OF_S3.get(key, start)
+        case "gs":
+            filesystem = factory(**decoded)
+            install_google_retries(filesystem, policy, ref.secrets)
+        case "azure":
+            filesystem = factory(**decoded)
+            install_azure_retries(filesystem, policy, ref.secrets)
+            _keep_question_marks(filesystem)
+        case "memory" | "other":
+            filesystem = factory(**decoded)
+        case _:
+            assert_never(family)
+    return filesystem
+
+
+def _translate(family: str, location: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """Return a client's options; the account of a URL is one of them."""
+    account = find_azure_account(location) if family == "azure" else None
+    named = {"account_name": account} if account else {}
+    return translate_options(family, {**named, **options})
 
 
 def make_client_options(location: str, options: Mapping[str, str]) -> dict[str, Any]:
@@ -95,10 +112,21 @@ def make_client_options(location: str, options: Mapping[str, str]) -> dict[str, 
 
     Raises ValueError for an option of the wrong form.
     """
-    if FAMILIES.get(location.partition("://")[0]) is None:
+    family = FAMILIES.get(location.partition("://")[0])
+    if family is None:
         return {}
+    prepare_client(location)
     _, rest = split_policy(dict(options))
-    return dict(_decode_options(list(rest.items())))
+    return _translate(family, location, rest)
+
+
+def prepare_client(location: str) -> None:
+    """Let fsspec itself choose the client for a URL that is chosen here, in this process."""
+    scheme = location.partition("://")[0]
+    if FAMILIES.get(scheme) == "gs":
+        with contextlib.suppress(ImportError):  # fsspec reports it
+            plain = _choose_google_client(fsspec.get_filesystem_class(scheme))
+            fsspec.register_implementation(scheme, plain, clobber=True)
 
 
 def _find_client(location: str, scheme: str) -> Any:
@@ -138,23 +166,3 @@ def _keep_question_marks(filesystem: Any) -> None:
         return f"{stripped}?" if is_lost else stripped
 
     filesystem._strip_protocol = keep  # noqa: SLF001
-
-
-def _decode_options(options: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
-    """Yield options as clients expect them: booleans, mappings and numbers instead of strings.
-
-    Only options that are known to be numbers become numbers: a key or an account may be digits.
-    """
-    for key, value in options:
-        if key in _NUMBERS:
-            try:
-                yield key, int(value) if value.isdigit() else float(value)
-            except ValueError:
-                raise ValueError(f"{key}: {value!r} is not a number") from None
-            continue
-        if value in ("true", "false"):
-            yield key, value == "true"
-        elif value.startswith("{"):
-            yield key, json.loads(value)
-        else:
-            yield key, value

@@ -100,6 +100,11 @@ class ExclusiveObjects(ABC):
         parts = _UPLOAD_OPTIONS.get(self._family, {})
         with self._accept_own_object(full) as options:
             self._fs.put_file(file, full, mode="create", **parts, **options)
+        if self._family == "gs":  # a server may append a part that it gets twice
+            self._fs.invalidate_cache()
+            stored = int(self._fs.info(full)["size"])
+            if stored != os.stat(file).st_size:  # noqa: PTH116
+                raise StorageError(full, f"the store holds {stored} bytes, not those of the file")
 
     @contextlib.contextmanager
     def _accept_own_object(self, full: str) -> Iterator[dict[str, Any]]:

@@ -106,6 +106,18 @@ class PlaceIdentity:
         return all(mine == others or not mine or not others for mine, others in pairs)
 
 
+def names_account(location: str) -> bool:
+    """Return whether a URL is one that Hadoop can read: those of Azure name their account.
+
+    >>> names_account("abfs://lake/t"), names_account("abfss://lake@a.dfs.core.windows.net/t")
+    (False, True)
+    >>> names_account("s3://lake/t")
+    True
+    """
+    scheme, _, rest = location.partition("://")
+    return scheme.lower() not in ("abfs", "abfss") or "@" in rest.partition("/")[0]
+
+
 def split_url(url: str) -> tuple[str, str]:
     """Return the scheme of a URL, and what follows ``://`` without slashes at its ends.
 

@@ -26,6 +26,21 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, str] | None = None
     return connect(replace(ref, location=location))
 
 
+def find_store(location: str) -> str | None:
+    """Return the kind of store of a location: s3, gs or azure; None for any other place.
+
+    >>> find_store("s3a://lake/t"), find_store("abfss://lake/t"), find_store("/t")
+    ('s3', 'azure', None)
+    """
+    scheme = location.partition("://")[0].lower() if "://" in location else ""
+    if not scheme:
+        return None
+    from reconciler.storage.remote import CLIENTS, FAMILIES  # noqa: PLC0415 (only for remote tables)
+
+    family = FAMILIES.get("s3" if scheme in ("s3a", "s3n") else scheme, "other")
+    return family if family in CLIENTS else None
+
+
 def list_client_packages(location: str) -> tuple[str, ...]:
     """Return the packages that a process imports to open a location; none for a local table.
 

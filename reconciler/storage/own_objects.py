@@ -15,6 +15,8 @@ from typing import Any, Final
 
 #: the name of the token in an object's metadata
 TOKEN_NAME: Final = "reconciler-creation"  # noqa: S105 (no secret)
+#: the same on Azure, where names are those of variables
+AZURE_TOKEN_NAME: Final = "reconciler_creation"  # noqa: S105 (no secret)
 _numbers: Iterator[int] = count()
 
 
@@ -26,12 +28,22 @@ def make_token(writer: str) -> str:
 def make_token_options(family: str, token: str) -> dict[str, Any]:
     """Return the client's options that give an object the token; none where a client has none.
 
-    >>> make_token_options("s3", "t"), make_token_options("azure", "t")
-    ({'Metadata': {'reconciler-creation': 't'}}, {})
+    adlfs sets metadata of its own, but passes headers on, and metadata are headers.
+
+    >>> make_token_options("s3", "t")
+    {'Metadata': {'reconciler-creation': 't'}}
+    >>> make_token_options("azure", "t")
+    {'headers': {'x-ms-meta-reconciler_creation': 't'}}
     """
-    if family == "s3":
-        return {"Metadata": {TOKEN_NAME: token}}
-    return {"metadata": {TOKEN_NAME: token}} if family == "gs" else {}
+    match family:
+        case "s3":
+            return {"Metadata": {TOKEN_NAME: token}}
+        case "gs":
+            return {"metadata": {TOKEN_NAME: token}}
+        case "azure":
+            return {"headers": {f"x-ms-meta-{AZURE_TOKEN_NAME}": token}}
+        case _:
+            return {}
 
 
 def has_token(filesystem: Any, family: str, full: str, token: str) -> bool:
@@ -43,9 +55,25 @@ def has_token(filesystem: Any, family: str, full: str, token: str) -> bool:
             filesystem.invalidate_cache()
             found = filesystem.info(full).get("metadata") or {}
             return bool(found.get(TOKEN_NAME) == token)
+        if family == "azure":
+            return _find_azure_metadata(filesystem, full).get(AZURE_TOKEN_NAME) == token
     except (FileNotFoundError, PermissionError):
         pass
     return False
+
+
+def _find_azure_metadata(filesystem: Any, full: str) -> dict[str, str]:
+    """Return the metadata of a blob by names in small letters; none if there is no blob."""
+    from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 (comes with adlfs)
+    from fsspec.asyn import sync  # noqa: PLC0415 (heavy)
+
+    container, name, _version = filesystem.split_path(full)
+    blob = filesystem.service_client.get_blob_client(container, name)
+    try:
+        found = sync(filesystem.loop, blob.get_blob_properties).metadata or {}
+    except ResourceNotFoundError:
+        return {}
+    return {key.lower(): value for key, value in found.items()}
 
 
 def find_own_version(filesystem: Any, full: str, token: str) -> str | None:

@@ -22,7 +22,22 @@ _DENIED_ERRORS: Final = (
     "PartialCredentialsError",
     "ClientAuthenticationError",
 )
+#: what gives credentials has no new ones: botocore's and Google's errors
+_RENEWAL_ERRORS: Final = (
+    "CredentialRetrievalError",
+    "DefaultCredentialsError",
+    "RefreshError",
+    "SSOTokenLoadError",
+    "TokenRetrievalError",
+    "UnauthorizedSSOTokenError",
+)
 _EXPIRED_CODES: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
+#: errors of gcsfs and of Azure that have the status of an answer
+_STATUS_ERRORS: Final = ("HttpError", "HttpResponseError")
+_DENIED_STATUS: Final = ("401", "403")
+_GOOGLE_DENIAL: Final = "Forbidden: "
+#: how S3 refuses a HEAD, whose answer has no place for a reason
+_NO_REASON: Final = "400"
 _TAKEN_CODES: Final = frozenset({"PreconditionFailed", "412", "BlobAlreadyExists"})
 
 
@@ -41,21 +56,44 @@ def translate_errors(full: str, secrets: Sequence[str]) -> Iterator[None]:
 
 
 def _translate(error: Exception, full: str, secrets: Sequence[str]) -> StorageError:
-    kind, message = type(error).__name__, redact_secrets(str(error), secrets)
-    code, text = _find_answer(error)
+    message = redact_secrets(str(error), secrets)
     if isinstance(error, FileNotFoundError):
         return _describe_missing(error, full)
     if isinstance(error, FileExistsError):
         return AlreadyExistsError(full, "already exists")
     if isinstance(error, RequestsFailedError):
         return UnreachableError(full, message)
+    if denial := _find_denial(error, " ".join(message.split())):  # some have many lines
+        return PermissionDeniedError(full, denial)
+    code, text = _find_answer(error)
+    if code:
+        return StorageError(full, f"the store refused it ({code}: {redact_secrets(text, secrets)})")
+    return StorageError(full, f"{type(error).__name__}: {' '.join(message.split())}")
+
+
+def _find_denial(error: Exception, message: str) -> str | None:
+    """Return why a store does not let the caller in; None for any other error."""
+    code = find_code(error)
     if code in _EXPIRED_CODES:
-        expired = f"the store's credentials have expired ({message}); renew them and run again"
-        return PermissionDeniedError(full, expired)
-    if isinstance(error, PermissionError) or kind in _DENIED_ERRORS:
-        return PermissionDeniedError(full, message or "access denied")
-    refused = f"the store refused it ({code}: {redact_secrets(text, secrets)})"
-    return StorageError(full, refused if code else f"{kind}: {message}")
+        return f"the store's credentials have expired ({message}); renew them and run again"
+    if type(error).__name__ in _RENEWAL_ERRORS:
+        return f"there are no credentials for the store ({message}); renew them and run again"
+    if code == _NO_REASON:
+        return (
+            "the store answered 400 without a reason, as for expired credentials; renew them and "
+            "run again"
+        )
+    return (message or "access denied") if _is_denied(error) else None
+
+
+def _is_denied(error: Exception) -> bool:
+    """Return whether a store or its client does not let the caller in, by all clients' errors."""
+    kind = type(error).__name__
+    if kind in _STATUS_ERRORS:
+        status = getattr(error, "status_code", None) or getattr(error, "code", None)
+        return str(status) in _DENIED_STATUS
+    is_forbidden = isinstance(error, OSError) and str(error).startswith(_GOOGLE_DENIAL)
+    return isinstance(error, PermissionError) or kind in _DENIED_ERRORS or is_forbidden
 
 
 def _describe_missing(error: FileNotFoundError, full: str) -> StorageError:

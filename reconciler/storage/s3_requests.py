@@ -40,6 +40,7 @@ _UNREACHED_TRIES: Final = 4
 _BODY_ERRORS: Final = (
     *("ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"),
     *("ReadTimeoutError", "AioReadTimeoutError", "ConnectionClosedError", "HTTPClientError"),
+    *("ServiceResponseError", "ServiceResponseTimeoutError"),
     "FlexibleChecksumError",  # an object was replaced while it was read
 )
 #: four tables at a time, of which each is listed by four requests at a time, and their locks

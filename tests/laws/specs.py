@@ -43,6 +43,8 @@ def values(schema: Schema) -> st.SearchStrategy[Any]:  # noqa: PLR0911
         return st.just(schema["const"])
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
+    if schema.get("format") == "storage-options":
+        return _mappings(schema)
     if find_block(schema) is not None:
         return _blocks_of(schema)
     if schema.get("format") in _FORMATS:
@@ -75,7 +77,7 @@ def _plain_values(schema: Schema) -> st.SearchStrategy[Any]:
 
 
 def _mappings(schema: Schema) -> st.SearchStrategy[Any]:
-    if schema.get("format") == "program-options":
+    if schema.get("format") in ("program-options", "storage-options"):
         prefix = "spark." if "spark" in schema["propertyNames"]["pattern"] else ""
         names = st.sampled_from([f"{prefix}region", f"{prefix}x.secret", f"{prefix}é"])
         references = st.fixed_dictionaries({"fromEnv": st.sampled_from(["A", "lake_KEY_1"])})

@@ -19,7 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.storage.hadoop_settings import make_s3a_settings
+from reconciler.storage.hadoop_settings import make_hadoop_settings
 from tests.command import run
 from tests.oracle.bundles import class_path
 from tests.oracle.hudi import RealHudi
@@ -78,7 +78,8 @@ def find_s3a_jars() -> str:
 
 def make_s3_settings(bucket: S3Bucket) -> dict[str, str]:
     """Return Spark's settings for the server of a bucket."""
-    made = {name: value for name, (value, _) in make_s3a_settings(bucket.options).items()}
+    derived = make_hadoop_settings(bucket.options, ["s3"])
+    made = {name: value for name, (value, _) in derived.items()}
     return made | {"spark.hadoop.fs.s3a.connection.maximum": "200"}
 
 

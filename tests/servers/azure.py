@@ -30,14 +30,15 @@ _container_number = count(1)
 
 
 class AzureServer:
-    """A running server; ``endpoint`` is the URL of its one account."""
+    """A running server; ``endpoint`` is the URL of its one account, below its ``address``."""
 
     def __init__(self, folder: Path) -> None:
         """Start the server with its data in a folder; raises ServerUnavailableError."""
         if importlib.util.find_spec("adlfs") is None:
             raise ServerUnavailableError("no adlfs: pip install adlfs (the extra azure)")
         port = find_free_port()
-        self.endpoint = f"http://127.0.0.1:{port}/{_ACCOUNT}"
+        self.address = f"http://127.0.0.1:{port}"
+        self.endpoint = f"{self.address}/{_ACCOUNT}"
         command = [
             *(str(_find_server()), "--skipApiVersionCheck", "--disableTelemetry", "--silent"),
             *("--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)),

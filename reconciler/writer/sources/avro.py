@@ -62,6 +62,9 @@ def _open_avro(path: str, options: Mapping[str, Any], schema: Any = None) -> Ite
     import fastavro  # noqa: PLC0415 (slow)
     import fsspec  # noqa: PLC0415
 
+    from reconciler.storage.clients import prepare_client  # noqa: PLC0415 (slow)
+
+    prepare_client(path)
     try:
         file = fsspec.open(path, "rb", **options).open()
     except OSError as error:

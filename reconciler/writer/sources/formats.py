@@ -29,6 +29,7 @@ _SUFFIXES: Final = {
 }
 #: suffixes of compressed files, after that of the format
 _COMPRESSED: Final = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
+_AZURE: Final = ("abfs", "abfss")
 #: prefixes of hidden names, which Spark skips too
 _HIDDEN: Final = ("_", ".")
 
@@ -68,10 +69,19 @@ def list_source_files(
         visible = [name for name in names if not is_folder or _is_visible(name[len(path) :])]
         if not visible:
             raise StorageError(shown_source, "has only hidden files")
-        result += [
-            name if "://" not in source else store.unstrip_protocol(name) for name in visible
-        ]
+        result += [_make_url(store, source, name) for name in visible]
     return result
+
+
+def _make_url(store: Any, source: str, name: str) -> str:
+    """Return a file's name as Spark takes it; the client of Azure leaves the account out."""
+    scheme, _, rest = source.partition("://")
+    if not rest:
+        return name
+    authority = rest.partition("/")[0]
+    if scheme in _AZURE and "@" in authority:
+        return f"{scheme}://{authority}/{name.partition('/')[2]}"
+    return str(store.unstrip_protocol(name))
 
 
 def _is_visible(below: str) -> bool:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
 
-from reconciler.errors import FormatError
+from reconciler.errors import FormatError, UsageError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.reader.spark_types import to_spark_schema
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers
 from reconciler.storage.clients import make_client_options
+from reconciler.storage.locations import names_account
 from reconciler.storage.open import list_client_packages
 from reconciler.storage.redaction import redact_urls
 from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
@@ -60,8 +61,20 @@ def find_source_files(
 
     files = list_source_files(paths, find_options)
     kind = format or detect_format(files)
+    if kind is not SourceFormat.AVRO:  # Python reads those
+        _check_accounts(files)
     store = find_options(files[0])
     return SourceFiles(paths=paths, files=files, format=kind, options=options, store_options=store)
+
+
+def _check_accounts(files: Sequence[str]) -> None:
+    """Raise UsageError for files of Azure that Spark cannot find."""
+    for name in files:
+        if not names_account(name):
+            raise UsageError(
+                f"{redact_urls(name)}: Spark needs the account's name; write "
+                "abfss://container@account.dfs.core.windows.net/folder"
+            )
 
 
 def read_source_files(

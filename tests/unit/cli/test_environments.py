@@ -251,3 +251,27 @@ def test_spark_gets_the_s3_of_the_storage_options(tmp_path, monkeypatch):
     }
     assert made.from_variables == {f"{prefix}.access.key", f"{prefix}.secret.key"}
     assert SECRET not in repr(made)
+
+
+def test_spark_gets_the_store_that_a_command_reads_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAKE_CONNECTION", f"AccountName=lake;AccountKey={SECRET}")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "environments").mkdir()
+    options = "  storageOptions: {connection_string: {fromEnv: LAKE_CONNECTION}, project: p}\n"
+    text = HEAD.format(kind="Environment", name="prod") + options
+    (tmp_path / "environments" / "prod.yaml").write_text(text)
+
+    def find(*locations):
+        return find_spark_options("prod", [tmp_path], SparkSettings(), locations)
+
+    azure = find("abfss://box@lake.dfs.core.windows.net/t", "/local")
+    host = "lake.dfs.core.windows.net"
+    assert azure.conf == {
+        f"spark.hadoop.fs.azure.account.auth.type.{host}": "SharedKey",
+        f"spark.hadoop.fs.azure.account.key.{host}": SECRET,
+    }
+    assert azure.from_variables == azure.conf.keys()
+    assert find("gs://lake/t").conf["spark.hadoop.fs.gs.project.id"] == "p"
+    assert find("/local").conf == {}
+    alone = find_spark_options(None, [], SparkSettings(), ["s3a://lake/t"])
+    assert alone.conf == {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}

@@ -280,6 +280,53 @@ def test_storage_options_are_part_of_the_spec_and_secrets_only_as_variables():
     assert "environments/prod.yaml:8:5: spec.storageOptions.secret" == reference.declared_at
 
 
+QUOTED = """\
+  pattern: s3://lake/{name}
+  storageOptions:
+    anon: "true"
+    max_concurrency: "4"
+    client_kwargs: '{"region_name": "eu", "use_ssl": false}'
+"""
+PLAIN = """\
+  pattern: s3://lake/{name}
+  storageOptions:
+    anon: true
+    max_concurrency: 4
+    client_kwargs: {use_ssl: false, region_name: eu}
+"""
+
+
+def test_options_may_be_written_as_what_they_are_and_mean_the_same():
+    table("t")
+    specs = []
+    for text in (QUOTED, PLAIN):
+        environment(text)
+        specs.append(the_table())
+
+    quoted, plain = (spec.document for spec in specs)
+    assert quoted == plain
+    assert {"anon": "true", "max_concurrency": "4"} == {
+        name: plain["storageOptions"][name] for name in ("anon", "max_concurrency")
+    }
+
+
+def test_the_options_of_every_store_are_texts_in_a_plan():
+    table("t")
+    environment(
+        "  pattern: s3://lake/{name}\n"
+        "  storageOptions: {pathStyle: true, anonymous: false, region: eu, endpoint: 'http://a:1'}\n"
+    )
+
+    spec = the_table()
+    assert {
+        "pathStyle": "true",
+        "anonymous": "false",
+        "region": "eu",
+        "endpoint": "http://a:1",
+    } == spec.document["storageOptions"]
+    assert [] == said()
+
+
 def test_the_spec_of_a_table_has_no_storage_options():
     table("t", "spec:\n  path: s3://lake/t\n  storageOptions: {region: eu}\n")
 

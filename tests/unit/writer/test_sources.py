@@ -7,7 +7,7 @@ import pytest
 from reconciler.errors import FormatError, ReconcilerError, UsageError
 from reconciler.writer.sources.avro import read_avro_batches, read_avro_schema
 from reconciler.writer.sources.formats import detect_format, list_source_files
-from reconciler.writer.sources.spark import merge_types
+from reconciler.writer.sources.spark import find_source_files, merge_types
 
 SECRETS = ("hunter22", "c2Vjcm/V0MQ")
 NOTHING = '{"type": "record", "name": "r", "fields": []}'
@@ -40,6 +40,42 @@ def test_no_error_repeats_a_credential(source, ask):
     said = str(error.value)
     assert not any(secret in said for secret in SECRETS)
     assert "lake" in said or "what" in said
+
+
+class Azure:
+    """The part of a client of Azure that lists: its names begin with the container."""
+
+    def isdir(self, path):
+        return path == "box/in"
+
+    def find(self, _path):
+        return ["box/in/a.csv", "box/in/b/c.csv"]
+
+    def unstrip_protocol(self, name):
+        return f"abfs://{name}"
+
+
+@pytest.mark.parametrize("scheme", ["abfs", "abfss"])
+def test_files_in_azure_keep_the_account_that_spark_needs(monkeypatch, scheme):
+    import fsspec  # noqa: PLC0415 (slow)
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda _url: (Azure(), "box/in"))
+    place = f"{scheme}://box@lake.dfs.core.windows.net"
+
+    assert [f"{place}/in/a.csv", f"{place}/in/b/c.csv"] == list_source_files(
+        [f"{place}/in"], no_options
+    )
+    assert ["abfs://box/in/a.csv", "abfs://box/in/b/c.csv"] == list_source_files(
+        ["abfs://box/in"], no_options
+    )
+
+
+def test_files_in_azure_without_an_account_are_refused_before_spark_starts(monkeypatch):
+    import fsspec  # noqa: PLC0415 (slow)
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda _url, **_: (Azure(), "box/in"))
+    with pytest.raises(UsageError, match=r"abfs://box/in/a\.csv: Spark needs the account's name"):
+        find_source_files(["abfs://box/in"], None, {})
 
 
 def test_a_store_that_nobody_knows_is_named_without_its_credentials():
