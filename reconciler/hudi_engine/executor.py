@@ -15,6 +15,9 @@ class HudiExecutor(Protocol):
     def read_version(self) -> str:
         """Return the bundle's version; raises ReconcilerError that says how to add one."""
 
+    def read_spark_version(self) -> tuple[int, int]:
+        """Return the first two numbers of the Spark that the bundle runs in."""
+
     def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
         """Execute the pending clean of an instant and complete it.
 

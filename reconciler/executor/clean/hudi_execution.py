@@ -38,7 +38,8 @@ _RULE: Final = "delegated"
 
 def check_delegation(session: ApplySession, hudi: HudiExecutor) -> None:
     """Raise UnsupportedError if Hudi cannot execute the reviewed steps as reviewed."""
-    check_bundle(hudi.read_version(), session.properties.table_version)
+    release, version = hudi.read_spark_version(), session.properties.table_version
+    check_bundle(hudi.read_version(), version, release)
     _make_index_options(session, session.properties)
     for step in session.plan.steps:
         if isinstance(step, ClusterStep):
