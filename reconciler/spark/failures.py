@@ -44,6 +44,14 @@ def is_spark_error(error: BaseException) -> bool:
     return any(kind.__name__ in ("PySparkException", "Py4JError") for kind in type(error).__mro__)
 
 
+def read_condition_message(error: Exception) -> str | None:
+    """Return Spark's message about an expression, without its trace; None for other errors."""
+    if type(error).__name__ not in ("AnalysisException", "ParseException"):
+        return None
+    lines = str(error).strip().splitlines()
+    return next((line.strip() for line in lines if line.strip()), "is no condition")
+
+
 def explain_error(error: BaseException) -> str:
     """Return one sentence that says what an error of Spark is about."""
     has_ended = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)

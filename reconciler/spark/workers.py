@@ -40,7 +40,7 @@ MINIMUM_VERSIONS: Final = {
     "gcsfs": "2024.12",
     "google_crc32c": "1.5",
     "numpy": "1.26",
-    "pandas": "2.0",
+    "pandas": "2.2",
     "pyarrow": "17",
     "s3fs": "2024.10",
     "xxhash": "3.4",
@@ -124,9 +124,9 @@ def _check_workers(context: Any, packages: frozenset[str]) -> None:
         return
     python = context.pythonExec
     tasks = min(context.defaultParallelism, _MAX_CHECK_TASKS)
-    find = partial(_find_lacks, sorted(packages))
+    find = partial(find_lacks, sorted(packages))
     try:
-        with run_job_group(context, "reconciler: check workers", str, explain=_explain_check):
+        with run_job_group(context, "reconciler: check workers", str, explain=explain_check):
             found = context.parallelize(range(tasks), tasks).mapPartitions(find).collect()
     except ExecutorsMissingError:
         raise
@@ -135,16 +135,16 @@ def _check_workers(context: Any, packages: frozenset[str]) -> None:
         raise ReconcilerError(f"{problem}; {_REMEDY}") from error
     if found:
         raise ReconcilerError(
-            f"Spark's workers ({python}) lack {_describe_lacks(found)}; install hudi-reconciler "
+            f"Spark's workers ({python}) lack {describe_lacks(found)}; install hudi-reconciler "
             "and these packages there, or set PYSPARK_PYTHON to a Python that has them"
         )
     _CHECKED[context] = packages | (known or frozenset())
 
 
-def _explain_check(message: str) -> str:
+def explain_check(message: str) -> str:
     r"""Return the line of Spark's message that says why the check failed.
 
-    >>> _explain_check("Lost task: E: Traceback (most recent call last):\n  f\nImportError: no x\n")
+    >>> explain_check("Lost task: E: Traceback (most recent call last):\n  f\nImportError: no x\n")
     'ImportError: no x'
     """
     if other := _OTHER_PYTHON.search(message):
@@ -154,7 +154,7 @@ def _explain_check(message: str) -> str:
     return found[0] if found else explain_failure(message)
 
 
-def _find_lacks(
+def find_lacks(
     packages: Sequence[str], _partition: Iterable[int]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the host and the packages that this worker lacks or has too old, if there are any."""
@@ -189,10 +189,10 @@ def _parse_version(text: str) -> tuple[int, ...]:
     return first, second
 
 
-def _describe_lacks(found: Iterable[tuple[str, list[str]]]) -> str:
+def describe_lacks(found: Iterable[tuple[str, list[str]]]) -> str:
     """Return what hosts lack, with the hosts that lack the same things together.
 
-    >>> _describe_lacks([("b", ["numpy"]), ("a", ["numpy"]), ("c", ["numpy", "pyarrow"])])
+    >>> describe_lacks([("b", ["numpy"]), ("a", ["numpy"]), ("c", ["numpy", "pyarrow"])])
     'numpy on a, b; numpy, pyarrow on c'
     """
     hosts = defaultdict(set)

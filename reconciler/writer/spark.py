@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from reconciler.errors import UnsupportedError, UsageError
 from reconciler.reader.spark import translate_spark_errors
+from reconciler.spark.connect import refuse_connect
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import run_job_group
 from reconciler.spark.staging import StagingOpener, choose_staging
@@ -49,6 +50,7 @@ def find_session(rows: DataFrame | None) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 (heavy)
 
     if active := SparkSession.getActiveSession():
+        refuse_connect(active, "reconcile=True")
         return active
     raise UsageError("reconcile=True needs a Spark session: start one before the write")
 
@@ -134,7 +136,11 @@ def make_write_request(
     fills_missing: bool = False,
     partitions: Sequence[str] | None = None,
 ) -> WriteRequest:
-    """Return a request for a DataFrame's rows; UsageError for contradictions."""
+    """Return a request for a DataFrame's rows; UsageError for contradictions.
+
+    Raises UnsupportedError for a DataFrame of Spark Connect.
+    """
+    refuse_connect(frame, "write")
     mode = parse_mode(operation)
     check_request(mode, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
     schema = pa.schema([]) if frame is None else make_arrow_schema(frame)

@@ -93,7 +93,8 @@ class StandaloneCluster:
         command += [f"org.apache.spark.deploy.{name.lower()}.{name}", "--webui-port", "0"]
         given = {**os.environ} if self._environment is None else {**self._environment}
         own = {"HOME": str(home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
-        own["SPARK_SCALA_VERSION"] = "2.12"  # else a worker looks for folders of a build
+        # else a worker looks for folders of a build
+        own["SPARK_SCALA_VERSION"] = find_scala_version()
         with (home / "log").open("wb") as log:
             self._started.append(
                 subprocess.Popen(
@@ -107,6 +108,12 @@ class StandaloneCluster:
 
     def _log(self, name: str) -> str:
         return (self._folder / name / "log").read_text()
+
+
+def find_scala_version() -> str:
+    """Return the version of Scala that Spark's jars are built for, such as 2.12."""
+    core = next((SPARK_HOME / "jars").glob("spark-core_*.jar"))
+    return core.name.removeprefix("spark-core_").partition("-")[0]
 
 
 def _is_executor(process: psutil.Process) -> bool:
