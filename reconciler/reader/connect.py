@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from reconciler.errors import UsageError
 from reconciler.index.predicates.functions import find_functions
-from reconciler.index.temporal import SessionZone
 from reconciler.reader.model import Scan
 from reconciler.reader.pruning import PrunedScan, keep_all, prune_by_index, widen_to_scan
 from reconciler.reader.skipping import (
@@ -46,8 +45,6 @@ _SLOTS: Final = 32
 _PACKS: Final = "pack binary, number int"
 #: Java package of Spark's own functions
 _SPARK_CLASS: Final = "Class: org.apache.spark.sql.catalyst.expressions."
-#: zones without rules; Java and Python may know others differently
-_UTC: Final = frozenset({"UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Etc/UCT"})
 
 
 def make_connect_frame(
@@ -69,7 +66,8 @@ def prune_for_connect(session: Any, scan: Scan, where: str, index: Storage | Non
     if problem := _find_doubt(session, where):
         kept = keep_all(scan, SkipDecision.NOT_UNDERSTOOD)
         return replace(kept, problems=(problem,))
-    condition = parse_condition(where, zone=_read_zone(session))
+    # the server analyses the frame when rows are requested, and its zone may be another one then
+    condition = parse_condition(where, zone="")
     partition = scan.get_numbers("partition")
     mask = mark_matching_partitions(scan, condition)[partition]
     matching = scan.select_slices(mask)
@@ -125,14 +123,6 @@ def _find_doubt(session: Any, where: str) -> str | None:
 def _is_spark_function(session: Any, name: str) -> bool:
     lines = [str(row[0]) for row in session.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
     return any(line.startswith(_SPARK_CLASS) for line in lines)
-
-
-def _read_zone(session: Any) -> SessionZone:
-    """Return the session's zone if it is a fixed offset; "" for others, whose rules Java has."""
-    name = str(session.conf.get("spark.sql.session.timeZone"))
-    if name in _UTC:
-        return "UTC"
-    return name if name[:1] in ("+", "-") else ""
 
 
 def _read_rows(session: Any, scan: Scan, ref: StorageRef) -> Any:
