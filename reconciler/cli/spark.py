@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reconciler import runtime
 from reconciler.cli import interruption
 from reconciler.cli.error_reports import DEBUG
-from reconciler.cli.java import use_java
+from reconciler.cli.java import find_java_need, use_java
 from reconciler.cli.logs import redirect_child_output
 from reconciler.cli.options import SparkOptions, SparkSettings
 from reconciler.cli.spark_properties import (
@@ -307,7 +307,7 @@ def _explain_failed_start() -> Iterator[None]:
         logging.getLogger().addFilter(_is_not_from_py4j)  # it uses the root logger too
         _quiet_pyspark()
     try:
-        with redirect_child_output():
+        with redirect_child_output(drops_notice=find_java_need().spark == "Spark 4"):
             yield
     except Exception as error:
         interruption.raise_if_interrupted()
