@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
     ArrayType,
@@ -41,16 +42,22 @@ def make_frame(kind):
         ArrayType(VariantType()),
         MapType(StringType(), VariantType()),
         StructType([StructField("a", ArrayType(VariantType()))]),
-        UnknownType(),
+        StructType([StructField("v", MapType(VariantType(), StringType()))]),
     ],
 )
-def test_types_that_no_table_can_have_are_refused_by_name(kind):
+def test_types_that_arrow_has_only_as_structs_are_refused_by_name(kind, monkeypatch):
+    monkeypatch.setattr("pyspark.sql.pandas.types.to_arrow_type", lambda _: pa.struct([]))
     with pytest.raises(UnsupportedError) as refused:
         make_arrow_schema(make_frame(kind))
 
     assert str(refused.value) == (
         f"column v: rows of type {kind.simpleString()} cannot be written; cast it"
     )
+
+
+def test_a_type_that_arrow_does_not_have_is_refused_by_name():
+    with pytest.raises(UnsupportedError, match=r"^column v: rows of type unknown cannot be writ"):
+        make_arrow_schema(make_frame(UnknownType()))
 
 
 def test_a_type_keeps_its_parts():
