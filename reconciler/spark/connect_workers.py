@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ _LACK: Final = "host string, lack string"
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 _REMEDY: Final = "install it in the Python that the server starts (its PYSPARK_PYTHON)"
 _SETTING_UP: Final = threading.Lock()
+#: the sessions whose workers have this package
+_SENT: WeakSet[Any] = WeakSet()
 #: per session, the packages that its workers are known to have
 _CHECKED: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 
@@ -34,9 +36,10 @@ def set_up_connect_workers(session: Any, packages: Sequence[str]) -> None:
     another version of Python.
     """
     with _SETTING_UP:
-        known = _CHECKED.get(session)
-        if known is None:
+        if session not in _SENT:
             _send_package(session)
+            _SENT.add(session)
+        known = _CHECKED.get(session)
         if known is None or not known.issuperset(packages):
             _check_workers(session, sorted(packages))
             _CHECKED[session] = frozenset(packages) | (known or frozenset())

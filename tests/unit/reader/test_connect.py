@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reconciler.reader.connect import _list_extra_columns
+from reconciler.reader.connect import _find_doubt, _list_extra_columns
 from reconciler.reader.model import PATH
 from reconciler.reader.skipping import mark_matching_partitions, parse_condition
 
@@ -71,3 +71,60 @@ def test_a_table_without_partition_columns_is_not_pruned():
     )
 
     assert [True] == mark_matching_partitions(scan, parse_condition("id = 1", zone="")).tolist()
+
+
+class PySparkException(Exception):  # noqa: N818 (PySpark's)
+    """What a server refuses."""
+
+
+class Remote:
+    """A session of Spark Connect that answers SQL from a mapping."""
+
+    def __init__(self, **answers):
+        self.answers, self.asked = answers, []
+
+    def sql(self, text):
+        self.asked.append(text)
+        answer = self.answers["set" if text == "SET" else text.split("`")[1]]
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(collect=lambda: answer)
+
+
+def setting(key):
+    return {"key": key, "value": "whatever"}
+
+
+OF_SPARK = [("Function: upper",), ("Class: org.apache.spark.sql.catalyst.expressions.Upper",)]
+OF_SESSION = [("Function: upper",), ("Class: org.apache.spark.sql.UDFRegistration$$Lambda",)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "where", "doubt"),
+    [
+        ({"set": [setting("spark.sql.ansi.enabled"), setting("spark.app.name")]}, "id = 1", None),
+        ({"set": [setting("spark.sql.timestampType")]}, "id = 1",
+         "the session sets spark.sql.timestampType, so only Spark interprets the condition"),
+        ({"set": [setting("spark.sql.legacy.x")]}, "id = 1",
+         "the session sets spark.sql.legacy.x, so only Spark interprets the condition"),
+        ({"set": [], "upper": OF_SPARK}, "upper(s) = 'A'", None),
+        ({"set": [], "upper": OF_SESSION}, "upper(s) = 'A'",
+         "the session has its own upper(), so only Spark interprets the condition"),
+        ({"set": PySparkException("no")}, "id = 1",
+         "the server does not show its settings, so only Spark interprets the condition"),
+    ],
+)  # fmt: skip
+def test_only_a_session_that_is_as_spark_is_lets_conditions_skip_files(answers, where, doubt):
+    assert doubt == _find_doubt(Remote(**answers), where)
+
+
+def test_another_error_than_sparks_is_not_hidden():
+    with pytest.raises(ZeroDivisionError):
+        _find_doubt(Remote(set=ZeroDivisionError()), "id = 1")
+
+
+def test_functions_that_are_not_used_are_not_asked_for():
+    remote = Remote(set=[])
+    _find_doubt(remote, "id = 1 AND other(id) = 2")
+
+    assert ["SET"] == remote.asked
