@@ -14,7 +14,12 @@ _WORKER: Final = re.compile(
     r"Traceback \(most recent call last\):\n(?: .*\n|\s*\n)*(\S.*)", re.MULTILINE
 )
 _MISSING_FILE: Final = re.compile(r"FileNotFoundException: (?:File )?(.+?) does not exist")
-_READING: Final = re.compile(r"while reading file (.+?)\.? +Details:")
+#: what follows a file's name, in Spark 3.5 and in Spark 4
+_READING: Final = re.compile(
+    r"while reading file (.+?)\.?\s+(?:Details:|SQLSTATE:|Could not read|Data type mismatches|"
+    r"The file system)"
+)
+_NOT_THERE: Final = re.compile(r"while reading file (.+?)\.?\s+File does not exist\.")
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILINE)
 _AWAIT_RESULT: Final = re.compile(r"Exception thrown in awaitResult:\s*$", re.MULTILINE)
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (.*)")
@@ -91,7 +96,7 @@ def explain_failure(message: str) -> str:
 
 def _explain_missing(message: str) -> str | None:
     """Return which file is missing, or that a Python worker died; None for anything else."""
-    if file := _MISSING_FILE.search(message):
+    if file := _MISSING_FILE.search(message) or _NOT_THERE.search(message):
         return f"{file[1]}: {FILE_REMOVED}"
     if _DIED in message:
         return (
