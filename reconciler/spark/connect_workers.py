@@ -68,11 +68,12 @@ def _send_package(session: Any) -> None:
 
 def _write_archive(archive: Path, package: Path) -> None:
     """Write a package without compiled files into an archive, the same bytes each time."""
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(archive, "w") as made:
         for file in sorted(package.rglob("*")):
             if file.is_file() and file.suffix != ".pyc":
                 name = file.relative_to(package.parent).as_posix()
-                made.writestr(zipfile.ZipInfo(name, _TIME), file.read_bytes())
+                info = zipfile.ZipInfo(name, _TIME)
+                made.writestr(info, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def _check_workers(session: Any, packages: Sequence[str]) -> None:
