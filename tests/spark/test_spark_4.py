@@ -25,7 +25,7 @@ CONDITIONS = (
     "collate(name, 'UTF8_LCASE') IN ('V400_11', 'V0')",
     "name = 'V400_11' COLLATE UTF8_LCASE",
     "startswith(name COLLATE UTF8_LCASE, 'V400_11')",
-    "name COLLATE UNICODE_CI LIKE 'V400_11'",
+    "name COLLATE UNICODE_CI = 'V400_11'",
     "name COLLATE UTF8_BINARY_RTRIM = 'v400_11   '",
 )
 
