@@ -47,7 +47,7 @@ from reconciler.reader.slice_rows import (
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
 from reconciler.spark.connect import is_of_connect
-from reconciler.spark.failures import JVM_ENDED, explain_failure, is_spark_error
+from reconciler.spark.failures import JVM_ENDED, explain_error, is_spark_error
 from reconciler.spark.java_api import find_manifest_index, map_in_arrow, to_java_column
 from reconciler.spark.struct_types import make_struct_type
 from reconciler.spark.workers import MERGING_PACKAGES, READING_PACKAGES, set_up_workers
@@ -185,7 +185,7 @@ def translate_spark_errors(ref: StorageRef) -> Iterator[None]:
     except Exception as error:
         if not is_spark_error(error):
             raise
-        message = redact_secrets(explain_failure(str(error)), ref.secrets)
+        message = redact_secrets(explain_error(error), ref.secrets)
         message = (
             message if ".parquet" in message or ".log." in message else f"{ref.location}: {message}"
         )

@@ -19,6 +19,8 @@ _READING: Final = re.compile(
     r"while reading file (.+?)\.?\s+(?:Details:|SQLSTATE:|Could not read|Data type mismatches|"
     r"The file system)"
 )
+#: a condition of Spark 4, whose causes PySpark leaves out of the message
+_FAILED_READ: Final = "[FAILED_READ_FILE."
 _NOT_THERE: Final = re.compile(r"while reading file (.+?)\.?\s+File does not exist\.")
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILINE)
 _AWAIT_RESULT: Final = re.compile(r"Exception thrown in awaitResult:\s*$", re.MULTILINE)
@@ -60,7 +62,16 @@ def read_condition_message(error: Exception) -> str | None:
 def explain_error(error: BaseException) -> str:
     """Return one sentence that says what an error of Spark is about."""
     has_ended = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
-    return JVM_ENDED if has_ended else explain_failure(str(error))
+    return JVM_ENDED if has_ended else explain_failure(read_message(error))
+
+
+def read_message(error: BaseException) -> str:
+    """Return the message of an error of Spark, with the causes that it is not clear without."""
+    message, trace = str(error), str(getattr(error, "_stackTrace", ""))
+    if _FAILED_READ not in message or "Caused by: " in message:
+        return message
+    causes = [line for line in trace.splitlines() if line.startswith("Caused by: ")]
+    return "\n".join([message, *causes])
 
 
 def explain_failure(message: str) -> str:

@@ -26,7 +26,6 @@ CONDITIONS = (
     "name = 'V400_11' COLLATE UTF8_LCASE",
     "startswith(name COLLATE UTF8_LCASE, 'V400_11')",
     "name COLLATE UNICODE_CI = 'V400_11'",
-    "name COLLATE UTF8_BINARY_RTRIM = 'v400_11   '",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.spark.failures import explain_failure
+from reconciler.spark.failures import explain_error, explain_failure
 
 WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.
@@ -150,3 +150,22 @@ def of_spark_4(condition: str, text: str) -> str:
 )  # fmt: skip
 def test_spark_4_names_a_file_in_other_sentences(message, said):
     assert said == explain_failure(message)
+
+
+class CapturedException(Exception):  # noqa: N818 (PySpark's)
+    """An error of PySpark 4: its message has no causes, its trace has."""
+
+    def __init__(self, message, trace):
+        super().__init__(message)
+        self._stackTrace = trace
+
+
+def test_the_causes_that_pyspark_4_keeps_apart_are_read():
+    message = of_spark_4("NO_HINT", "").replace("a b.parquet", "day.csv").partition("\n")[0]
+    error = CapturedException(message, f"{message}\n\tat x\nCaused by: {MALFORMED}")
+
+    assert explain_error(error) == (
+        'file:///t/day.csv: a line cannot be read: For input string: "three"; its readable part '
+        "is [null,a,1,x]"
+    )
+    assert explain_error(CapturedException("[OTHER] no", "Caused by: x.Y: z")) == "[OTHER] no"
