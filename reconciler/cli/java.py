@@ -32,8 +32,8 @@ class JavaNeed:
 
 
 _SPARK_3: Final = JavaNeed(spark="Spark 3", versions=range(8, 18), names="8, 11 or 17")
-#: from Java 24 on, Hadoop cannot ask who the user is
-_SPARK_4: Final = JavaNeed(spark="Spark 4", versions=range(17, 24), names="17 or 21")
+#: between the two that it supports, others are no worse
+_SPARK_4: Final = JavaNeed(spark="Spark 4", versions=range(17, 22), names="17 or 21")
 
 
 def use_java() -> None:
