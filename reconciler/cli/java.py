@@ -32,7 +32,7 @@ class JavaNeed:
 
 
 _SPARK_3: Final = JavaNeed(spark="Spark 3", versions=range(8, 18), names="8, 11 or 17")
-#: between the two that it supports, others are no worse
+#: 18 to 20 lie between the two that it supports
 _SPARK_4: Final = JavaNeed(spark="Spark 4", versions=range(17, 22), names="17 or 21")
 
 
