@@ -7,7 +7,7 @@ trace of Java exceptions, where the innermost cause says most.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 _RECONCILER_ERROR: Final = re.compile(r"^reconciler\.errors\.[A-Za-z]+: (.*)$", re.MULTILINE)
 _WORKER: Final = re.compile(
@@ -21,6 +21,7 @@ _READING: Final = re.compile(
 )
 #: a condition of Spark 4, whose causes PySpark leaves out of the message
 _FAILED_READ: Final = "[FAILED_READ_FILE."
+_MAX_CAUSES: Final = 20
 _NOT_THERE: Final = re.compile(r"while reading file (.+?)\.?\s+File does not exist\.")
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILINE)
 _AWAIT_RESULT: Final = re.compile(r"Exception thrown in awaitResult:\s*$", re.MULTILINE)
@@ -72,6 +73,17 @@ def read_message(error: BaseException) -> str:
         return message
     causes = [line for line in trace.splitlines() if line.startswith("Caused by: ")]
     return "\n".join([message, *causes])
+
+
+def read_java_message(java: Any) -> str:
+    """Return the message of Java's exception, with the causes that it is not clear without."""
+    message = str(java.getMessage())
+    if _FAILED_READ not in message or "Caused by: " in message:
+        return message
+    lines = [message]
+    while (java := java.getCause()) is not None and len(lines) <= _MAX_CAUSES:
+        lines.append(f"Caused by: {java.toString()}")
+    return "\n".join(lines)
 
 
 def explain_failure(message: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.spark.failures import explain_error, explain_failure
+from reconciler.spark.failures import explain_error, explain_failure, read_java_message
 
 WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.
@@ -169,3 +169,25 @@ def test_the_causes_that_pyspark_4_keeps_apart_are_read():
         "is [null,a,1,x]"
     )
     assert explain_error(CapturedException("[OTHER] no", "Caused by: x.Y: z")) == "[OTHER] no"
+
+
+class JavaError:
+    """An exception of Java with its causes."""
+
+    def __init__(self, text, cause=None):
+        self.getMessage = lambda: text.partition(": ")[2]
+        self.toString = lambda: text
+        self.getCause = lambda: cause
+
+
+def test_the_causes_of_an_exception_of_java_are_read():
+    number = JavaError('java.lang.NumberFormatException: For input string: "three"')
+    record = JavaError("org.apache.spark.sql.catalyst.util.BadRecordException: x", number)
+    malformed = JavaError(MALFORMED.partition("\n\tat")[0], record)
+    message = of_spark_4("NO_HINT", "").replace("a b.parquet", "day.csv").partition("\n")[0]
+
+    assert explain_failure(read_java_message(JavaError(message, malformed))) == (
+        'file:///t/day.csv: a line cannot be read: For input string: "three"; its readable part '
+        "is [null,a,1,x]"
+    )
+    assert "no" == read_java_message(JavaError("x.Y: no", number))
