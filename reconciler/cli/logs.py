@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TextIO
@@ -19,6 +19,8 @@ _STDOUT: Final = 1
 _STDERR: Final = 2
 _DRAIN_TIMEOUT_S: Final = 0.5
 _JAVA_ERRORS: Final = ("spark: ERROR", "spark: FATAL")
+#: what every Java says that Spark 4 starts; nothing can be done about it
+_NO_WARNING: Final = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
 #: threads that read the output of programs that were started
 _READERS: Final[list[threading.Thread]] = []
@@ -86,10 +88,11 @@ def _record_level(record: logging.LogRecord) -> Level:
 
 
 @contextmanager
-def redirect_child_output() -> Iterator[None]:
+def redirect_child_output(*, drops_notice: bool = False) -> Iterator[None]:
     """Send the output of programs started in the block to standard error, in its log format.
 
-    Java writes messages to standard output, which is only for results.
+    Java writes messages to standard output, which is only for results. ``drops_notice``: without
+    the notice that the Java of Spark 4 writes at its start.
     """
     try:
         kept = os.dup(_STDOUT)
@@ -98,7 +101,9 @@ def redirect_child_output() -> Iterator[None]:
         return
     sys.stdout.flush()
     try:
-        with _read_as_records() if is_json_log() else _pass_through() as target:
+        copy = _copy_as_records if is_json_log() else _copy_lines
+        is_read = is_json_log() or drops_notice
+        with _read_lines(copy) if is_read else _pass_through() as target:
             os.dup2(target, _STDOUT)
             yield
     finally:
@@ -112,8 +117,8 @@ def _pass_through() -> Iterator[int]:
 
 
 @contextmanager
-def _read_as_records() -> Iterator[int]:
-    """Make standard error of programs started in the block a pipe, and each line of it a record.
+def _read_lines(copy: Callable[[Iterable[bytes], TextIO], None]) -> Iterator[int]:
+    """Make standard error of programs started in the block a pipe, of which lines are copied.
 
     Messages of this process go where they went. The thread that reads lives as long as the program.
     """
@@ -121,10 +126,12 @@ def _read_as_records() -> Iterator[int]:
     before = sys.stderr
     reading, writing = os.pipe()
     messages = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="backslashreplace")
-    _READERS.append(threading.Thread(target=_copy_lines, args=(reading, messages), daemon=True))
+    reader = threading.Thread(target=_read_pipe, args=(copy, reading, messages), daemon=True)
+    if is_json_log():  # the last plain lines of a Java that ends are not waited for
+        _READERS.append(reader)
     sys.stderr = messages
     os.dup2(writing, _STDERR)
-    _READERS[-1].start()
+    reader.start()
     try:
         yield writing
     finally:
@@ -135,11 +142,25 @@ def _read_as_records() -> Iterator[int]:
         os.close(writing)
 
 
-def _copy_lines(reading: int, messages: TextIO) -> None:
-    """Write each line as a record to this process's standard error, and close that at the end."""
+def _read_pipe(
+    copy: Callable[[Iterable[bytes], TextIO], None], reading: int, messages: TextIO
+) -> None:
+    """Copy the lines of a pipe to this process's standard error, and close that at the end."""
     with suppress(OSError, ValueError), messages, os.fdopen(reading, "rb") as lines:
-        for data in lines:
-            line = data.decode(errors="replace").rstrip()
-            if line:
-                level: Level = "error" if line.startswith(_JAVA_ERRORS) else "warning"
-                log_message(line, level=level, event="spark")
+        copy((line for line in lines if line != _NO_WARNING), messages)
+
+
+def _copy_as_records(lines: Iterable[bytes], _messages: TextIO) -> None:
+    """Write each line as a record."""
+    for data in lines:
+        line = data.decode(errors="replace").rstrip()
+        if line:
+            level: Level = "error" if line.startswith(_JAVA_ERRORS) else "warning"
+            log_message(line, level=level, event="spark")
+
+
+def _copy_lines(lines: Iterable[bytes], messages: TextIO) -> None:
+    """Write each line as it is."""
+    for line in lines:
+        messages.write(line.decode(errors="replace"))
+        messages.flush()

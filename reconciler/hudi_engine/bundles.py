@@ -17,8 +17,13 @@ _TABLE_VERSIONS: Final = (
     ((1, 0, 1), (6, 8)),
     ((0, 14), (6,)),
 )
-#: table version -> the bundle to use
+#: table version -> the bundle to use on Spark 3.5
 _RECOMMENDED: Final = {6: "0.15.0", 8: "1.0.2", 9: "1.2.0"}
+#: a release of Spark, its first two numbers
+SparkRelease = tuple[int, int]
+_SPARK_4: Final = (4, 0)
+#: the bundle to use on Spark 4, which has none of older releases; it writes every table version
+_ON_SPARK_4: Final = "1.2.0"
 #: from this release on a writer upgrades a table unless an option forbids it
 NO_UPGRADE_FROM: Final = (1, 0)
 
@@ -33,7 +38,7 @@ def parse_release(version: str) -> tuple[int, ...]:
     return tuple(map(int, match[0].split("."))) if match else ()
 
 
-def check_bundle(version: str, table_version: int) -> None:
+def check_bundle(version: str, table_version: int, spark: SparkRelease) -> None:
     """Raise UnsupportedError if a bundle cannot keep the table at its version."""
     numbers = parse_release(version)
     known = next((tables for since, tables in _TABLE_VERSIONS if numbers >= since), ())
@@ -43,14 +48,18 @@ def check_bundle(version: str, table_version: int) -> None:
         )
         raise UnsupportedError(
             f"the table has version {table_version}, but Hudi {version} on Spark's class path "
-            f"writes {writable}: {explain_how_to_add(table_version)}, or use --executor native"
+            f"writes {writable}: {explain_how_to_add(spark, table_version)}, or use --executor "
+            "native"
         )
 
 
-def explain_how_to_add(table_version: int | None = None) -> str:
-    """Say how to put a bundle on Spark's class path."""
-    version = "VERSION" if table_version is None else _RECOMMENDED[table_version]
-    jar = f"hudi-spark3.5-bundle_2.12-{version}.jar"
+def explain_how_to_add(spark: SparkRelease, table_version: int | None = None) -> str:
+    """Say how to put a bundle for a release of Spark on its class path."""
+    is_spark_4 = spark >= _SPARK_4
+    recommended = _ON_SPARK_4 if is_spark_4 else _RECOMMENDED.get(table_version or 0)
+    version = "VERSION" if table_version is None else recommended
+    scala = "2.13" if is_spark_4 else "2.12"
+    jar = f"hudi-spark{spark[0]}.{spark[1]}-bundle_{scala}-{version}.jar"
     return (
         f"add --spark-conf spark.driver.extraClassPath=/path/to/{jar} and the same for "
         "spark.executor.extraClassPath"

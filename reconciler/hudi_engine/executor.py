@@ -18,6 +18,9 @@ class HudiExecutor(Protocol):
     def has_class(self, name: str) -> bool:
         """Return whether Spark's class path has a Java class."""
 
+    def read_spark_version(self) -> tuple[int, int]:
+        """Return the first two numbers of the Spark that the bundle runs in."""
+
     def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
         """Execute the pending clean of an instant and complete it.
 

@@ -19,6 +19,7 @@ from reconciler.rewrite.group_columns import GroupColumns, tally_hashes
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.slice_parts import SlicePart, split_into_parts
 from reconciler.spark.failures import JVM_ENDED
+from reconciler.spark.java_api import read_spark_version
 from reconciler.spark.jobs import run_job_group
 from reconciler.spark.workers import MERGING_PACKAGES, set_up_workers
 from reconciler.storage.api import StorageRef
@@ -47,6 +48,9 @@ class SparkHudiExecutor:
 
     def has_class(self, name: str) -> bool:
         return self._load_class(name) is not None
+
+    def read_spark_version(self) -> tuple[int, int]:
+        return read_spark_version(self._session)
 
     def clean(self, ref: StorageRef, instant: str, options: Mapping[str, str]) -> None:
         """Execute a clean without Hudi's client, which would first roll back failed writes."""
@@ -115,7 +119,7 @@ class SparkHudiExecutor:
         if client is None:
             raise ReconcilerError(
                 "--executor hudi needs a Hudi bundle on Spark's class path, and there is none: "
-                f"{explain_how_to_add()}"
+                f"{explain_how_to_add(read_spark_version(self._session))}"
             )
         if self._session.sparkContext.getConf().get(_SERIALIZER) != _KRYO:
             raise ReconcilerError(

@@ -22,7 +22,8 @@ from reconciler.errors import UsageError
 from reconciler.index.temporal import SessionZone
 from reconciler.index.zone_rules import YearlyRule, ZoneRules
 from reconciler.reader.skipping import find_unusual_keys
-from reconciler.spark.failures import is_spark_error
+from reconciler.spark.failures import is_spark_error, read_condition_message
+from reconciler.spark.java_api import to_java_column
 
 #: before any place had a time zone
 _DISTANT_PAST: Final = -(1 << 40)
@@ -125,20 +126,12 @@ def check_where(frame: Any, where: str) -> tuple[str, ...]:
     try:
         refs = _find_condition(frame._jdf.filter(where)).references().toSeq()
     except Exception as error:
-        if (message := _read_message(error)) is None:
+        if (message := read_condition_message(error)) is None:
             raise
         raise UsageError(f"where {where!r}: {message}") from None
     named = [refs.apply(at).name() for at in range(refs.size())]
     spelled = {column.lower(): column for column in frame.columns}  # names as they were typed
     return tuple(name if name in frame.columns else spelled[name.lower()] for name in named)
-
-
-def _read_message(error: Exception) -> str | None:
-    """Return Spark's message about an expression; None for other errors."""
-    if type(error).__name__ not in ("AnalysisException", "ParseException"):
-        return None
-    lines = str(error).strip().splitlines()
-    return next((line.strip() for line in lines if line.strip()), "is no condition")
 
 
 def _find_condition(jdf: Any) -> Any:
@@ -157,17 +150,18 @@ def derive_partition_condition(partitions: Any, where: str) -> Any | None:
     """
     session = partitions.sparkSession._jsparkSession
     parsed = session.sessionState().sqlParser().parseExpression(where)
-    jvm = partitions.sparkSession._jvm
     condition = _PartitionCondition(
-        jvm=jvm, partitions=partitions._jdf, left=iter(range(_MAX_EXPRESSIONS))
+        session=partitions.sparkSession,
+        partitions=partitions._jdf,
+        left=iter(range(_MAX_EXPRESSIONS)),
     )
     derived = condition.derive(parsed)
-    return None if derived is None else jvm.org.apache.spark.sql.Column(derived)
+    return None if derived is None else to_java_column(partitions.sparkSession, derived)
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionCondition:
-    jvm: Any
+    session: Any
     partitions: Any
     left: Iterator[int]
 
@@ -183,21 +177,21 @@ class _PartitionCondition:
         sides = [self.derive(expression.left()), self.derive(expression.right())]
         known = [side for side in sides if side is not None]
         if len(known) == len(sides):
-            whole = getattr(self.jvm.org.apache.spark.sql.catalyst.expressions, kind)
+            expressions = self.session._jvm.org.apache.spark.sql.catalyst.expressions
+            whole = getattr(expressions, kind)
             return whole(*sides)
         return known[0] if known and kind == "And" else None
 
     def _uses_only_partitions(self, expression: Any) -> bool:
         """True if an expression names only partition columns and is deterministic."""
-        column = self.jvm.org.apache.spark.sql.Column(expression)
         try:
-            filtered = self.partitions.filter(column)
+            filtered = self.partitions.filter(to_java_column(self.session, expression))
             condition = _find_condition(filtered)
         except Exception as error:
-            if _read_message(error) is None:
+            if read_condition_message(error) is None:
                 raise
             return False
-        patterns = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        patterns = self.session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         return bool(condition.deterministic()) and not any(
             condition.containsPattern(getattr(patterns, name)()) for name in _PATTERNS
         )

@@ -240,6 +240,20 @@ def add_partition_columns(index: FileIndex, scan: Scan, partition_rows: Codes) -
     )
 
 
+def mark_matching_partitions(scan: Scan, condition: ReadCondition) -> Mask:
+    """Return a mask of the partitions that may hold a matching row, by their own columns alone."""
+    count = len(scan.partitions)
+    nothing = FileIndex(
+        partition=scan.partitions.column(PATH).combine_chunks().dictionary_encode(),
+        name=pa.nulls(count, pa.string()),
+        size=np.zeros(count, np.int64),
+        rows=np.full(count, -1),
+        columns={},
+    )
+    stats = add_partition_columns(nothing, scan, np.arange(count, dtype=np.int32))
+    return may_match(condition.predicate, stats, schema=scan.table_schema, zone=condition.zone)
+
+
 def _add_constants(index: FileIndex, values: Mapping[str, Any]) -> FileIndex:
     """Add columns with one value per file, in place of what the files hold in them."""
     columns = {name: stats for name, stats in index.columns.items() if name not in values}

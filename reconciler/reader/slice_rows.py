@@ -191,10 +191,10 @@ def _encode_table(table: pa.Table) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SliceReadTask:
-    """Reads the slices of tasks; picklable, for ``mapInArrow`` over a column of task numbers.
+    """Reads the slices of tasks; picklable, for ``mapInArrow``.
 
-    ``packs``: the result of ``pack_slices``, or a broadcast of it, which disks may hold; secrets
-    are in ``ref`` alone.
+    Its first column has task numbers. ``packs``: the result of ``pack_slices``, or a broadcast of
+    it, which disks may hold; secrets are in ``ref`` alone. None: the column has the packs.
     """
 
     ref: StorageRef
@@ -206,7 +206,7 @@ class SliceReadTask:
         return cls(ref=ref, reading=SliceRowReader.from_scan(scan), packs=packs)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the tasks whose numbers the batches hold.
+        """Yield the rows of the tasks that the batches name.
 
         Raises FormatError and UnsupportedError as ``read_slice`` does, StorageError for a missing
         file.
@@ -214,10 +214,11 @@ class SliceReadTask:
         from reconciler.storage.open import open_storage  # noqa: PLC0415 (on the worker)
 
         storage = ReadOnlyStorage(open_storage(self.ref))
-        packs = self.packs if isinstance(self.packs, list) else self.packs.value
+        has_values = self.packs is None or isinstance(self.packs, list)
+        packs = self.packs if has_values else self.packs.value
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from self._read_slices(packs[number], storage)
+            for task in batch.column(0).to_pylist():
+                yield from self._read_slices(task if packs is None else packs[task], storage)
 
     def _read_slices(self, data: bytes, storage: Storage) -> Iterator[pa.RecordBatch]:
         for row in pa.ipc.open_stream(data).read_all().to_pylist():

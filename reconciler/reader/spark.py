@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from reconciler.arrays import Mask, sort_unique, to_arrow
 from reconciler.errors import ReconcilerError
 from reconciler.index.predicates.functions import find_functions
+from reconciler.reader.connect import make_connect_frame
 from reconciler.reader.manifest import BATCH, FOLDER, make_manifest, quote_path
 from reconciler.reader.model import Scan, find_python_reasons
 from reconciler.reader.pruning import PrunedScan, keep_all, prune_by_index, widen_to_scan
@@ -45,7 +46,10 @@ from reconciler.reader.slice_rows import (
 )
 from reconciler.reader.spark_types import is_void, to_spark_schema
 from reconciler.reader.sql_text import quote_column as column_name
-from reconciler.spark.failures import JVM_ENDED, explain_failure, is_spark_error
+from reconciler.spark.connect import is_of_connect
+from reconciler.spark.failures import JVM_ENDED, explain_error, is_spark_error
+from reconciler.spark.java_api import find_manifest_index, map_in_arrow, to_java_column
+from reconciler.spark.struct_types import make_struct_type
 from reconciler.spark.workers import MERGING_PACKAGES, READING_PACKAGES, set_up_workers
 from reconciler.storage.api import Storage, StorageRef
 from reconciler.storage.locations import names_account
@@ -79,11 +83,13 @@ def make_data_frame(
 ) -> DataFrame:
     """Return the rows of a scan for which a Spark SQL condition is true, in the scan's columns.
 
-    ``ref``: with which Python workers open the table's storage. ``index``: the storage, to skip
-    files by statistics; None: all files of matching partitions are read. Raises UsageError for an
-    invalid ``where``, UnsupportedError for slices that cannot be merged. Errors on workers are
-    raised by Spark when rows are requested.
+    ``session``: also one of Spark Connect. ``ref``: with which Python workers open the table's
+    storage. ``index``: the storage, to skip files by statistics; None: all files of matching
+    partitions are read. Raises UsageError for an invalid ``where``, UnsupportedError for slices
+    that cannot be merged. Errors on workers are raised by Spark when rows are requested.
     """
+    if is_of_connect(session):
+        return make_connect_frame(session, scan, ref, where, index)
     return make_pruned_frame(session, prune_scan(session, scan, where, index), ref, where)
 
 
@@ -180,7 +186,7 @@ def translate_spark_errors(ref: StorageRef) -> Iterator[None]:
     except Exception as error:
         if not is_spark_error(error):
             raise
-        message = redact_secrets(explain_failure(str(error)), ref.secrets)
+        message = redact_secrets(explain_error(error), ref.secrets)
         message = (
             message if ".parquet" in message or ".log." in message else f"{ref.location}: {message}"
         )
@@ -280,7 +286,8 @@ def _make_manifest_frame(session: SparkSession, schema: pa.Schema, files: bytes)
         path = session._jvm.org.apache.hadoop.fs.Path(
             session._jvm.java.net.URI(f"file://{quote_path(folder)}")
         )
-        index = sources.streaming.MetadataLogFileIndex(java, path, options, option.apply(columns))
+        make_index = find_manifest_index(session)
+        index = make_index(java, path, options, option.apply(columns))
     relation = sources.datasources.HadoopFsRelation(
         index,
         index.partitionSchema(),
@@ -314,7 +321,9 @@ def _make_columns(
         elif field.name in frame.columns:
             column = frame[column_name(field.name)]
         else:
-            column = functions.lit(None).cast(_to_struct_type(pa.schema([field]))[0].dataType)
+            column = functions.lit(None).cast(
+                make_struct_type(to_spark_schema(pa.schema([field])))[0].dataType
+            )
         columns.append(column.alias(field.name))
     return columns
 
@@ -332,11 +341,8 @@ def _make_partition_literal(
     )
     row = frame._jdf.queryExecution().executedPlan().executeCollect()[0]
     literal = session._jvm.org.apache.spark.sql.catalyst.expressions.Literal
-    return _to_column(
-        session._jvm.org.apache.spark.sql.Column(
-            literal(row.getArray(0), frame._jdf.schema().apply(0).dataType())
-        )
-    )
+    values = literal(row.getArray(0), frame._jdf.schema().apply(0).dataType())
+    return _to_column(to_java_column(session, values))
 
 
 def _read_with_python(session: SparkSession, scan: Scan, ref: StorageRef) -> DataFrame:
@@ -350,7 +356,9 @@ def _read_with_python(session: SparkSession, scan: Scan, ref: StorageRef) -> Dat
         packs = context.broadcast(packs)
     numbered = session.range(0, len(tasks), 1, len(tasks))
     return _map_in_arrow(
-        numbered, SliceReadTask.from_scan(scan, ref, packs), _to_struct_type(scan.schema)
+        numbered,
+        SliceReadTask.from_scan(scan, ref, packs),
+        make_struct_type(to_spark_schema(scan.schema)),
     )
 
 
@@ -362,7 +370,7 @@ def _map_in_arrow(frame: DataFrame, work: SliceReadTask, schema: Any) -> DataFra
 
     kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     call = UserDefinedFunction(work, schema, evalType=kind)(*(frame[n] for n in frame.columns))
-    return DataFrame(frame._jdf.pythonMapInArrow(call._jc.expr(), False), frame.sparkSession)
+    return DataFrame(map_in_arrow(frame, call), frame.sparkSession)
 
 
 def _make_local_frame(session: SparkSession, table: pa.Table) -> DataFrame:
@@ -377,12 +385,6 @@ def _make_local_frame(session: SparkSession, table: pa.Table) -> DataFrame:
         batches = python.readArrowStreamFromFile(file.name)
         schema = json.dumps(to_spark_schema(table.schema))
         return DataFrame(python.toDataFrame(batches, schema, session._jsparkSession), session)
-
-
-def _to_struct_type(schema: pa.Schema) -> Any:
-    from pyspark.sql.types import StructType  # noqa: PLC0415 (heavy)
-
-    return StructType.fromJson(to_spark_schema(schema))
 
 
 def _to_column(java: Any) -> Column:

@@ -7,14 +7,22 @@ trace of Java exceptions, where the innermost cause says most.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 _RECONCILER_ERROR: Final = re.compile(r"^reconciler\.errors\.[A-Za-z]+: (.*)$", re.MULTILINE)
 _WORKER: Final = re.compile(
     r"Traceback \(most recent call last\):\n(?: .*\n|\s*\n)*(\S.*)", re.MULTILINE
 )
 _MISSING_FILE: Final = re.compile(r"FileNotFoundException: (?:File )?(.+?) does not exist")
-_READING: Final = re.compile(r"while reading file (.+?)\.? +Details:")
+#: what follows a file's name, in Spark 3.5 and in Spark 4
+_READING: Final = re.compile(
+    r"while reading file (.+?)\.?\s+(?:Details:|SQLSTATE:|Could not read|Data type mismatches|"
+    r"The file system)"
+)
+#: a condition of Spark 4, whose causes PySpark leaves out of the message
+_FAILED_READ: Final = "[FAILED_READ_FILE."
+_MAX_CAUSES: Final = 20
+_NOT_THERE: Final = re.compile(r"while reading file (.+?)\.?\s+File does not exist\.")
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.*)$", re.MULTILINE)
 _AWAIT_RESULT: Final = re.compile(r"Exception thrown in awaitResult:\s*$", re.MULTILINE)
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (.*)")
@@ -44,10 +52,38 @@ def is_spark_error(error: BaseException) -> bool:
     return any(kind.__name__ in ("PySparkException", "Py4JError") for kind in type(error).__mro__)
 
 
+def read_condition_message(error: Exception) -> str | None:
+    """Return Spark's message about an expression, without its trace; None for other errors."""
+    if type(error).__name__ not in ("AnalysisException", "ParseException"):
+        return None
+    lines = str(error).strip().splitlines()
+    return next((line.strip() for line in lines if line.strip()), "is no condition")
+
+
 def explain_error(error: BaseException) -> str:
     """Return one sentence that says what an error of Spark is about."""
     has_ended = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
-    return JVM_ENDED if has_ended else explain_failure(str(error))
+    return JVM_ENDED if has_ended else explain_failure(read_message(error))
+
+
+def read_message(error: BaseException) -> str:
+    """Return the message of an error of Spark, with the causes that it is not clear without."""
+    message, trace = str(error), str(getattr(error, "_stackTrace", ""))
+    if _FAILED_READ not in message or "Caused by: " in message:
+        return message
+    causes = [line for line in trace.splitlines() if line.startswith("Caused by: ")]
+    return "\n".join([message, *causes])
+
+
+def read_java_message(java: Any) -> str:
+    """Return the message of Java's exception, with the causes that it is not clear without."""
+    message = str(java.getMessage())
+    if _FAILED_READ not in message or "Caused by: " in message:
+        return message
+    lines = [message]
+    while (java := java.getCause()) is not None and len(lines) <= _MAX_CAUSES:
+        lines.append(f"Caused by: {java.toString()}")
+    return "\n".join(lines)
 
 
 def explain_failure(message: str) -> str:
@@ -83,7 +119,7 @@ def explain_failure(message: str) -> str:
 
 def _explain_missing(message: str) -> str | None:
     """Return which file is missing, or that a Python worker died; None for anything else."""
-    if file := _MISSING_FILE.search(message):
+    if file := _MISSING_FILE.search(message) or _NOT_THERE.search(message):
         return f"{file[1]}: {FILE_REMOVED}"
     if _DIED in message:
         return (

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from reconciler.errors import ReconcilerError
 from reconciler.spark.executor_wait import ExecutorsMissingError, ExecutorWait
-from reconciler.spark.failures import JVM_ENDED, SESSION_ENDED
+from reconciler.spark.failures import JVM_ENDED, SESSION_ENDED, read_java_message
 
 _ABORTED: Final = "Job aborted due to stage failure: "
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -121,7 +121,7 @@ def run_job_group(
 def _find_reason(error: BaseException, explain: Callable[[str], str]) -> str | None:
     """Return in one sentence why a job failed; None for an error that is not of a job."""
     if (java := getattr(error, "java_exception", None)) is not None:
-        return explain(str(java.getMessage()))
+        return explain(read_java_message(java))
     is_broken = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
     return JVM_ENDED if is_broken or isinstance(error, ConnectionError) else None
 

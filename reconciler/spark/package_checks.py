@@ -27,7 +27,7 @@ MINIMUM_VERSIONS: Final = {
     "gcsfs": "2024.12",
     "google_crc32c": "1.5",
     "numpy": "1.26",
-    "pandas": "2.0",
+    "pandas": "2.2",
     "pyarrow": "17",
     "s3fs": "2024.10",
     "xxhash": "3.4",

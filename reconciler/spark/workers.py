@@ -121,7 +121,7 @@ def _check_workers(context: Any, packages: frozenset[str], *, ships: bool) -> No
         return
     python = context.pythonExec
     try:
-        with run_job_group(context, "reconciler: check workers", str, explain=_explain_check):
+        with run_job_group(context, "reconciler: check workers", str, explain=explain_check):
             lacking = find_lacking_packages(context, packages, imports=ships)
     except ExecutorsMissingError:
         raise
@@ -146,10 +146,10 @@ def _find_remedy(context: Any, *, ships: bool) -> str:
     return f"send the driver's with --ship ({SHIP}=true), {install}, {_OWN_PYTHON} them"
 
 
-def _explain_check(message: str) -> str:
+def explain_check(message: str) -> str:
     r"""Return the line of Spark's message that says why the check failed.
 
-    >>> _explain_check("Lost task: E: Traceback (most recent call last):\n  f\nImportError: no x\n")
+    >>> explain_check("Lost task: E: Traceback (most recent call last):\n  f\nImportError: no x\n")
     'ImportError: no x'
     """
     if other := _OTHER_PYTHON.search(message):

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from reconciler.errors import UnsupportedError, UsageError
 from reconciler.reader.spark import translate_spark_errors
+from reconciler.spark.connect import refuse_connect
 from reconciler.spark.failures import explain_failure
 from reconciler.spark.jobs import run_job_group
 from reconciler.spark.staging import StagingOpener, choose_staging
@@ -40,6 +41,10 @@ _MAX_PARTITIONS: Final = 10_000
 #: shuffle partitions per core if Spark knows no size; its default of 200 is many for two cores
 _UNKNOWN_PER_SLOT: Final = 8
 _SEARCHES_PER_SLOT: Final = 2
+#: types of Spark 4 that travel as structs in Arrow, and would be written as such
+_STRUCTS_IN_ARROW: Final = frozenset({"variant", "geometry", "geography"})
+#: where types of arrays and maps have others
+_PARTS_OF_TYPES: Final = ("elementType", "keyType", "valueType")
 
 
 def find_session(rows: DataFrame | None) -> SparkSession:
@@ -49,6 +54,7 @@ def find_session(rows: DataFrame | None) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 (heavy)
 
     if active := SparkSession.getActiveSession():
+        refuse_connect(active, "reconcile=True")
         return active
     raise UsageError("reconcile=True needs a Spark session: start one before the write")
 
@@ -115,15 +121,27 @@ def make_arrow_schema(frame: DataFrame) -> Any:
 
     fields = []
     for field in frame.schema.fields:
+        problem = (
+            f"column {field.name}: rows of type {field.dataType.simpleString()} cannot be "
+            "written; cast it"
+        )
+        if not _STRUCTS_IN_ARROW.isdisjoint(_list_type_names(field.dataType)):
+            raise UnsupportedError(problem)
         try:
             kind = to_arrow_type(field.dataType)
         except Exception as error:  # PySpark raises different errors in its versions
-            raise UnsupportedError(
-                f"column {field.name}: rows of type {field.dataType.simpleString()} cannot be "
-                "written; cast it"
-            ) from error
+            raise UnsupportedError(problem) from error
         fields.append(pa.field(field.name, kind, nullable=field.nullable))
     return pa.schema(fields)
+
+
+def _list_type_names(kind: Any) -> Iterator[str]:
+    """Yield the names of a type of Spark and of those in it."""
+    yield kind.typeName()
+    parts = [field.dataType for field in getattr(kind, "fields", ())]
+    parts += [getattr(kind, name) for name in _PARTS_OF_TYPES if hasattr(kind, name)]
+    for part in parts:
+        yield from _list_type_names(part)
 
 
 def make_write_request(
@@ -134,7 +152,11 @@ def make_write_request(
     fills_missing: bool = False,
     partitions: Sequence[str] | None = None,
 ) -> WriteRequest:
-    """Return a request for a DataFrame's rows; UsageError for contradictions."""
+    """Return a request for a DataFrame's rows; UsageError for contradictions.
+
+    Raises UnsupportedError for a DataFrame of Spark Connect.
+    """
+    refuse_connect(frame, "write")
     mode = parse_mode(operation)
     check_request(mode, has_rows=frame is not None, dedupes=dedupes, partitions=partitions)
     schema = pa.schema([]) if frame is None else make_arrow_schema(frame)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 import reconciler
-from reconciler.cli.spark import use_java
+from reconciler.cli.java import use_java
 from tests.oracle.bundles import bundle
 
 DELTA = "io.delta:delta-spark_2.12:3.3.2"

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import reconciler
-from reconciler.cli.spark import use_java
+from reconciler.cli.java import use_java
 from reconciler.index.footers import index_footers
 from reconciler.planners.prediction.file_reads import find_reads
 from reconciler.plans.plan import Plan

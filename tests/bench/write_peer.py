@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 import reconciler
-from reconciler.cli.spark import use_java
+from reconciler.cli.java import use_java
 from tests.bench.peer import open_session
 from tests.bench.trip_files import KEY
 from tests.bench.write_rows import ORDERING, PARTITION, ROW_BYTES

@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.selection import EVERY_CASE
 
-_CACHE: Final = Path(__file__).parents[2] / ".oracle"
+CACHE: Final = Path(__file__).parents[2] / ".oracle"
 _START_S: Final = 60
 _BUILD_S: Final = 1800
 
@@ -33,7 +33,7 @@ def find_program(variable: str, folder: str, program: str, build: Callable[[Path
         if not os.access(named, os.X_OK):
             raise ServerUnavailableError(f"{variable} is set, but {named} is no program")
         return Path(named)
-    place = _CACHE.resolve() / folder
+    place = CACHE.resolve() / folder
     place.mkdir(parents=True, exist_ok=True)
     with (place / "building").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes

@@ -113,7 +113,8 @@ class StandaloneCluster:
         given = {**os.environ} if self._environment is None else {**self._environment}
         host = arguments[arguments.index("--host") + 1]
         own = {"HOME": str(home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": host}
-        own["SPARK_SCALA_VERSION"] = "2.12"  # else a worker looks for folders of a build
+        # else a worker looks for folders of a build
+        own["SPARK_SCALA_VERSION"] = find_scala_version()
         if self._bare and name == "Worker":
             own |= make_bare_host(home)
             given = {"PATH": given["PATH"], "JAVA_HOME": given.get("JAVA_HOME", "")}
@@ -153,6 +154,12 @@ def can_set_host_names() -> bool:
         return False
     command = ["unshare", "--map-root-user", "--uts", "sh", "-c", _SET_HOST_NAME, "x", "true"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def find_scala_version() -> str:
+    """Return the version of Scala that Spark's jars are built for, such as 2.12."""
+    core = next((SPARK_HOME / "jars").glob("spark-core_*.jar"))
+    return core.name.removeprefix("spark-core_").partition("-")[0]
 
 
 def _is_executor(process: psutil.Process) -> bool:

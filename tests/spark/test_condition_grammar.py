@@ -95,5 +95,9 @@ def test_aggregates_and_window_functions_are_those_of_spark(spark):
         found.get(registry.lookupFunction(name).get().getGroup(), set()).add(name.funcName())
 
     # these two are in the grammar, and not in the registry
-    assert found["agg_funcs"] | {"percentile_cont", "percentile_disc"} == AGGREGATES
-    assert found["window_funcs"] == WINDOW_FUNCTIONS
+    known = found["agg_funcs"] | {"percentile_cont", "percentile_disc"}
+    assert known >= AGGREGATES
+    assert found["window_funcs"] >= WINDOW_FUNCTIONS
+    if spark.version.startswith("3.5."):  # later releases have more, and sessions of 3.5 their own
+        assert known == AGGREGATES
+        assert found["window_funcs"] == WINDOW_FUNCTIONS

@@ -45,6 +45,8 @@ spec:
       spark.hadoop.fs.s3a.proxy: {{fromEnv: LAKE_PROXY}}
       spark.hadoop.plain: in the file
       spark.eventLog.enabled: "true"
+      spark.eventLog.compress: "false"
+      spark.eventLog.rolling.enabled: "false"
       spark.eventLog.dir: {events}
 """
 

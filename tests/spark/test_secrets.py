@@ -47,6 +47,8 @@ def test_a_secret_is_in_no_file_of_spark(tmp_path, sessions, monkeypatch, capfd)
     conf = {
         "spark.local.dir": str(scratch),
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.logBlockUpdates.enabled": "true",
     }

@@ -39,10 +39,10 @@ _RULE: Final = "delegated"
 
 def check_delegation(session: ApplySession, hudi: HudiExecutor) -> None:
     """Raise UnsupportedError if Hudi cannot execute the reviewed steps as reviewed."""
-    version = hudi.read_version()
-    check_bundle(version, session.properties.table_version)
+    bundle, release = hudi.read_version(), hudi.read_spark_version()
+    check_bundle(bundle, session.properties.table_version, release)
     location = session.storage.location
-    check_delegated_lock(session.declared_lock, location, version, hudi.has_class)
+    check_delegated_lock(session.declared_lock, location, bundle, hudi.has_class)
     _make_index_options(session, session.properties)
     for step in session.plan.steps:
         if isinstance(step, ClusterStep):

@@ -1,7 +1,8 @@
 """Split a Spark SQL text into the tokens of Spark's own lexer, and pair its parentheses.
 
 Unlike ``tokens``, which stops at what it cannot evaluate, this knows every token of Spark.
-Source: SqlBaseLexer.g4 of Spark 3.5; the longest token wins. Signs of Spark 4 are known too.
+Source: SqlBaseLexer.g4 of Spark 3.5; the longest token wins. What only Spark 4 knows is a token
+too: more signs, and more spaces.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _TOKENS: Final = re.compile(
 _WHOLE_NUMBER: Final = re.compile(
     r"\d+(?:[lLsSyY]|[fFdD]|[bB][dD])?|\d+[eE]\d+(?:[fFdD]|[bB][dD])?", re.ASCII
 )
-_SPACE: Final = re.compile(r"[ \r\n\t]+|--(?:\\\n|[^\r\n])*\r?\n?")
+_SPACES: Final = r"[ \r\n\t\f\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+"
+_SPACE: Final = re.compile(_SPACES + r"|--(?:\\\n|[^\r\n])*\r?\n?")
 _PAIRS: Final = {"(": ")", "[": "]"}
 _QUOTES: Final = {"'": "quote", '"': "quote", "`": "backtick"}
 

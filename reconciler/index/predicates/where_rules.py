@@ -1,7 +1,8 @@
 """Check what Spark parses and refuses after WHERE: aggregates, windows and parameters.
 
 Only what is certain is refused: a function that is not Spark's own passes, and subqueries are not
-looked at. Source: the groups agg_funcs and window_funcs of FunctionRegistry of Spark 3.5.
+looked at. Source: the groups agg_funcs and window_funcs of FunctionRegistry of Spark 3.5; newer
+functions may be the session's own there.
 """
 
 from __future__ import annotations

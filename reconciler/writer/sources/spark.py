@@ -14,7 +14,7 @@ import pyarrow as pa
 from reconciler.errors import FormatError, UsageError
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
 from reconciler.reader.spark_types import to_spark_schema
-from reconciler.spark.failures import explain_failure
+from reconciler.spark.failures import explain_error
 from reconciler.spark.workers import READING_PACKAGES, set_up_workers
 from reconciler.storage.clients import make_client_options
 from reconciler.storage.locations import names_account
@@ -121,7 +121,7 @@ class _FileReader:
         try:
             return reader.load([_to_spark_path(name) for name in files])
         except (PySparkException, Py4JError) as error:
-            problem = redact_urls(explain_failure(str(error)), files[0])
+            problem = redact_urls(explain_error(error), files[0])
             raise FormatError(
                 redact_urls(files[0]),
                 f"cannot be read as {kind}: {problem}",

@@ -231,7 +231,7 @@ from reconciler.cli.terminal import log_message
 
 with logs.open_logs() as speak:
     speak(logs.LogFormat(sys.argv[1]))
-    with logs.redirect_child_output():
+    with logs.redirect_child_output(drops_notice="drop" in sys.argv):
         program = subprocess.Popen(["sh", "-c", sys.argv[2]])
         log_message("ours")
     program.wait()
@@ -242,14 +242,32 @@ print("result")
 """
 
 
-def speak_beside_a_program(log_format: str, program: str) -> subprocess.CompletedProcess[str]:
+def speak_beside_a_program(
+    log_format: str, program: str, *more: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", SPEAKER, log_format, program],
+        [sys.executable, "-c", SPEAKER, log_format, program, *more],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
     )
+
+
+NOTICE = "WARNING: Using incubator modules: jdk.incubator.vector"
+
+
+@pytest.mark.parametrize(("log_format", "more", "times"), [("text", ("drop",), 0), ("text", (), 1),
+                                                          ("json", ("drop",), 0)])  # fmt: skip
+def test_the_notice_of_every_java_that_spark_4_starts_is_left_out(log_format, more, times):
+    program = f"echo '{NOTICE}' >&2; echo 'WARNING: another: é' >&2; printf 'no end' >&2"
+    said = speak_beside_a_program(log_format, program, *more)
+
+    assert "result\n" == said.stdout
+    assert times == said.stderr.count(NOTICE)
+    assert "WARNING: another: é" in said.stderr or r"WARNING: another: \u00e9" in said.stderr
+    assert "no end" in said.stderr
+    assert "ours again" in said.stderr
 
 
 def test_what_a_started_program_says_is_a_record_too():

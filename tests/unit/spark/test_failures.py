@@ -1,10 +1,10 @@
-"""Messages of Spark 3.5, shortened to the lines that matter."""
+"""Messages of Spark 3.5 and 4, shortened to the lines that matter."""
 
 from __future__ import annotations
 
 import pytest
 
-from reconciler.spark.failures import explain_failure
+from reconciler.spark.failures import explain_error, explain_failure, read_java_message
 
 WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.
@@ -121,3 +121,73 @@ def test_a_worker_that_was_killed_is_told_of_with_what_it_may_have_lacked():
         "a Python worker of Spark was killed or crashed, often because memory ran out; run "
         "again with more memory or fewer tasks at a time (spark.executor.cores, --master)"
     )
+
+
+def of_spark_4(condition: str, text: str) -> str:
+    return (
+        f"org.apache.spark.SparkException: [FAILED_READ_FILE.{condition}] Encountered error while "
+        f"reading file file:///t/a b.parquet. {text} SQLSTATE: KD001\n\tat x\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (of_spark_4("NO_HINT", "") + "Caused by: java.io.IOException: could not read page\n",
+         "file:///t/a b.parquet: cannot be read as parquet: could not read page"),
+        (of_spark_4("CANNOT_READ_FILE_FOOTER", "Could not read footer. Please ensure.")
+         + "Caused by: java.lang.RuntimeException: file:/t/a b.parquet is not a Parquet file\n",
+         ("file:///t/a b.parquet: cannot be read as parquet: file:/t/a b.parquet is not a Parquet "
+         "file")),
+        (of_spark_4("PARQUET_COLUMN_DATA_TYPE_MISMATCH", "Data type mismatches when reading."),
+         "file:///t/a b.parquet: cannot be read as parquet"),
+        (of_spark_4("FILE_NOT_EXIST", "File does not exist. It is possible that it was updated."),
+         f"{GONE.replace('file:', 'file://', 1)}"),
+        (of_spark_4("NO_HINT", "").replace("a b.parquet", "day.csv") + "Caused by: " + MALFORMED,
+         ('file:///t/day.csv: a line cannot be read: For input string: "three"; its readable part '
+         "is [null,a,1,x]")),
+    ],
+)  # fmt: skip
+def test_spark_4_names_a_file_in_other_sentences(message, said):
+    assert said == explain_failure(message)
+
+
+class CapturedException(Exception):  # noqa: N818 (PySpark's)
+    """An error of PySpark 4: its message has no causes, its trace has."""
+
+    def __init__(self, message, trace):
+        super().__init__(message)
+        self._stackTrace = trace
+
+
+def test_the_causes_that_pyspark_4_keeps_apart_are_read():
+    message = of_spark_4("NO_HINT", "").replace("a b.parquet", "day.csv").partition("\n")[0]
+    error = CapturedException(message, f"{message}\n\tat x\nCaused by: {MALFORMED}")
+
+    assert explain_error(error) == (
+        'file:///t/day.csv: a line cannot be read: For input string: "three"; its readable part '
+        "is [null,a,1,x]"
+    )
+    assert explain_error(CapturedException("[OTHER] no", "Caused by: x.Y: z")) == "[OTHER] no"
+
+
+class JavaError:
+    """An exception of Java with its causes."""
+
+    def __init__(self, text, cause=None):
+        self.getMessage = lambda: text.partition(": ")[2]
+        self.toString = lambda: text
+        self.getCause = lambda: cause
+
+
+def test_the_causes_of_an_exception_of_java_are_read():
+    number = JavaError('java.lang.NumberFormatException: For input string: "three"')
+    record = JavaError("org.apache.spark.sql.catalyst.util.BadRecordException: x", number)
+    malformed = JavaError(MALFORMED.partition("\n\tat")[0], record)
+    message = of_spark_4("NO_HINT", "").replace("a b.parquet", "day.csv").partition("\n")[0]
+
+    assert explain_failure(read_java_message(JavaError(message, malformed))) == (
+        'file:///t/day.csv: a line cannot be read: For input string: "three"; its readable part '
+        "is [null,a,1,x]"
+    )
+    assert "no" == read_java_message(JavaError("x.Y: no", number))

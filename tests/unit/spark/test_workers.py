@@ -114,7 +114,7 @@ def test_workers_with_another_python_are_told_by_both_versions():
         "driver 3.11, PySpark cannot run with different minor versions.\n"
     )
 
-    assert "they run Python 3.9, and the driver runs 3.11" == workers._explain_check(message)
+    assert "they run Python 3.9, and the driver runs 3.11" == workers.explain_check(message)
 
 
 class Py4JError(Exception):

@@ -37,7 +37,7 @@ from tests.sql_conditions import LITERALS, VALUES, make_condition
         ("a is missing", "unexpected missing at character 6"),
         ("a # 1", "the character # is only allowed in quotes at character 3"),
         ("größe > 1", "the character ö is only allowed in quotes at character 3"),
-        ("a\u00a0= 1", "the character U+00A0 is only allowed in quotes at character 2"),
+        ("a\u0085= 1", "the character U+0085 is only allowed in quotes at character 2"),
         ("case when a then 1", "it ends too early at character 19"),
         ("/* one */ a = = 1", "unexpected = at character 15"),
     ],
