@@ -24,6 +24,7 @@ from reconciler.cli.spark_connectors import (
     add_connectors,
     find_hadoop_version,
 )
+from reconciler.cli.spark_master import check_master
 from reconciler.cli.spark_properties import (
     DEFAULT_REDACTION,
     PROPERTIES_FILE,
@@ -45,13 +46,8 @@ from reconciler.storage.hadoop_settings import PROFILE_SETTING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 _KEY: Final = re.compile(r"([A-Za-z][\w.-]*)=[^=]")  # not Base64, which ends with equals signs
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
-#: with any of these, PySpark starts a session of Spark Connect
-_CONNECT_VARIABLES: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-#: "connect" or "classic", of Spark 4
-_API_MODE: Final = "spark.api.mode"
 #: where PySpark 4 repeats the errors that it raises, as JSON
 _ERROR_LOGS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 #: where spark-submit has started Java already, with settings of its own
@@ -100,7 +96,7 @@ def open_spark_session(
     Raises ReconcilerError if there is no Java or Spark does not start, or for a store's client that
     cannot be fetched, and UsageError for an invalid master.
     """
-    _check_master(master, conf)
+    check_master(master, conf)
     from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
 
     active = SparkSession.getActiveSession()
@@ -128,42 +124,6 @@ def open_spark_session(
                 yield session
         finally:
             _stop_session(session)
-
-
-def _check_master(master: str | None, conf: Mapping[str, str]) -> None:
-    """Raise UsageError for an invalid master, and for Spark Connect, wherever it is configured."""
-    if connect := _find_connect(master, conf, runtime.environment()):
-        raise UsageError(
-            f"{connect} chooses Spark Connect, which cannot run the work of a command; use a "
-            "master of the cluster itself (--master spark://..., yarn, k8s://...) or spark-submit. "
-            "In Python, reconciler.read takes a session of Spark Connect"
-        )
-    if master is not None and not master.startswith(_MASTERS):
-        raise UsageError(f"--master {master}: expected one of {', '.join(_MASTERS)}...")
-
-
-def _find_connect(
-    master: str | None, conf: Mapping[str, str], variables: Mapping[str, str]
-) -> str | None:
-    """Return what would make PySpark start a session of Spark Connect; None for nothing.
-
-    A remote's address may hold a token, so none is repeated. Source: SparkSession.Builder.
-
-    >>> _find_connect("sc://host/;token=secret", {}, {})
-    '--master sc://'
-    >>> _find_connect(None, {"spark.api.mode": "connect"}, {})
-    'the setting spark.api.mode'
-    """
-    if master is not None and master.startswith("sc://"):
-        return "--master sc://"
-    if name := next((name for name in _CONNECT_VARIABLES if name in variables), None):
-        return f"the variable {name}"
-    if "spark.remote" in conf or conf.get("spark.master", "").startswith("sc://"):
-        return "the setting spark.remote" if "spark.remote" in conf else "the setting spark.master"
-    if _API_MODE in conf:
-        return f"the setting {_API_MODE}" if conf[_API_MODE].lower() == "connect" else None
-    mode = variables.get("SPARK_API_MODE", "")
-    return "the variable SPARK_API_MODE" if mode.lower() == "connect" else None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reconciler.cli import interruption, spark
+from reconciler.cli import interruption, spark, spark_master
 from reconciler.cli.options import SparkOptions
 from reconciler.errors import ReconcilerError, UsageError
 
@@ -50,7 +50,7 @@ def test_spark_connect_is_refused_wherever_it_is_chosen(
 def test_a_mode_that_is_classic_is_none_of_spark_connect(monkeypatch):
     monkeypatch.setenv("SPARK_API_MODE", "connect")
 
-    spark._check_master("local[2]", {"spark.api.mode": "classic"})
+    spark_master.check_master("local[2]", {"spark.api.mode": "classic"})
 
 
 class Builder:
