@@ -31,6 +31,9 @@ _JARS: Final = "spark.jars"
 #: settings in which a client may be given
 _CLASS_PATHS: Final = ("spark.driver.extraClassPath", "spark.jars")
 _PACKAGES: Final = "spark.jars.packages"
+#: how long Ivy waits for a connection and for the next bytes, in milliseconds
+_TIMEOUTS: Final = '<timeout-constraint name="short" connectionTimeout="5000" readTimeout="20000"/>'
+_LIKE_MAVEN: Final = 'm2compatible="true" timeoutConstraint="short"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,12 +216,12 @@ def _make_command(
     home = runtime.environment().get("JAVA_HOME")
     ivy = next((spark_home / "jars").glob("ivy-2*.jar"), None)
     command = [f"{home}/bin/java" if home else "java", "-jar", str(ivy), "-confs", "default"]
-    repositories = settings.get("spark.jars.repositories", "")
     if given := settings.get("spark.jars.ivySettings"):
         command += ["-settings", given]
-    elif repositories:
+    else:
+        repositories = settings.get("spark.jars.repositories", "").split(",")
         file = folder / "settings.xml"
-        file.write_text(_make_ivy_settings(repositories.split(",")), encoding="utf-8")
+        file.write_text(_make_ivy_settings(repositories), encoding="utf-8")
         command += ["-settings", str(file)]
     if not connector.classifier:
         return [*command, "-dependency", connector.group, connector.artifact, version]
@@ -228,16 +231,19 @@ def _make_command(
 
 
 def _make_ivy_settings(repositories: Iterable[str]) -> str:
-    """Return settings of Ivy that ask given repositories before Maven's central one."""
+    """Return settings of Ivy that ask given repositories before Maven's central one.
+
+    Where a network drops what is sent, Ivy would wait for minutes by itself.
+    """
     given = "".join(
-        f'<ibiblio name="given-{number}" m2compatible="true" root={quoteattr(url.strip())}/>'
+        f'<ibiblio name="given-{number}" root={quoteattr(url.strip())} {_LIKE_MAVEN}/>'
         for number, url in enumerate(repositories)
         if url.strip()
     )
     return (
-        '<ivysettings><settings defaultResolver="all"/><resolvers><chain name="all" '
-        f'returnFirst="true">{given}<ibiblio name="central" m2compatible="true"/></chain>'
-        "</resolvers></ivysettings>"
+        f'<ivysettings><settings defaultResolver="all"/><timeout-constraints>{_TIMEOUTS}'
+        '</timeout-constraints><resolvers><chain name="all" returnFirst="true">'
+        f'{given}<ibiblio name="central" {_LIKE_MAVEN}/></chain></resolvers></ivysettings>'
     )
 
 

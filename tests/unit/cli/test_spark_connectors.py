@@ -106,6 +106,15 @@ def test_repositories_and_settings_of_spark_are_asked_first(machine):
     assert "-settings /my.xml" in machine.runs[-1]
 
 
+def test_a_silent_repository_is_not_waited_for_long(machine):
+    machine.answer(f'printf %s {machine.fetched} > "$2"', f"cp settings.xml {machine.log}.xml")
+    machine.add()
+
+    text = Path(f"{machine.log}.xml").read_text()
+    assert 'connectionTimeout="5000" readTimeout="20000"' in text
+    assert text.count("<ibiblio ") == text.count('timeoutConstraint="short"') == 1
+
+
 def give_jar(machine, settings):
     jar = machine.home.parent / "all.jar"
     with zipfile.ZipFile(jar, "w") as written:
