@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 DISTRIBUTION: Final = "hudi-reconciler"
 VERSION: Final = "0.1.0"  # pyproject.toml reads it here: reading package metadata takes 14 ms
 _INITIAL_NAMESPACE: Final = "pid:[4026531836]"  # PROC_PID_INIT_INO of Linux
+_FILES_OF_AWS: Final = {
+    "AWS_CONFIG_FILE": "~/.aws/config",
+    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
+}
 _BOOT_LENGTH: Final = 13  # of a UUID's text: 48 bits
 _START_TIME_FIELD: Final = 19  # of what follows the name in /proc/<pid>/stat
 
@@ -104,12 +108,26 @@ def open_storage(ref: StorageRef | str, options: Mapping[str, Option] | None = N
     from reconciler.storage.api import StorageRef  # noqa: PLC0415 (commands import us early)
     from reconciler.storage.open import open_storage as open_at  # noqa: PLC0415
 
+    around = _hash_surroundings()
     if not isinstance(ref, str):
-        return open_at(ref if ref.writer else replace(ref, writer=new_token()))
+        return open_at(replace(ref, writer=ref.writer or new_token(), surroundings=around))
     references = {name: each for name, each in (options or {}).items() if not isinstance(each, str)}
     values = resolve_options(options or {})
     secrets = tuple(values[name] for name in references)
-    return open_at(StorageRef(ref, tuple(sorted(values.items())), secrets, new_token()))
+    pairs = tuple(sorted(values.items()))
+    return open_at(StorageRef(ref, pairs, secrets, new_token(), surroundings=around))
+
+
+def _hash_surroundings() -> int:
+    """Return a number that differs if the variables or files of AWS's credentials have changed."""
+    variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    changes = []
+    for name, usual in _FILES_OF_AWS.items():
+        try:
+            changes.append(Path(variables.get(name, usual)).expanduser().stat().st_mtime_ns)
+        except (OSError, RuntimeError):  # no file, or no home
+            changes.append(0)
+    return hash((frozenset(variables.items()), *changes))
 
 
 def open_catalog(table: CatalogTable) -> CatalogClient:

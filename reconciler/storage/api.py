@@ -64,7 +64,8 @@ class StorageRef:
     ``options`` may hold credentials and are not part of the ``repr``. ``secrets``: texts that no
     message may contain. ``writer``: a random text of the run that writes, by which it recognises
     its own objects; processes that open the reference share it. ``creates_exclusively``: the store
-    has refused to create an object twice.
+    has refused to create an object twice. ``surroundings``: differs if what a client finds
+    credentials in has changed; 0 in a process where it never does.
     """
 
     location: str
@@ -72,6 +73,7 @@ class StorageRef:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     writer: str = field(default="", repr=False, compare=False)
     creates_exclusively: bool = field(default=False, repr=False, compare=False)
+    surroundings: int = field(default=0, repr=False, compare=False)
 
 
 class Storage(Protocol):

@@ -53,7 +53,13 @@ def connect(ref: StorageRef) -> RemoteStorage:
     if not is_opened_at(ref.location, root):
         message = f"is {root!r} for the client of {scheme}://; write {scheme}://bucket/folder"
         raise StorageError(ref.location, message)
-    return RemoteStorage(ref, CountedClient(filesystem, scheme), root, connect)
+    return RemoteStorage(
+        ref,
+        CountedClient(filesystem, scheme),
+        root,
+        connect,
+        on_denial=lambda: _CLIENTS_OF_S3.drop(filesystem),
+    )
 
 
 def _shorten(message: str, scheme: str) -> str:
@@ -84,7 +90,7 @@ def _start_client(
                 install_retries(filesystem, policy, ref.secrets)
                 return filesystem
 
-            key = ref.options, ref.secrets, tuple(sorted(named.items()))
+            key = ref.options, ref.secrets, ref.surroundings, tuple(sorted(named.items()))
             return _CLIENTS_OF_S3.get(key, start)
         case "gs":
             filesystem = factory(**decoded)

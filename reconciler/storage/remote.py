@@ -1,7 +1,7 @@
 """A table in any store that fsspec reaches: s3, gs, abfs, hdfs, memory.
 
 Object stores are listed flat, in one pass, without a cache, because a stale listing loses data.
-Requests to S3 are repeated in `s3_requests`; the other clients repeat theirs themselves.
+Requests to S3, GCS and Azure are repeated below the client, by one policy (`request_budget`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from reconciler.errors import (
     NotFoundError,
+    PermissionDeniedError,
     StorageError,
     UnsupportedError,
 )
@@ -43,6 +44,7 @@ from reconciler.storage.request_budget import share_budget, split_policy
 from reconciler.storage.s3_deletion import KeysRefusedError, NoBulkDeleteError, delete_keys
 from reconciler.storage.s3_listing import list_pages
 from reconciler.storage.s3_requests import repeat_broken_reads
+from reconciler.storage.silent_endpoints import Answers, note_answers
 
 Family = Literal["s3", "gs", "azure", "memory", "other"]
 
@@ -64,17 +66,24 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
     """The objects below a URL, through one fsspec filesystem."""
 
     def __init__(
-        self, ref: StorageRef, filesystem: Any, root: str, reopen: Callable[[StorageRef], Storage]
+        self,
+        ref: StorageRef,
+        filesystem: Any,
+        root: str,
+        reopen: Callable[[StorageRef], Storage],
+        on_denial: Callable[[], None] = lambda: None,
     ) -> None:
         """Wrap a filesystem; ``root``: the location in its spelling, without trailing slash.
 
-        ``reopen`` opens the same storage in another process.
+        ``reopen`` opens the same storage in another process. ``on_denial`` is called when the store
+        does not let the caller in.
         """
         self._ref, self._fs, self._root, self._reopen = ref, filesystem, root, reopen
         self._family: Family = FAMILIES.get(ref.location.partition("://")[0], "other")
         self._client_package = CLIENTS.get(self._family, "the client")
         self._creates_exclusively = self._family == "memory" or ref.creates_exclusively
         self._policy, _ = split_policy(dict(ref.options))
+        self._answers, self._on_denial = Answers(), on_denial
 
     def __reduce__(self) -> tuple[Callable[[StorageRef], Storage], tuple[StorageRef]]:
         return self._reopen, (self.ref,)
@@ -126,18 +135,25 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
 
     def _list_pages(self, prefix: str = "") -> Iterator[Page]:
         """Yield names below the root, and sizes, of objects whose names begin with a prefix."""
+        self._fs.invalidate_cache()
+        if self._family in _LISTED_BY_PREFIX:
+            bucket, key = self._fs.split_path(self._root)[:2]
+            pages = list_pages(self._fs, bucket, f"{key}/" if key else "", prefix)
+            while (page := self._take_page(pages)) is not None:
+                yield page
+            return
         with self._translate_errors(""):
-            self._fs.invalidate_cache()
-            if self._family in _LISTED_BY_PREFIX:
-                bucket, key = self._fs.split_path(self._root)[:2]
-                yield from list_pages(self._fs, bucket, f"{key}/" if key else "", prefix)
-                return
             found: dict[str, dict[str, Any]] = self._fs.find(self._root, detail=True)
         start = len(self._root) + 1
         yield (
             [name[start:] for name in found],
             [int(info.get("size") or 0) for info in found.values()],
         )
+
+    def _take_page(self, pages: Iterator[Page]) -> Page | None:
+        """Return the next page, None at the end; pages may be taken in different threads."""
+        with self._translate_errors(""):
+            return next(pages, None)
 
     def _scan_folder(self, path: str) -> tuple[FolderListing, Sequence[str]]:
         entries = self.list(path)
@@ -337,8 +353,15 @@ class RemoteStorage(ExclusiveObjects, VersionedObjects):
             outcomes = pool.map(lambda context, path: context.run(remove, path), contexts, paths)
             return {path: problem for path, problem in zip(paths, outcomes, strict=True) if problem}
 
-    def _translate_errors(self, path: str) -> contextlib.AbstractContextManager[None]:
-        return translate_errors(join_path(self.location, path), self._ref.secrets)
+    @contextlib.contextmanager
+    def _translate_errors(self, path: str) -> Iterator[None]:
+        full = join_path(self.location, path)
+        try:
+            with note_answers(self._answers), translate_errors(full, self._ref.secrets):
+                yield
+        except PermissionDeniedError:
+            self._on_denial()
+            raise
 
     def _redact_error(self, error: object) -> str:
         return redact_secrets(str(error), self._ref.secrets)

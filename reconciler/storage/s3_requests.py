@@ -23,7 +23,12 @@ from reconciler.storage.request_budget import (
     share_budget,
 )
 from reconciler.storage.s3_listing import install_page_parser
-from reconciler.storage.silent_endpoints import SILENT_ENDPOINTS, find_endpoint
+from reconciler.storage.silent_endpoints import (
+    SILENT_ENDPOINTS,
+    Answers,
+    find_answers,
+    find_endpoint,
+)
 
 _RETRIED_STATUS: Final = frozenset({429, 500, 502, 503, 504})
 #: also what a store says of single keys in the answer to a bulk delete
@@ -97,16 +102,16 @@ def repeat_broken_reads(read: Callable[[], _Result], policy: RequestPolicy, path
 class _RequestRetries:
     """Botocore's handler of finished requests: the seconds to wait before the next try, or None.
 
-    ``has_answers``: the store has answered this client, whatever it said.
+    ``answers``: of requests that no storage sends.
     """
 
     policy: RequestPolicy
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    has_answers: bool = False
+    answers: Answers = field(default_factory=Answers)
 
     def refuse_silent(self, *, request: Any, **_: Any) -> None:
         """Raise RequestsFailedError before a first request to an endpoint known to be silent."""
-        if self.has_answers:
+        if self._get_answers().have_come:
             return
         if refusal := SILENT_ENDPOINTS.find_refusal(find_endpoint(request.url), read_clock()):
             raise RequestsFailedError(redact_secrets(refusal, self.secrets))
@@ -121,9 +126,9 @@ class _RequestRetries:
         request_dict: Mapping[str, Any],
         **_: Any,
     ) -> float | None:
-        endpoint = find_endpoint(request_dict["url"])
+        endpoint, answers = find_endpoint(request_dict["url"]), self._get_answers()
         if response is not None:
-            self.has_answers = True
+            answers.have_come = True
             SILENT_ENDPOINTS.forget(endpoint)
         problem = find_problem(response, caught_exception)
         if problem is None:
@@ -141,13 +146,16 @@ class _RequestRetries:
                 problem,
                 attempts,
                 seed=str(context.get("retries", {}).get("invocation-id", "")),
-                is_last=is_last or (not self.has_answers and SILENT_ENDPOINTS.is_known(endpoint)),
+                is_last=is_last or (not answers.have_come and SILENT_ENDPOINTS.is_known(endpoint)),
             )
         except RequestsFailedError:
-            if not self.has_answers:
+            if not answers.have_come:
                 reason = type(caught_exception).__name__
                 SILENT_ENDPOINTS.record(endpoint, reason, read_clock())
             raise
+
+    def _get_answers(self) -> Answers:
+        return find_answers() or self.answers
 
 
 def find_problem(

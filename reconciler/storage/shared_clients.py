@@ -40,5 +40,12 @@ class SharedClients:
                 self._clients.popitem(last=False)
             return client
 
+    def drop(self, client: Any) -> None:
+        """Give a client to nobody any more, as one whose credentials a store refuses."""
+        with self._guard:
+            for key, (known, _) in list(self._clients.items()):
+                if known is client:
+                    del self._clients[key]
+
     def _forget(self) -> None:
         self._clients, self._guard = OrderedDict(), Lock()

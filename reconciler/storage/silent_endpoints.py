@@ -1,13 +1,15 @@
 """Remember endpoints that never answered, so that a look at many tables waits for each once.
 
-Applies and tasks on workers do not use it: they repeat until their own time is over. Only clients
-without any answer so far find an endpoint silent, and only such clients are refused because of it.
+Applies and tasks on workers do not use it: they repeat until their own time is over. Only storages
+without any answer so far find an endpoint silent, and only those are refused because of it. Where
+storages share a client, each has answers of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
@@ -78,6 +80,34 @@ class SilentEndpoints:
 
 #: of all clients of this process
 SILENT_ENDPOINTS: Final = SilentEndpoints()
+
+
+@dataclass(slots=True, eq=False)
+class Answers:
+    """Whether a store has answered one of those who ask it; ``have_come``: whatever it said."""
+
+    have_come: bool = False
+
+
+_ANSWERS: Final[ContextVar[Answers | None]] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def note_answers(answers: Answers) -> Iterator[None]:
+    """Note there the answers to the requests of the block, whichever client sends them.
+
+    The client's event loop takes this over with the context of the calling thread.
+    """
+    token = _ANSWERS.set(answers)
+    try:
+        yield
+    finally:
+        _ANSWERS.reset(token)
+
+
+def find_answers() -> Answers | None:
+    """Return where the block around notes answers; None outside of one."""
+    return _ANSWERS.get()
 
 
 def find_endpoint(url: str) -> str:
