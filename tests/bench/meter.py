@@ -55,16 +55,26 @@ def resident(pid: int, *, shared: bool = False) -> int:
 
 
 class Meter:
-    """Measures a process: ``with Meter(pid) as meter: ...``, then ``meter.cost``."""
+    """Measures a process: ``with Meter(pid) as meter: ...``, then ``meter.cost``.
 
-    def __init__(self, pid: int) -> None:
+    ``samples_cpu``: add what each process of the tree was last seen to have used. It counts those
+    that are killed, and misses what they use after the last look.
+    """
+
+    def __init__(self, pid: int, *, samples_cpu: bool = False) -> None:
         self._pid, self._peak, self._done = pid, 0, threading.Event()
+        self._first: dict[psutil.Process, float] = {}
+        self._seen: dict[psutil.Process, float] = {}
+        self._samples_cpu = samples_cpu
         self._looking = threading.Thread(target=self._look, daemon=True)
         self.cost = Cost(wall=0, cpu=0, megabytes=0)
 
     def __enter__(self) -> Self:
-        self._looking.start()
         self._cpu, self._wall = cpu_seconds(self._pid), time.perf_counter()
+        if self._samples_cpu:
+            self._sample_cpu()
+            self._first = dict(self._seen)
+        self._looking.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,13 +84,26 @@ class Meter:
             cpu = cpu_seconds(self._pid) - self._cpu
         self._done.set()
         self._looking.join()
+        if self._samples_cpu:
+            cpu = self._sample_cpu()
         self.cost = Cost(wall=wall, cpu=cpu, megabytes=self._peak / 2**20)
+
+    def _sample_cpu(self) -> float:
+        """Look at each process, and return what all have used since the begin."""
+        with suppress(psutil.Error):  # the first process has ended
+            for process in tree(self._pid):
+                with suppress(psutil.Error):
+                    times = process.cpu_times()
+                    self._seen[process] = times.user + times.system
+        return sum(self._seen.values()) - sum(self._first.values())
 
     def _look(self) -> None:
         most = 0.0
         with suppress(psutil.Error):
             while True:
                 now = resident(self._pid)
+                if self._samples_cpu:
+                    self._sample_cpu()
                 if now > most * GROWN:
                     most = now
                     self._peak = max(self._peak, resident(self._pid, shared=True))

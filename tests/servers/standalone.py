@@ -25,7 +25,7 @@ from tests.oracle.bundles import java
 from tests.servers.programs import find_free_port
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
-_WAIT_S: Final = 90
+_WAIT_S: Final = 240
 _EXECUTOR: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
