@@ -110,7 +110,7 @@ def tell(project, proxy, files, version=9, hudi=None):
     total += put_rows(folder, options, "more", range(8000, 8100))
     project.check("write", spec, f"{folder}/more.parquet", "--operation", "insert")
     _, err = project.check("plan", "specs", "-o", "plan.json")
-    assert "orders: clean" in err
+    assert "orders: cluster, index, clean;" in err
     project.check("apply", "plan.json")
     check_rows(8100, total)
 
