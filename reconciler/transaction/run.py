@@ -301,12 +301,13 @@ def _complete(
 ) -> _Outcome:
     """Complete a change whose work is done; a lock that could not be given back is a warning."""
     completed: Ended[_Outcome] | None = None
+    notes: list[Note] = []
 
     def attempt(should_wait: ShouldWait) -> None:
         nonlocal completed
         settled = change.settle(pending, result, should_wait)
         if isinstance(settled, Completion):
-            settled = Ended(publish_completion(change.session, pending, settled))
+            settled = Ended(publish_completion(change.session, pending, settled, notes))
         completed = settled
 
     with change.phase("complete"):
@@ -319,11 +320,17 @@ def _complete(
 
 
 def publish_completion(
-    session: TableSession, pending: RequestedInstant, completion: Completion[_Outcome]
+    session: TableSession,
+    pending: RequestedInstant,
+    completion: Completion[_Outcome],
+    notes: list[Note],
 ) -> _Outcome:
-    """Sync the metadata table and write the completed file; the table's lock is held."""
+    """Sync the metadata table and write the completed file; the table's lock is held.
+
+    ``notes``: those of earlier attempts, whose lock vanished after the sync; they are added to.
+    """
     properties = load_properties(session.storage)
-    notes = sync_metadata(
+    notes += sync_metadata(
         session, properties, completion.timeline, pending.instant, completion.prepare_sync
     )
     session.lock.confirm()
@@ -336,8 +343,8 @@ def publish_completion(
         if find_completion(timeline, pending.instant, pending.action) is None:
             raise
         text = f"{pending.action} {pending.instant} is completed, although the store says: {error}"
-        notes = (*notes, Note("store", text))
-    return completion.make_outcome(notes)
+        notes.append(Note("store", text))
+    return completion.make_outcome(tuple(notes))
 
 
 def _add_warning(outcome: _Outcome, note: Note) -> _Outcome:

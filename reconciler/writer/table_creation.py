@@ -63,7 +63,12 @@ def _create_locked(session: TableSession, table: NewHudiTable, lock: str) -> str
     storage = session.storage
     if storage.stat(PROPERTIES) is not None:
         return None
-    timeline = _check_vacant(session, lock.partition("/")[0])
+    try:
+        timeline = _check_vacant(session, lock.partition("/")[0])
+    except PlanError:
+        if storage.stat(PROPERTIES) is not None:  # our lock vanished before we looked
+            return None
+        raise
     _remove_files_below(session, ROOT)
     session.lock.confirm()
     instant = session.request_write(Action.COMMIT, timeline, b"")
@@ -131,11 +136,13 @@ def _create_metadata(session: TableSession, table: NewHudiTable) -> None:
 
 
 def _remove_files_below(session: TableSession, root: str) -> None:
-    """Delete the leftovers of a metadata table. Raises StorageError."""
+    """Delete the leftovers of a metadata table. Raises BusyError, StorageError."""
     paths = [
         f"{root}/{make_file_path(folder, name)}"
         for folder, name in list_files_below(session.storage, root)
     ]
+    if paths:
+        session.lock.confirm()  # if it vanished, they may be those of another's new table
     for deletion in session.storage.delete_many(paths):
         if deletion.error is not None:
             raise StorageError(deletion.path, deletion.error)

@@ -64,8 +64,8 @@ class StandIn:
         with table.hold_lock():
             told = replace(work, extra={})  # Hudi says nothing of us
             harmed = self.harm(results)
-            completion = settle_clustering(table, told, harmed, lambda _claims, _found: False)
-            publish_completion(table, told, completion)
+            completion = settle_clustering(table, told, harmed, lambda _claims, _found: False, {})
+            publish_completion(table, told, completion, [])
 
     def tally_groups(self, ref, work, groups):
         storage = open_storage(ref)

@@ -24,7 +24,7 @@ from reconciler.errors import (
     StorageError,
     UnsupportedError,
 )
-from reconciler.executor.clean.partition_folders import remove_partition_folders
+from reconciler.executor.clean.partition_folders import Metafiles, remove_partition_folders
 from reconciler.executor.clean.payloads import group_names, make_clean_metadata, split_batches
 from reconciler.executor.deletion import DeletionOutcome
 from reconciler.executor.fresh_plan import FreshPlan
@@ -80,11 +80,15 @@ class CleanWork:
 
 @dataclass(kw_only=True, eq=False)
 class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOutcome]):
-    """Brings a requested clean to its end; a clean that fails is left for the next apply."""
+    """Brings a requested clean to its end; a clean that fails is left for the next apply.
+
+    ``removed``: metafiles of partition folders that are removed; they are added to.
+    """
 
     session: ApplySession
     kind: Literal["clean", "resume"]
     fresh: FreshPlan | None = None
+    removed: dict[str, Metafiles] = field(default_factory=dict)
 
     def begin(self, pending: CleanWork) -> None:
         """Write the inflight file.
@@ -119,7 +123,7 @@ class CleanExecution(ApplyChange, RequestedChange[CleanWork, StepOutcome, StepOu
         if timeline.find_file(pending.instant, Action.CLEAN, State.REQUESTED) is None:
             raise StaleError("another writer removed its requested file from the timeline")
         folders = remove_partition_folders(
-            session.storage, pending.delete_partitions, session.reload_timeline
+            session.storage, pending.delete_partitions, session.reload_timeline, self.removed
         )
 
         def make_outcome(notes: tuple[Note, ...]) -> StepOutcome:

@@ -21,6 +21,8 @@ from reconciler.transaction.paths import resolve_folder
 METAFILE: Final = ".hoodie_partition_metadata"
 _METAFILES: Final = frozenset({METAFILE, f"{METAFILE}.parquet", f"{METAFILE}.orc"})
 _LEFTOVER: Final = "it holds something that no listing shows, or that came at the last moment"
+#: path and content of each metafile of a folder
+Metafiles = tuple[tuple[str, bytes], ...]
 _PENDING_WRITE: Final = "a write is pending on the timeline and may be about to use the folder"
 
 
@@ -35,16 +37,36 @@ class FolderRemovals:
 @dataclass(frozen=True, slots=True)
 class _RemovedFolder:
     path: str
-    metafiles: tuple[tuple[str, bytes], ...]
+    metafiles: Metafiles
 
 
 def remove_partition_folders(
-    storage: Storage, paths: Iterable[str], reread: Callable[[], Timeline]
+    storage: Storage,
+    paths: Iterable[str],
+    reread: Callable[[], Timeline],
+    earlier: dict[str, Metafiles],
 ) -> FolderRemovals:
-    """Remove the folders that can be removed; the table's lock is held."""
+    """Remove the folders that can be removed; the table's lock is held.
+
+    ``earlier``: the metafiles of folders that an earlier call removed, whose lock vanished after
+    it; they are added to. A folder that stays after all gets them back: a writer that held the lock
+    meanwhile may have seen them before.
+    """
     paths = tuple(sorted(paths))
     if not paths:
         return FolderRemovals()
+    removals = _remove_folders(storage, paths, reread, earlier)
+    for note in removals.left:
+        _put_back(storage, earlier.pop(note.rule, ()))
+    return removals
+
+
+def _remove_folders(
+    storage: Storage,
+    paths: Iterable[str],
+    reread: Callable[[], Timeline],
+    earlier: dict[str, Metafiles],
+) -> FolderRemovals:
     if reread().pending(WRITES):
         return FolderRemovals(left=tuple(Note(path, _PENDING_WRITE) for path in paths))
     removed: list[_RemovedFolder] = []
@@ -55,9 +77,9 @@ def remove_partition_folders(
             left.append(outcome)
         else:
             removed.append(outcome)
-    if any(folder.metafiles for folder in removed) and reread().pending(WRITES):
-        for folder in removed:
-            _put_back(storage, folder.metafiles)
+            if outcome.metafiles:
+                earlier[path] = outcome.metafiles
+    if earlier and reread().pending(WRITES):
         left += (Note(folder.path, _PENDING_WRITE) for folder in removed)
         removed = []
     return FolderRemovals(tuple(folder.path for folder in removed), tuple(sorted(left)))

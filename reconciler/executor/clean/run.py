@@ -200,6 +200,7 @@ def _withdraw(session: ApplySession, instant: str) -> None:
             f"another writer executes our clean {instant} although a savepoint made meanwhile may "
             "protect files of it; look at the savepoint and plan again"
         )
+    session.lock.confirm()
     session.publisher.withdraw(instant, Action.CLEAN)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.errors import (
@@ -58,11 +58,13 @@ class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups
     """Brings a requested clustering to its end; one that fails is undone, as far as it can be.
 
     A damaged input file is a failed step and no error once everything is undone: it does not
-    concern other steps, which go on.
+    concern other steps, which go on. ``dropped``: groups whose files are removed, with the reason;
+    it is added to.
     """
 
     session: ApplySession
     fresh: FreshPlan | None = None
+    dropped: dict[int, str] = field(default_factory=dict)
 
     def begin(self, pending: ClusterWork) -> None:
         """Write the inflight file; raises BusyError when another writer has."""
@@ -85,7 +87,9 @@ class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups
         result: RewrittenGroups,
         should_wait: ShouldWait,
     ) -> Completion[StepOutcome] | Ended[StepOutcome] | None:
-        return settle_clustering(self.session, result.work, result.groups, should_wait)
+        return settle_clustering(
+            self.session, result.work, result.groups, should_wait, self.dropped
+        )
 
     def tidy(
         self,

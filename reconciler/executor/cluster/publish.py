@@ -52,13 +52,15 @@ def settle_clustering(
     work: ClusterWork,
     results: Sequence[RewrittenGroup],
     should_wait: ShouldWait,
+    dropped: dict[int, str],
 ) -> Completion[StepOutcome] | Ended[StepOutcome] | None:
     """Look for conflicts for the last time, and return how the clustering completes.
 
     The table's lock is held. Groups that another write has touched are dropped; when that is all of
     them the instant is withdrawn. None if it has to wait. ``results`` are in the order of the
-    groups. Raises BusyError when another writer has taken the instant over, StaleError when it is
-    missing from the timeline.
+    groups. ``dropped``: groups whose files an earlier look removed, whose lock vanished after it;
+    it is added to. Raises BusyError when another writer has taken the instant over, StaleError when
+    it is missing from the timeline.
     """
     timeline, footprints = read_footprints(session, work.known, work.instant)
     done = find_completion(timeline, work.instant, work.action)
@@ -66,12 +68,13 @@ def settle_clustering(
         return Ended(adopt_completed(session, work, timeline, done))
     if timeline.find_file(work.instant, work.action, State.REQUESTED) is None:
         raise StaleError(f"clustering {work.instant} was removed from the timeline by another")
-    _check_ours(session, work, timeline, results)
+    _check_ours(session, work, timeline, results, dropped)
     claims = make_claims(work.groups, work.state, session.spec)
     if should_wait(claims, footprints):
         return None
     conflicts = find_conflicts(claims, footprints)
-    conflicts |= _find_unlocked_conflicts(session, work, timeline)
+    conflicts |= _find_unlocked_conflicts(session, work, timeline) | dropped
+    dropped.update(conflicts)
     kept = [number for number in range(len(results)) if number not in conflicts]
     chosen = drop_groups(work.selection, conflicts)
     _remove_dropped_files(session, work, results, kept)
@@ -221,17 +224,19 @@ def _read_committed_files(session: ApplySession, work: ClusterWork) -> set[tuple
 
 
 def _check_ours(
-    session: ApplySession, work: ClusterWork, timeline: Timeline, results: Sequence[RewrittenGroup]
+    session: ApplySession,
+    work: ClusterWork,
+    timeline: Timeline,
+    results: Sequence[RewrittenGroup],
+    dropped: Collection[int],
 ) -> None:
     """Raise BusyError when another writer executes our clustering and removes our files."""
-    partitions = work.groups.partition.to_pylist()
-    missing = [
-        file.name
-        for partition, result in zip(partitions, results, strict=True)
-        for file in result.files
-        if not _is_file_present(session, partition, file)
-    ]
-    if missing:
+    kept = [number for number in range(len(results)) if number not in dropped]
+    if not all(
+        _is_file_present(session, partition, file)
+        for partition, files in _group_by_partition(work, results, kept).items()
+        for file in files
+    ):
         raise _make_taken_error(work)
     _check_not_taken(session, work, timeline)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
+from reconciler.errors import AlreadyExistsError
 from reconciler.hudi.load import load_timeline
 from reconciler.hudi.metadata.deltacommit import MetadataSync
 from reconciler.hudi.metadata.partition_logs import SyncPlan
@@ -65,7 +66,8 @@ def sync_metadata(
 ) -> tuple[Note, ...]:
     """Bring the metadata table up to a change, and return a note for each index that was dropped.
 
-    The table's lock is held. Raises what ``prepare`` raises, BusyError, StorageError.
+    The table's lock is held. Raises what ``prepare`` raises, BusyError, StorageError. Of two
+    writers that believe to hold the lock one finds that the next log file exists (version 6).
     """
     storage = session.storage
 
@@ -86,14 +88,17 @@ def sync_metadata(
     if prepared is None or not properties.metadata_partitions:
         return ()
     session.lock.confirm()
-    if not isinstance(prepared, SyncPlan):
-        apply_sync(storage, prepared)
-        return ()
-    drop_metadata_partitions(storage, properties, prepared.dropped_partitions)
-    apply_sync(storage, prepared.sync)
+    plan = prepared if isinstance(prepared, SyncPlan) else SyncPlan(sync=prepared)
+    try:
+        if isinstance(prepared, SyncPlan):
+            drop_metadata_partitions(storage, properties, plan.dropped_partitions)
+        apply_sync(storage, plan.sync)
+    except AlreadyExistsError:
+        session.lock.confirm()
+        raise
     return tuple(
         Note("metadata", f"the metadata partition {name} was dropped: {why}")
-        for name, why in sorted(prepared.drop_reasons.items())
+        for name, why in sorted(plan.drop_reasons.items())
     )
 
 

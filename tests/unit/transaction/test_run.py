@@ -14,6 +14,8 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action
+from reconciler.plans.model import Note
+from reconciler.transaction import run
 from reconciler.transaction.run import (
     Change,
     Completion,
@@ -302,6 +304,24 @@ def test_a_lock_that_vanishes_is_taken_again_and_the_table_is_looked_at_anew(ste
     assert 2 <= story.told.count(again)
     assert "abandon" not in story.told
     assert [] == find_side_files(shelf)
+
+
+def test_what_a_sync_dropped_is_told_although_the_lock_vanished_after_it(
+    session, shelf, monkeypatch
+):
+    story, dropped = Story(session), Note("metadata", "an index was dropped")
+
+    def sync(*_arguments):
+        if story.told.count("settle") > 1:
+            return ()
+        shelf.delete(LOCK)
+        return (dropped,)
+
+    monkeypatch.setattr(run, "sync_metadata", sync)
+    outcome = run_change(story)
+
+    assert 2 == story.told.count("settle")
+    assert ("completed", (dropped,)) == (outcome.how, outcome.warnings)
 
 
 def test_a_lock_that_another_took_is_not_taken_again(session, shelf):

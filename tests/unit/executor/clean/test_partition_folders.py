@@ -31,19 +31,23 @@ def shelf() -> Shelf:
     return found
 
 
+def remove(shelf, paths, reread, earlier=None):
+    return remove_partition_folders(shelf, paths, reread, {} if earlier is None else earlier)
+
+
 def list_reasons(removals) -> dict[str, str]:
     return {note.rule: note.because for note in removals.left}
 
 
 def test_an_empty_folder_goes_with_its_metafile(shelf):
-    removals = remove_partition_folders(shelf, ["p=1"], quiet)
+    removals = remove(shelf, ["p=1"], quiet)
 
     assert removals.gone == ("p=1",)
     assert not any(path.startswith("p=1") for path in shelf.files)
 
 
 def test_a_folder_that_holds_anything_else_stays_whole(shelf):
-    removals = remove_partition_folders(shelf, ["p=2"], quiet)
+    removals = remove(shelf, ["p=2"], quiet)
 
     assert "for example f.parquet" in list_reasons(removals)["p=2"]
     assert {"p=2/f.parquet", "p=2/" + METAFILE} <= shelf.files.keys()
@@ -52,12 +56,12 @@ def test_a_folder_that_holds_anything_else_stays_whole(shelf):
 def test_a_folder_with_a_folder_in_it_stays(shelf):
     shelf.create("p=1/q=1/f", b"")
 
-    assert "example q=1" in list_reasons(remove_partition_folders(shelf, ["p=1"], quiet))["p=1"]
+    assert "example q=1" in list_reasons(remove(shelf, ["p=1"], quiet))["p=1"]
 
 
 @pytest.mark.parametrize("pending", ["2.commit.requested", "2.deltacommit.inflight", "2.inflight"])
 def test_nothing_goes_while_a_write_is_pending(shelf, pending):
-    removals = remove_partition_folders(shelf, ["p=1"], lambda: make_timeline("1.commit", pending))
+    removals = remove(shelf, ["p=1"], lambda: make_timeline("1.commit", pending))
 
     assert "pending" in list_reasons(removals)["p=1"]
     assert "p=1/" + METAFILE in shelf.files
@@ -65,7 +69,7 @@ def test_nothing_goes_while_a_write_is_pending(shelf, pending):
 
 def test_a_write_that_begins_meanwhile_gets_its_metafile_back(shelf):
     answers = iter([quiet(), make_timeline("1.commit", "2.commit.requested")])
-    removals = remove_partition_folders(shelf, ["p=1"], lambda: next(answers))
+    removals = remove(shelf, ["p=1"], lambda: next(answers))
 
     assert (removals.gone, set(list_reasons(removals))) == ((), {"p=1"})
     assert shelf.read("p=1/" + METAFILE) == b"meta"
@@ -73,7 +77,7 @@ def test_a_write_that_begins_meanwhile_gets_its_metafile_back(shelf):
 
 def test_a_file_that_comes_while_the_folder_goes_keeps_it(shelf):
     shelf.delete = _creating(shelf, "p=1/new.parquet", shelf.delete)
-    removals = remove_partition_folders(shelf, ["p=1"], quiet)
+    removals = remove(shelf, ["p=1"], quiet)
 
     assert removals.gone == ()
     assert {"p=1/new.parquet", "p=1/" + METAFILE} <= shelf.files.keys()
@@ -88,10 +92,31 @@ def _creating(shelf: Shelf, path: str, delete: Callable[[str], bool]) -> Callabl
 
 
 def test_a_folder_that_is_gone_already_counts_as_removed(shelf):
-    assert remove_partition_folders(shelf, ["p=9"], quiet).gone == ("p=9",)
+    assert remove(shelf, ["p=9"], quiet).gone == ("p=9",)
+
+
+@pytest.mark.parametrize("names", [["1.commit", "2.commit.inflight"], ["1.commit", "2.commit"]])
+def test_a_writer_that_held_the_lock_meanwhile_gets_the_metafile_back(shelf, names):
+    earlier = {}
+    assert ("p=1",) == remove(shelf, ["p=1"], quiet, earlier).gone
+    if "2.commit" in names:
+        shelf.create("p=1/f.parquet", b"data")  # its metafile was there when it looked
+
+    removals = remove(shelf, ["p=1"], lambda: make_timeline(*names), earlier)
+
+    assert () == removals.gone
+    assert ["p=1"] == list(list_reasons(removals))
+    assert b"meta" == shelf.read("p=1/" + METAFILE)
+
+
+def test_a_folder_that_was_removed_before_its_lock_vanished_counts_as_removed(shelf):
+    earlier = {}
+    for _ in range(2):
+        assert ("p=1",) == remove(shelf, ["p=1"], quiet, earlier).gone
+    assert not any(path.startswith("p=1") for path in shelf.files)
 
 
 def test_the_table_itself_is_never_removed(shelf):
-    assert "not partitioned" in list_reasons(remove_partition_folders(shelf, [""], quiet))[""]
+    assert "not partitioned" in list_reasons(remove(shelf, [""], quiet))[""]
     with pytest.raises(PlanError):
-        remove_partition_folders(shelf, [".."], quiet)
+        remove(shelf, [".."], quiet)
