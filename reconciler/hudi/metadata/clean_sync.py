@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.errors import StaleError
 from reconciler.hudi.codecs.log_blocks import BlockType, HeaderKey, encode_block, encode_deletes
 from reconciler.hudi.metadata.deltacommit import Deltacommit, MetadataSync, NewLogFile
-from reconciler.hudi.metadata.earlier_attempt import find_earlier_attempt
+from reconciler.hudi.metadata.earlier_attempt import EarlierAttempt, find_earlier_attempt
 from reconciler.hudi.metadata.index_definitions import read_defined_columns
 from reconciler.hudi.metadata.index_keys import build_bloom_keys, build_stats_keys
 from reconciler.hudi.metadata.listing import (
@@ -23,7 +23,7 @@ from reconciler.hudi.metadata.listing import (
     encode_listing_block,
     partition_key,
 )
-from reconciler.hudi.metadata.own_timeline import VERSION_8
+from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.sync_decisions import BLOOM_FILTERS, COLUMN_STATS
 from reconciler.hudi.metadata.table import FILES, MetadataSlice, MetadataTable, group_by_slice
 from reconciler.hudi.timeline.instant import Action
@@ -63,7 +63,8 @@ def plan_clean_sync(
         )
     changes = _collect_changes(listing, removed_files, removed_partitions)
     earlier = find_earlier_attempt(table, instant, indexes=table.version >= VERSION_8)
-    if earlier.is_completed and earlier.changes == changes:
+    (newest,) = table.list_slices(FILES)
+    if earlier.is_completed and earlier.changes == changes and _is_read(newest, earlier):
         return MetadataSync(cleanup=(), writes=())
     if not changes:
         return MetadataSync(cleanup=earlier.paths, writes=())
@@ -71,7 +72,6 @@ def plan_clean_sync(
     in_base = listing.find_in_base(changes)
     if second := {key: dict.fromkeys(names) for key, names in in_base.items()}:
         log += encode_listing_block(instant, listing.schema, second)
-    (newest,) = table.list_slices(FILES)
     folders = {key: [*names] for key, names in changes.items() if key != ALL_PARTITIONS}
     deltacommit = Deltacommit(
         table=table,
@@ -88,6 +88,13 @@ def plan_clean_sync(
         for file_slice, keys in group_by_slice(table, partition, stale_keys)
     ]
     return MetadataSync(cleanup=earlier.paths, writes=deltacommit.build_files(logs))
+
+
+def _is_read(newest: MetadataSlice, earlier: EarlierAttempt) -> bool:
+    """Return False for an attempt before a compaction: that skips what is pending, for good."""
+    read = {newest.file_path(log.name) for log in newest.logs}
+    listed = f"{ROOT}/{FILES}/"
+    return all(path in read for path in earlier.paths if path.startswith(listed))
 
 
 def _build_delete_log(

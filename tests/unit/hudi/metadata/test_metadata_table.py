@@ -182,6 +182,35 @@ def test_a_clean_deletes_twice_a_name_in_base_file_and_log_blocks(version):
     assert {"p": {"g": 6}} == table.listed()
 
 
+def test_a_clean_is_written_again_if_a_compaction_has_skipped_it():
+    table = nine(data=["20240104000000000.clean.inflight"])
+
+    def attempt(completion_time):
+        metadata = table.open()
+        sync = plan_clean_sync(
+            metadata,
+            read_metadata_listing(metadata),
+            instant="20240104000000000",
+            completion_time=completion_time,
+            removed_files={"p": ["f"]},
+        )
+        for path in sync.cleanup:
+            del table.files[path]
+        table.files |= {write.path: write.data for write in sync.writes}
+        return sync
+
+    assert 4 == len(attempt("20240104000000001").writes)
+    assert ((), ()) == ((again := attempt("20240104000000002")).cleanup, again.writes)
+
+    base_file = f"{ROOT}/files/files-0000-0_1-0-0_20240105000000000.hfile"
+    table.files[base_file] = base({ALL: {"p": 1}, "p": {"f": 5, "g": 6}})
+    table.files[f"{ROOT}/.hoodie/timeline/20240105000000000_20240105000000009.commit"] = b""
+    assert 4 == len(attempt("20240106000000000").writes)
+    table.data.append(Instant.parse("20240104000000000.clean"))
+
+    assert {"p": {"g": 6}} == table.listed()
+
+
 def test_a_delete_block_removes_a_key_of_the_base_file():
     time = "20240102000000000"
     table = nine((time, delete(time, b"p") + block(time, {"p": {"h": 7}})))
