@@ -17,6 +17,8 @@ import time
 import traceback
 from pathlib import Path
 
+os.environ["ALL_TESTS"] = "1"  # servers that are not there yet are built
+
 from tests.oracle.locked_tables import CASES, locked_table
 from tests.servers.s3 import KEY, SECRET, S3Server
 
