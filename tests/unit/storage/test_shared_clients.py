@@ -45,7 +45,6 @@ def test_a_client_that_does_not_start_is_started_by_the_next_who_asks():
     assert 1 == clients.get("a", lambda: 1)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes that fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_process_that_forks_starts_its_own():
     clients = SharedClients()
