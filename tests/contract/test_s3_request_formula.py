@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
-import reconciler
-from reconciler.storage.requests import OF_THIS_PROCESS
 from tests.bench.bucket_tables import make_bucket_table
 from tests.bench.make_table import Shape
 from tests.bench.test_request_formula import compute_limit
 from tests.bench.test_requests import LOCK
-from tests.contract.test_s3_request_counts import LOCKS, find_kind
-from tests.crash.drill import NOW, TestClock
-from tests.s3_tables import apply, load_spec, make_opener
+from tests.contract.test_s3_request_counts import LOCKS
+from tests.s3_tables import count_requests, load_spec, make_opener
 
 pytestmark = [pytest.mark.oracle, pytest.mark.long]
 PENDING, CLEANS = 3, 2
@@ -34,16 +29,10 @@ def test_requests_of_a_large_table_keep_within_the_formula(
     make_bucket_table(table, shape, with_metadata=with_metadata, cleans=CLEANS, pending=PENDING)
     spec, opener = load_spec(tmp_path, proxied_bucket, lock, commits=8), make_opener(proxied_bucket)
     monkeypatch.setattr("reconciler.runtime.open_storage", opener)
-    before = OF_THIS_PROCESS.copy()
-    reconciler.plan([spec], now=NOW)
-    planned = len(s3_proxy.requests)
-    result = apply(spec, opener, TestClock())
-    made = OF_THIS_PROCESS.copy() - before
-    requests = s3_proxy.requests
-    first = next(at for at, one in enumerate(requests) if ".clean.requested" in one.path)
+    runs, limit = count_requests(spec, opener, s3_proxy), compute_limit(shape, PENDING)
 
-    assert (None, 2000) == (result.error, result.removed)
-    assert Counter(map(find_kind, requests)) == made
-    assert planned <= compute_limit(shape, PENDING)
-    assert first - 2 * planned <= compute_limit(shape, PENDING)
-    assert len(requests) - 2 * planned <= compute_limit(shape, PENDING) + LOCK + 2
+    assert (None, 2000) == (runs.result.error, runs.result.removed)
+    assert runs.seen == runs.told
+    assert runs.planned <= limit
+    assert runs.checked <= limit
+    assert runs.applied <= limit + LOCK + 2
