@@ -15,6 +15,7 @@ from reconciler.storage.clients import make_client_options
 from reconciler.writer.sources.formats import list_source_files
 from tests.command import run
 from tests.servers.proxy import Fault, running_proxy
+from tests.store_specs import write_specs
 
 pytestmark = [
     *(pytest.mark.oracle, pytest.mark.long),
@@ -192,37 +193,14 @@ def test_a_replacement_and_a_deletion_may_lose_their_answers(storage, lake):
             storage.read(name)
 
 
-SPEC = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: {name}}}
-spec:
-  path: {url}/{name}
-  timezone: UTC
-  retention: {{commits: 2}}
-  concurrency: {{lock: {{provider: none}}}}
-"""
-ENVIRONMENT = """\
-apiVersion: reconciler/v1
-kind: Environment
-metadata: {{name: test}}
-spec: {{storageOptions: {options}}}
-"""
-
-
 def test_a_plan_of_an_endpoint_that_never_answers_ends_within_60_s(
     tmp_path, monkeypatch, capsys, lake
 ):
     monkeypatch.chdir(tmp_path)
     for number, value in enumerate(lake.options.values()):
         monkeypatch.setenv(f"OPTION_{number}", value)
-    options = ", ".join(f"{k}: {{fromEnv: OPTION_{n}}}" for n, k in enumerate(lake.options))
-    (tmp_path / "specs").mkdir()
-    for name in ("one", "two"):
-        (tmp_path / f"specs/{name}.yaml").write_text(SPEC.format(name=name, url=lake.url))
-    (tmp_path / "environments").mkdir()
-    text = ENVIRONMENT.format(options=f"{{{options}}}")
-    (tmp_path / "environments/test.yaml").write_text(text)
+    options = {name: {"fromEnv": f"OPTION_{n}"} for n, name in enumerate(lake.options)}
+    write_specs(tmp_path, lake.url, ["one", "two"], options)
     lake.proxy.faults.append(Fault("hang", times=1000))
     began = time.monotonic()
     code = run("plan", "specs", "--env", "test", "--stats")

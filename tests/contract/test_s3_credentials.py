@@ -19,6 +19,7 @@ from tests.crash.drill import TestClock
 from tests.s3_tables import apply, list_leftovers, load_spec, make_objects, make_opener, upload
 from tests.servers.proxy import Fault, running_proxy
 from tests.servers.s3 import KEY, SECRET
+from tests.store_specs import write_specs
 
 pytestmark = [pytest.mark.oracle, pytest.mark.long]
 SHAPE = Shape(partitions=2, groups=1, versions=4)
@@ -135,34 +136,14 @@ def test_credentials_that_cannot_be_renewed_are_one_clear_error(turns, options, 
         storage.read("f")
 
 
-SPEC = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: t}}
-spec:
-  path: {url}/t
-  retention: {{commits: 2}}
-"""
-ENVIRONMENT = """\
-apiVersion: reconciler/v1
-kind: Environment
-metadata: {{name: test}}
-spec:
-  storageOptions: {{endpoint: {endpoint}, region: us-east-1, pathStyle: true, profile: lake}}
-"""
-
-
 def test_a_plan_without_new_credentials_says_so_in_one_line(
-    turns, tmp_path, monkeypatch, s3_bucket
+    turns, options, tmp_path, monkeypatch, s3_bucket
 ):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "environments").mkdir()
-    environment = ENVIRONMENT.format(endpoint=s3_bucket.endpoint)
-    (tmp_path / "environments/test.yaml").write_text(environment)
-    (tmp_path / "t.yaml").write_text(SPEC.format(url=s3_bucket.url))
+    write_specs(tmp_path, s3_bucket.url, ["t"], options | {"pathStyle": True})
     turns.write_text("0")
     done = subprocess.run(
-        [sys.executable, "-m", "reconciler", "plan", "t.yaml", "--env", "test"],
+        [sys.executable, "-m", "reconciler", "plan", "specs", "--env", "test"],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,

@@ -12,45 +12,25 @@ from reconciler.runtime import open_storage
 from reconciler.storage.silent_endpoints import SILENT_ENDPOINTS
 from tests.command import run
 from tests.servers.proxy import Fault
+from tests.store_specs import write_specs
 
 pytestmark = pytest.mark.oracle
-SPECS = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: {name}}}
-spec:
-  path: s3://{bucket}/{name}
-  timezone: UTC
-  retention: {{commits: 2}}
-  concurrency: {{lock: {{provider: none}}}}
-"""
-ENVIRONMENT = """\
-apiVersion: reconciler/v1
-kind: Environment
-metadata: {{name: test}}
-spec:
-  storageOptions:
-    endpoint_url: {endpoint}
-    key: {{fromEnv: TEST_KEY}}
-    secret: {{fromEnv: TEST_SECRET}}
-    client_kwargs: '{{"region_name": "us-east-1"}}'
-{more}"""
 
 
-def plan(tmp_path, monkeypatch, bucket, names, more=""):
+def plan(tmp_path, monkeypatch, bucket, names, **more):
     """Run the plan command and return its exit code and its seconds."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TEST_KEY", bucket.options["key"])
     monkeypatch.setenv("TEST_SECRET", bucket.options["secret"])
     monkeypatch.setattr("reconciler.storage.request_budget._REPORTS._last", None)
-    (tmp_path / "specs").mkdir()
-    for name in names:
-        text = SPECS.format(name=name, bucket=bucket.name)
-        (tmp_path / "specs" / f"{name}.yaml").write_text(text)
-    (tmp_path / "environments").mkdir()
-    (tmp_path / "environments/test.yaml").write_text(
-        ENVIRONMENT.format(endpoint=bucket.endpoint, more=more)
-    )
+    options = {
+        "endpoint": bucket.endpoint,
+        "key": {"fromEnv": "TEST_KEY"},
+        "secret": {"fromEnv": "TEST_SECRET"},
+        "region": "us-east-1",
+        **more,
+    }
+    write_specs(tmp_path, bucket.url, names, options)
     began = time.monotonic()
     code = run("plan", "specs", "--env", "test", "--stats")
     return code, time.monotonic() - began
@@ -78,7 +58,7 @@ def test_a_plan_says_that_it_repeats_requests_and_why(
 ):
     monkeypatch.setattr("reconciler.storage.request_budget._SILENT_S", 0.2)
     s3_proxy.faults.append(Fault("status", times=1000))
-    code, _ = plan(tmp_path, monkeypatch, proxied_bucket, ["one"], "    retryFor: 1s\n")
+    code, _ = plan(tmp_path, monkeypatch, proxied_bucket, ["one"], retryFor="1s")
     out, err = capsys.readouterr()
 
     assert code == 1
@@ -98,8 +78,8 @@ def test_a_silent_endpoint_is_waited_for_once_by_all_tables_of_a_plan(
 ):
     s3_proxy.faults.append(Fault("hang", times=1000))
     names = [f"t{number}" for number in range(9)]
-    brief = "    retryFor: 1s\n    requestTimeout: 1s\n"
-    code, _ = plan(tmp_path, monkeypatch, proxied_bucket, names, brief)
+    brief = {"retryFor": "1s", "requestTimeout": "1s"}
+    code, _ = plan(tmp_path, monkeypatch, proxied_bucket, names, **brief)
     out, err = capsys.readouterr()
     text = " ".join(out.split())
 
