@@ -100,11 +100,13 @@ class StandaloneCluster:
 
     def kill_worker(self) -> None:
         """Kill the last worker, its executor and the Python of its tasks; it does not return."""
-        worker = psutil.Process(self._started.pop().pid)
+        process = self._started.pop()
+        worker = psutil.Process(process.pid)
         family = [worker, *worker.children(recursive=True)]
-        for process in family:
-            process.send_signal(signal.SIGKILL)
+        for one in family:
+            one.send_signal(signal.SIGKILL)
         psutil.wait_procs(family, timeout=30)
+        process.wait(30)
 
     def _start(self, name: str, arguments: list[str], home: Path) -> None:
         home.mkdir()
