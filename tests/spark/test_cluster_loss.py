@@ -205,7 +205,7 @@ def test_an_apply_that_loses_all_workers_ends_and_the_next_one_completes(work, h
         )
     )
 
-    codes = {"limit": 5, "SIGTERM": 128 + signal.SIGTERM, "SIGINT": 128 + signal.SIGINT}
+    codes = {"limit": 1, "SIGTERM": 128 + signal.SIGTERM, "SIGINT": 128 + signal.SIGINT}
     assert codes[how] == done.code, said
     assert "Traceback" not in said
     assert "Py4J" not in said + done.out
