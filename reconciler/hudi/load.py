@@ -20,7 +20,9 @@ from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.archive_v1 import read_archive
 from reconciler.hudi.timeline.archive_v2 import find_newest_time, read_history
 from reconciler.hudi.timeline.commit import CommitMetadata
+from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.hudi.timeline.owner import Owner
 from reconciler.storage.api import FolderListing, Storage
 
 if TYPE_CHECKING:
@@ -70,6 +72,17 @@ def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
             "restore it from a copy, or write to the table once with Hudi if it is new",
         ) from None
     return Timeline.from_listing(entries)
+
+
+def load_heartbeat_owner(storage: Storage, instant: str) -> Owner | None:
+    """Return the owner of an instant's heartbeat; None if it is gone or another tool's.
+
+    A run that ends removes its heartbeat, so one that was listed may be gone.
+    """
+    try:
+        return Owner.parse(storage.read(heartbeat_path(instant)))
+    except NotFoundError:
+        return None
 
 
 def _is_blank(storage: Storage) -> bool:

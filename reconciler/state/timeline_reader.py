@@ -12,12 +12,12 @@ from typing import Final
 
 from reconciler.errors import FormatError
 from reconciler.hudi.files.folder_names import FolderNames
-from reconciler.hudi.load import read_instant_file
+from reconciler.hudi.load import load_heartbeat_owner, read_instant_file
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.commit import CommitMetadata
-from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import (
@@ -227,7 +227,7 @@ class TimelineReader:
             entry = entries.get(instant.requested)
             if entry is None or not entry.size:
                 continue
-            owner = Owner.parse(self.storage.read(heartbeat_path(instant.requested)))
+            owner = load_heartbeat_owner(self.storage, instant.requested)
             if owner is not None:
                 mark = f"_{instant.requested}."
                 write = PendingWrite(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 
 from reconciler.errors import NotFoundError
+from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from reconciler.hudi.timeline.instant import Action, Instant, State
-from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.recovery.finished_runs import remove_leftovers
@@ -81,10 +81,7 @@ def _find_dead_instants(session: TableSession) -> list[str]:
     for entry in entries:
         if entry.is_folder or not entry.name.isdigit():
             continue
-        try:
-            owner = Owner.parse(storage.read(heartbeat_path(entry.name)))
-        except NotFoundError:
-            continue
+        owner = load_heartbeat_owner(storage, entry.name)
         beat = LastHeartbeat(owner, entry.modified_ms) if owner else None
         if beat and beat.is_owner_dead(storage, process, session.clock.now_ms()):
             dead.append(entry.name)

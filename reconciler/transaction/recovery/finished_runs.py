@@ -10,7 +10,12 @@ from contextlib import suppress
 from typing import Final
 
 from reconciler.errors import NotFoundError, ReconcilerError
-from reconciler.hudi.load import load_archived_instants, load_properties, load_timeline
+from reconciler.hudi.load import (
+    load_archived_instants,
+    load_heartbeat_owner,
+    load_properties,
+    load_timeline,
+)
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
@@ -55,7 +60,7 @@ def remove_finished_runs(
         path = f"{HEARTBEAT_FOLDER}/{entry.name}"
         if entry.is_folder or not entry.size or entry.name in pending:
             continue
-        last_owner = Owner.parse(storage.read(path))
+        last_owner = load_heartbeat_owner(storage, entry.name)
         beat = LastHeartbeat(last_owner, entry.modified_ms) if last_owner else None
         if beat is None or not beat.is_owner_dead(storage, context.process, context.clock.now_ms()):
             continue

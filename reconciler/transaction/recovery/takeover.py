@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from reconciler.errors import BusyError, NotFoundError
+from reconciler.errors import BusyError
+from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
@@ -33,15 +34,9 @@ def read_last_heartbeat(storage: Storage, instant: str) -> LastHeartbeat | None:
 
     Raises StorageError.
     """
-    path = heartbeat_path(instant)
-    entry = storage.stat(path)
-    if entry is None:
-        return None
-    try:
-        owner = Owner.parse(storage.read(path))
-    except NotFoundError:
-        return None
-    return None if owner is None else LastHeartbeat(owner, entry.modified_ms)
+    entry = storage.stat(heartbeat_path(instant))
+    owner = load_heartbeat_owner(storage, instant) if entry is not None else None
+    return None if entry is None or owner is None else LastHeartbeat(owner, entry.modified_ms)
 
 
 def find_living_owner(
@@ -58,16 +53,12 @@ def find_living_owner(
     The heartbeat names the last owner and the time; if there is none, the requested file does.
     ``requested_ms`` is that file's modification time, epoch milliseconds.
     """
-    path = heartbeat_path(instant)
-    entry = storage.stat(path)
-    owner = None if entry is None else Owner.parse(storage.read(path))
-    if entry is not None and owner is not None:
-        last = LastHeartbeat(owner, entry.modified_ms)
-    elif requested_by is not None:
+    last = read_last_heartbeat(storage, instant)
+    if last is None and requested_by is not None:
         last = LastHeartbeat(requested_by, requested_ms)
-    else:
+    if last is None or last.is_owner_dead(storage, process, now_ms):
         return None
-    return None if last.is_owner_dead(storage, process, now_ms) else last.owner
+    return last.owner
 
 
 def take_over(
