@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType
 
 import reconciler
 from reconciler.errors import ReconcilerError, UnsupportedError, UsageError
@@ -168,7 +169,7 @@ def test_what_is_no_condition_is_one_clear_error(where, remote, tmp_path):
     [
         (lambda session: session.conf.set("spark.sql.parser.escapedStringLiterals", "true"),
          "the session sets spark.sql.parser.escapedStringLiterals"),
-        (lambda session: session.udf.register("startsWith", lambda *_: True, "boolean"),
+        (lambda session: session.udf.register("startsWith", lambda *_: True, BooleanType()),
          "the session has its own startswith()"),
     ],
     ids=["setting", "function"],
