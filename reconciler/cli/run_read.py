@@ -100,7 +100,9 @@ def print_rows(work: TableRead, options: ReadOptions) -> None:
 
 @contextmanager
 def _open_session(work: TableRead) -> Iterator[Any]:
-    """Open a session. An error after Ctrl-C is reported as the interrupt."""
+    """Open a session whose jobs are watched. An error after Ctrl-C is reported as the interrupt."""
+    from reconciler.spark.jobs import watch_job_group  # noqa: PLC0415 (with Spark only)
+
     location = work.storage.location
     stores = find_stores([location] if names_account(location) else [])
     opened = open_spark_session(
@@ -111,7 +113,8 @@ def _open_session(work: TableRead) -> Iterator[Any]:
     )
     with opened as session:
         try:
-            yield session
+            with watch_job_group(session.sparkContext, "reconciler: read"):
+                yield session
         except Exception:
             interruption.raise_if_interrupted()
             raise

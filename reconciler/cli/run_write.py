@@ -61,6 +61,7 @@ def _write_with_spark(
     reader_options: Mapping[str, str],
     settings: SparkSettings,
 ) -> ReconciledWrite:
+    from reconciler.spark.jobs import watch_job_group  # noqa: PLC0415
     from reconciler.writer.sources.formats import SourceFormat  # noqa: PLC0415
     from reconciler.writer.sources.spark import find_source_files, read_source_files  # noqa: PLC0415
     from reconciler.writer.target_check import check_target  # noqa: PLC0415
@@ -88,7 +89,8 @@ def _write_with_spark(
     )
     with opened as session:
         try:
-            rows = read_source_files(session, source, schema)
+            with watch_job_group(session.sparkContext, "reconciler: read the sources"):
+                rows = read_source_files(session, source, schema)
             log_message(f"writing into {spec.name}")
             written = api.write(
                 rows,

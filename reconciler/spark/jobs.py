@@ -89,6 +89,26 @@ def run_job_group(
     for them. A failure of Spark is raised as a ReconcilerError of one sentence: ``explain`` makes
     it, ``redact`` removes secrets.
     """
+    try:
+        with watch_job_group(context, description) as group:
+            yield
+            speculates = context.getConf().get("spark.speculation", "false").lower() == "true"
+            if waits_for_all_attempts and speculates:
+                with contextlib.suppress(Exception):
+                    _end_job_group(context, group)
+    except Exception as error:
+        if (because := _find_reason(error, explain)) is not None:
+            raise ReconcilerError(redact(because)) from error
+        raise
+
+
+@contextlib.contextmanager
+def watch_job_group(context: Any, description: str) -> Iterator[str]:
+    """Run the jobs of the block in one group, whose name it gives; its errors are Spark's own.
+
+    Raises ExecutorsMissingError if the jobs wait for executors for too long. When the block fails,
+    no task runs any more.
+    """
     check_running(context)
     before = {key: context.getLocalProperty(key) for key in _JOB_PROPERTIES}
     group = f"reconciler-{next(_JOBS)}"
@@ -96,22 +116,13 @@ def run_job_group(
     wait = ExecutorWait(context, group)
     try:
         with wait.watch():
-            yield
+            yield group
     except BaseException as error:
         with contextlib.suppress(Exception):  # the JVM may have ended
             _end_job_group(context, group)
         if wait.has_given_up and isinstance(error, Exception):
             raise ExecutorsMissingError(wait.describe_end()) from error
-        if (because := _find_reason(error, explain)) is not None:
-            raise ReconcilerError(redact(because)) from error
         raise
-    else:
-        if (
-            waits_for_all_attempts
-            and context.getConf().get("spark.speculation", "false").lower() == "true"
-        ):
-            with contextlib.suppress(Exception):
-                _end_job_group(context, group)
     finally:
         with contextlib.suppress(Exception):
             for key, value in before.items():

@@ -1,4 +1,4 @@
-"""An apply on a real standalone master without workers ends, and leaves the table as it was."""
+"""Commands on a real standalone master without workers end, and leave the table as it was."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 
@@ -54,11 +56,13 @@ def wait_for(log: Path, text: str, times: int = 1) -> None:
         time.sleep(0.1)
 
 
-def start(folder: Path, master: str, timeout: str) -> subprocess.Popen[str]:
+def start(folder: Path, master: str, timeout: str, *command: str) -> subprocess.Popen[str]:
+    """Start a command, an apply if none is given."""
     settings = [f"spark.reconciler.executorTimeout={timeout}", "spark.driver.host=127.0.0.1"]
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "reconciler", "apply", "plan.json", "--master", master),
+            *(sys.executable, "-m", "reconciler", *(command or ("apply", "plan.json"))),
+            *("--master", master),
             *(part for setting in settings for part in ("--spark-conf", setting)),
         ],
         cwd=folder,
@@ -91,3 +95,16 @@ def test_an_apply_without_executors_ends_at_its_limit_and_when_it_is_stopped(tmp
     assert "terminated; run the same apply again" in ended
     assert "Py4J" not in said + ended
     assert before == sorted(str(path) for path in (tmp_path / "v9_cow_part").rglob("*"))
+
+
+def test_a_read_and_the_files_of_a_write_wait_no_longer_either(tmp_path, master):
+    unpack(REPOSITORY / "tests/tables/v9_cow_part.zip", tmp_path)
+    (tmp_path / "orders.yaml").write_text(SPEC)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "rows.parquet")
+    commands = (("read", "v9_cow_part", "--limit", "1"), ("write", "orders.yaml", "rows.parquet"))
+    for process in [start(tmp_path, master, "2s", *command) for command in commands]:
+        _, said = process.communicate(timeout=120)
+
+        assert 1 == process.returncode
+        assert f"error: Spark's master {master} has given no executors after 2s" in said
+        assert "Traceback" not in said
