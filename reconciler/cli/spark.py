@@ -24,7 +24,7 @@ from reconciler.cli.spark_connectors import (
     add_connectors,
     find_hadoop_version,
 )
-from reconciler.cli.spark_master import check_master
+from reconciler.cli.spark_master import check_master, check_own_settings
 from reconciler.cli.spark_properties import (
     DEFAULT_REDACTION,
     PROPERTIES_FILE,
@@ -94,9 +94,10 @@ def open_spark_session(
     spark-submit win over all. ``from_variables``: the settings that environment variables hold.
     ``in_python``: tasks leave Java little to do. ``needs``: the stores that Spark itself reads.
     Raises ReconcilerError if there is no Java or Spark does not start, or for a store's client that
-    cannot be fetched, and UsageError for an invalid master.
+    cannot be fetched, and UsageError for an invalid master or setting of reconciler's own.
     """
     check_master(master, conf)
+    check_own_settings(conf)
     from pyspark.sql import SparkSession  # noqa: PLC0415 (slow to import)
 
     active = SparkSession.getActiveSession()
@@ -111,7 +112,7 @@ def open_spark_session(
     ):
         made = _make_settings(master, conf, Path(folder), in_python=in_python)
         made = _add_connectors(made, needs)
-        with _explain_failed_start():
+        with _explain_failed_start(made.get("spark.master")):
             made = _prepare_java(made, Path(folder))
             made[REDACTION] = _find_redaction(
                 find_private_settings(made, from_variables), made.get(REDACTION)
@@ -316,8 +317,10 @@ def _start_session(builder: SparkSession.Builder, settings: Mapping[str, str]) -
 
 
 @contextmanager
-def _explain_failed_start() -> Iterator[None]:
+def _explain_failed_start(master: str | None) -> Iterator[None]:
     """Raise what goes wrong in the block as a ReconcilerError; what Java says is no result."""
+    from reconciler.spark.failures import explain_failed_start  # noqa: PLC0415 (with Spark only)
+
     if not DEBUG.get():
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it also raises what it logs
         logging.getLogger().addFilter(_is_not_from_py4j)  # it uses the root logger too
@@ -327,7 +330,7 @@ def _explain_failed_start() -> Iterator[None]:
             yield
     except Exception as error:
         interruption.raise_if_interrupted()
-        reason = str(error).strip().partition("\n")[0]
+        reason = explain_failed_start(error, master)
         raise ReconcilerError(f"Spark did not start, see above: {reason}") from error
 
 

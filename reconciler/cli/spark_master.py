@@ -1,4 +1,4 @@
-"""Which masters of Spark a command takes."""
+"""Which masters of Spark a command takes, and which values of reconciler's own settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler import runtime
-from reconciler.errors import UsageError
+from reconciler.errors import ReconcilerError, UsageError
+from reconciler.spark.executor_wait import EXECUTOR_TIMEOUT, parse_limit
+from reconciler.spark.shipping import SHIP, parse_shipping
 
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", "mesos://")
 #: with any of these, PySpark starts a session of Spark Connect
@@ -19,12 +21,23 @@ def check_master(master: str | None, conf: Mapping[str, str]) -> None:
     """Raise UsageError for an invalid master, and for Spark Connect, wherever it is configured."""
     if connect := _find_connect(master, conf, runtime.environment()):
         raise UsageError(
-            f"{connect} chooses Spark Connect, which cannot run the work of a command; use a "
-            "master of the cluster itself (--master spark://..., yarn, k8s://...) or spark-submit. "
-            "In Python, reconciler.read takes a session of Spark Connect"
+            f"{connect} chooses Spark Connect, which cannot run the work of a command; leave it "
+            "out, and use a master of the cluster itself (--master spark://..., yarn, k8s://...) "
+            "or spark-submit. In Python, reconciler.read takes a session of Spark Connect"
         )
     if master is not None and not master.startswith(_MASTERS):
         raise UsageError(f"--master {master}: expected one of {', '.join(_MASTERS)}...")
+
+
+def check_own_settings(conf: Mapping[str, str]) -> None:
+    """Raise UsageError for a value that a setting of reconciler's own does not take."""
+    try:
+        if EXECUTOR_TIMEOUT in conf:
+            parse_limit(conf[EXECUTOR_TIMEOUT])
+        if SHIP in conf:
+            parse_shipping(conf[SHIP])
+    except ReconcilerError as error:
+        raise UsageError(str(error)) from None
 
 
 def _find_connect(

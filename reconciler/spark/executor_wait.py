@@ -64,6 +64,15 @@ def parse_timeout(text: str) -> float | None:
     return None if found is None else float(found[1]) * _SECONDS[found[2] or "s"]
 
 
+def parse_limit(text: str) -> float:
+    """Return the seconds of the setting, 0 for no limit; ReconcilerError for other text."""
+    seconds = parse_timeout(text)
+    if seconds is None:
+        what = f"{EXECUTOR_TIMEOUT}={text}"
+        raise ReconcilerError(f"{what}: write it as 90s, 15m or 1h; 0s waits for ever")
+    return seconds
+
+
 class ExecutorsMissingError(ReconcilerError):
     """A cluster gave no executors, and the jobs that waited for them are cancelled."""
 
@@ -85,10 +94,7 @@ class ExecutorWait:
             yield
             return
         self._limit_text = str(self._context.getConf().get(EXECUTOR_TIMEOUT, _DEFAULT_TIMEOUT))
-        limit = parse_timeout(self._limit_text)
-        if limit is None:
-            what = f"{EXECUTOR_TIMEOUT}={self._limit_text}"
-            raise ReconcilerError(f"{what}: write it as 90s, 15m or 1h; 0s waits for ever")
+        limit = parse_limit(self._limit_text)
         thread = threading.Thread(
             target=self._wait, args=(limit,), name="reconciler-executors", daemon=True
         )

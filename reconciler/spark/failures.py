@@ -39,6 +39,8 @@ _HEADER: Final = re.compile(
 JVM_ENDED: Final = "the Java process of Spark's driver has ended"
 #: an error when the driver's session was stopped
 SESSION_ENDED: Final = "the Spark session has ended; start one, and run this again"
+#: what Java says when Spark has stopped a session while it started
+_STOPPED: Final = "on a stopped SparkContext"
 #: what happened to a file that was there when a read began
 FILE_REMOVED: Final = "was removed by a clean or a rollback after the read began; read again"
 #: how an error about a line of a source file begins if Spark does not name the file
@@ -64,6 +66,21 @@ def explain_error(error: BaseException) -> str:
     """Return one sentence that says what an error of Spark is about."""
     has_ended = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
     return JVM_ENDED if has_ended else explain_failure(read_message(error))
+
+
+def explain_failed_start(error: BaseException, master: str | None) -> str:
+    """Return one sentence that says why a session did not start; ``master``: its, if it is known.
+
+    A session that its master refuses, or that waits for a master in vain, is stopped by Spark while
+    it starts, and that is all that the error tells.
+    """
+    reason = explain_error(error) if is_spark_error(error) else str(error).strip()
+    if _STOPPED in reason and master is not None and "://" in master:
+        return (
+            f"the master {master} does not answer, or has ended the session; see that it runs at "
+            "this address"
+        )
+    return reason.partition("\n")[0]
 
 
 def read_message(error: BaseException) -> str:

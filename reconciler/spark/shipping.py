@@ -71,7 +71,11 @@ def listen_to_shipments(listener: ShipmentListener) -> Iterator[None]:
 
 def wants_shipping(context: Any) -> bool:
     """Return whether the session's settings ask for it; ReconcilerError for another text."""
-    text = str(context.getConf().get(SHIP, "false"))
+    return parse_shipping(str(context.getConf().get(SHIP, "false")))
+
+
+def parse_shipping(text: str) -> bool:
+    """Return the value of the setting; ReconcilerError for text that is not true or false."""
     if text.lower() not in ("true", "false"):
         raise ReconcilerError(f"{SHIP}={text}: write true or false")
     return text.lower() == "true"

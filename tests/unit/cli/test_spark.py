@@ -72,7 +72,7 @@ class Builder:
 
 
 def start(builder: Builder) -> object:
-    with spark._explain_failed_start():
+    with spark._explain_failed_start("spark://host:7077"):
         return spark._start_session(builder, {})
 
 
@@ -84,6 +84,35 @@ def test_what_java_says_while_it_starts_is_no_result(capfd):
     print("another")
 
     assert capfd.readouterr() == ("the result\nanother\n", "from Java\nfrom Java\n")
+
+
+def test_a_master_that_does_not_answer_is_named():
+    error = type("Py4JError", (Exception,), {})(
+        "An error occurred while calling None.org.apache.spark.sql.SparkSession.\n"
+        ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
+    )
+    with pytest.raises(ReconcilerError) as caught:
+        start(Builder(error))
+
+    assert str(caught.value).endswith(
+        "see above: the master spark://host:7077 does not answer, or has ended the session; see "
+        "that it runs at this address"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "text", "expected"),
+    [
+        ("spark.reconciler.ship", "maybe", "write true or false"),
+        ("spark.reconciler.executorTimeout", "soon", "write it as 90s, 15m or 1h"),
+    ],
+)
+def test_a_wrong_value_of_a_setting_is_refused_before_spark_starts(setting, text, expected):
+    with (
+        pytest.raises(UsageError, match=f"^{setting}={text}: {expected}"),
+        spark.open_spark_session("local[1]", {setting: text}),
+    ):
+        pass
 
 
 def test_options_for_java_join_those_that_keep_it_quiet(tmp_path):
