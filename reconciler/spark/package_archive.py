@@ -27,6 +27,9 @@ ARCHIVE_PREFIX: Final = "reconciler-packages-"
 _COMPRESSION_LEVEL: Final = 1
 #: an archive that no run has used for so long is removed from the cache
 _KEPT_S: Final = 30 * 86_400
+#: a half-written archive that is older was left by a killed run
+_PARTIAL_KEPT_S: Final = 86_400
+_PARTIAL: Final = ".part"
 _FILE_MODE: Final = 0o100644
 _UNIX: Final = 3
 _DIGEST_LENGTH: Final = 16
@@ -53,8 +56,8 @@ def find_packed(cache: Path, name: str) -> Path | None:
 def pack_files(files: Sequence[PackageFile], folders: Sequence[Path], name: str) -> Path:
     """Pack files into an archive in the first of the folders that can be written.
 
-    Archives that nobody has used for a month are removed there. Raises ReconcilerError if no folder
-    takes it, or a file cannot be read.
+    Archives that nobody has used for a month are removed there, and half-written ones of a day.
+    Raises ReconcilerError if no folder takes it, or a file cannot be read.
     """
     problem: OSError | None = None
     for folder in folders:
@@ -78,7 +81,9 @@ def pack_files(files: Sequence[PackageFile], folders: Sequence[Path], name: str)
 @contextlib.contextmanager
 def _replace_when_done(path: Path) -> Iterator[IO[bytes]]:
     """Open a new file that takes the path after the block, or is removed if the block fails."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=ARCHIVE_PREFIX, suffix=_PARTIAL, delete=False
+    ) as stream:
         try:
             yield stream
             stream.flush()
@@ -103,9 +108,10 @@ def _write_archive(files: Iterable[PackageFile], stream: IO[bytes]) -> None:
 
 
 def _remove_unused(folder: Path, newest: Path) -> None:
-    """Remove archives that were used last long before the newest was made."""
+    """Remove archives that were used last long before the newest, and half-written ones."""
     with contextlib.suppress(OSError):
-        limit = newest.stat().st_mtime - _KEPT_S
-        for archive in folder.glob(f"{ARCHIVE_PREFIX}*.zip"):
-            if archive.stat().st_mtime < limit:
+        now = newest.stat().st_mtime
+        for archive in folder.glob(f"{ARCHIVE_PREFIX}*"):
+            kept_s = _PARTIAL_KEPT_S if archive.suffix == _PARTIAL else _KEPT_S
+            if archive.stat().st_mtime < now - kept_s:
                 archive.unlink(missing_ok=True)

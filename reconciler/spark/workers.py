@@ -140,8 +140,10 @@ def _check_workers(context: Any, packages: frozenset[str], *, ships: bool) -> No
 
 def _find_remedy(context: Any, *, ships: bool) -> str:
     """Return what to do about packages that workers lack."""
-    install = "install hudi-reconciler and these packages there"
-    if ships or is_single_host(context):
+    if is_single_host(context):
+        return f"install hudi-reconciler and these packages there, {_OWN_PYTHON} them"
+    install = "install these packages there"  # this package comes from the driver
+    if ships:
         return f"{install}, {_OWN_PYTHON} them"
     return f"send the driver's with --ship ({SHIP}=true), {install}, {_OWN_PYTHON} them"
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import time
 import zipfile
 
 import pytest
 
 from reconciler.errors import ReconcilerError
+from reconciler.spark import package_archive
 from reconciler.spark.driver_packages import PackageFile
 from reconciler.spark.package_archive import find_packed, name_archive, pack_files
 
@@ -88,3 +90,27 @@ def test_archives_that_nobody_used_for_a_month_are_removed(tmp_path):
     assert not old.exists()
     assert recent.exists()
     assert other.exists()
+
+
+def test_half_written_archives_of_killed_runs_are_removed_after_a_day(tmp_path):
+    files = list_made(tmp_path, a="1")
+    old, recent = (tmp_path / f"reconciler-packages-{name}.part" for name in ("old", "recent"))
+    for file in (old, recent):
+        file.write_text("")
+    before = time.time() - 90_000
+    os.utime(old, (before, before))
+    pack_files(files, [tmp_path], "reconciler-packages-3.zip")
+
+    assert not old.exists()
+    assert recent.exists()
+
+
+def test_an_archive_that_is_being_written_is_named_as_half_written(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        package_archive, "_write_archive", lambda *_: seen.extend(tmp_path.iterdir())
+    )
+    pack_files([], [tmp_path], "reconciler-packages-3.zip")
+
+    assert [".part"] == [file.suffix for file in seen]
+    assert seen[0].name.startswith("reconciler-packages-")
