@@ -25,6 +25,7 @@ _REPORT_EVERY_S: Final = 0.5
 #: Spark takes about four seconds to kill the Python of a task
 _MAX_END_CHECKS: Final = 150
 _CHECK_EVERY_S: Final = 0.1
+_MAX_CANCELS: Final = 10
 _JOB_PROPERTIES: Final = (
     "spark.jobGroup.id",
     "spark.job.description",
@@ -122,6 +123,8 @@ def watch_job_group(context: Any, description: str) -> Iterator[str]:
             _end_job_group(context, group)
         if wait.has_given_up and isinstance(error, Exception):
             raise ExecutorsMissingError(wait.describe_end()) from error
+        if _hides_interrupt(error):
+            raise KeyboardInterrupt from error
         raise
     finally:
         with contextlib.suppress(Exception):
@@ -133,13 +136,41 @@ def _find_reason(error: BaseException, explain: Callable[[str], str]) -> str | N
     """Return in one sentence why a job failed; None for an error that is not of a job."""
     if (java := getattr(error, "java_exception", None)) is not None:
         return explain(read_java_message(java))
+    return JVM_ENDED if _is_broken_connection(error) else None
+
+
+def _is_broken_connection(error: BaseException) -> bool:
     is_broken = any(kind.__name__ == "Py4JNetworkError" for kind in type(error).__mro__)
-    return JVM_ENDED if is_broken or isinstance(error, ConnectionError) else None
+    return is_broken or isinstance(error, ConnectionError)
+
+
+def _hides_interrupt(error: BaseException) -> bool:
+    """Return whether an interrupt has broken the connection to Java, and that is what is told.
+
+    Py4J closes the connection of an interrupted call. PySpark calls Java once more before the
+    interrupt leaves it, and that call may find its new connection closed, too.
+    """
+    if not _is_broken_connection(error):
+        return False
+    cause = error.__context__
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
 
 
 def _end_job_group(context: Any, group: str) -> None:
-    """Cancel the jobs of a group, and wait for a while until none of its tasks runs."""
-    context.cancelJobGroup(group)
+    """Cancel the jobs of a group, and wait for a while until none of its tasks runs.
+
+    The first connection after an interrupt may be broken, so it is tried again.
+    """
+    for attempt in range(_MAX_CANCELS):
+        try:
+            context.cancelJobGroup(group)
+            break
+        except Exception as error:
+            if attempt + 1 == _MAX_CANCELS or not _is_broken_connection(error):
+                raise
+            time.sleep(_CHECK_EVERY_S)
     tracker = context.statusTracker()
     for _ in range(_MAX_END_CHECKS):
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]

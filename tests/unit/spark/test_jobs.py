@@ -53,6 +53,38 @@ def test_the_end_of_java_is_one_line():
         raise Py4JNetworkError("Answer from Java side is empty\n  at f")
 
 
+def collect_and_be_interrupted():
+    """Fail as PySpark does: it calls Java once more before an interrupt leaves it."""
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
+def test_an_interrupt_that_a_broken_connection_hides_is_raised():
+    with (
+        pytest.raises(KeyboardInterrupt),
+        run_job_group(context_of([0], speculates=False), "it", str),
+    ):
+        collect_and_be_interrupted()
+
+
+def test_jobs_are_cancelled_although_the_first_connection_is_broken():
+    context, calls = context_of([0], speculates=False), []
+
+    def cancel(group):
+        calls.append(group)
+        if len(calls) < 3:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    context.cancelJobGroup = cancel
+    with pytest.raises(KeyboardInterrupt), run_job_group(context, "it", str):
+        raise KeyboardInterrupt
+
+    assert 3 == len(calls)
+    assert 1 == len(set(calls))
+
+
 def test_another_error_stays_as_it_is():
     with (
         pytest.raises(KeyError, match="k"),
