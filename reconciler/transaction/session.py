@@ -152,15 +152,17 @@ class TableSession:
         """
         beaten: dict[str, Heartbeat] = {}
 
-        def beat(time: str) -> None:
+        def claim(time: str) -> bool:
             heartbeat = self.make_heartbeat(time)
-            heartbeat.create()
+            try:
+                heartbeat.create()
+            except AlreadyExistsError:
+                return False
             beaten[time] = heartbeat
+            return True
 
         try:
-            return self.publisher.request(
-                action, timeline, data, keeps_rows=False, before_request=beat
-            )
+            return self.publisher.request(action, timeline, data, keeps_rows=False, claim=claim)
         except ReconcilerError as error:
             for time, heartbeat in beaten.items():
                 if not self._may_be_requested(action, time, error):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reconciler.errors import StorageError
 from reconciler.hudi.load import load_properties, load_timeline
-from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
-from tests.crash.drill import Killed, list_traces, list_unlisted
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from reconciler.hudi.timeline.instant import State
+from tests.crash.drill import Killed, list_traces, list_unlisted, process
 from tests.crash.test_locks_lost_to_writers import LOCK, make_drill, write_three_times
 from tests.storage_wrappers import RecordingStorage
 
@@ -37,10 +39,10 @@ class TakesBack(RecordingStorage):
         return super().delete(path)
 
 
-def take_back(it, plan):
+def take_back(it, plan, host="here"):
     """Let a run take its clustering back and die, and return the time of the clustering."""
     with pytest.raises(Killed):
-        it.apply(plan, around=TakesBack, pid=FIRST)
+        it.apply(plan, around=TakesBack, process=replace(process(FIRST), host=host))
     (heartbeat,) = Path(it.table, HEARTBEAT_FOLDER).iterdir()
     assert [] == list_times(it, heartbeat.name)
     return heartbeat.name
@@ -96,7 +98,7 @@ def test_a_run_that_cleans_up_leaves_the_files_of_a_clustering_that_took_the_tim
     it, finishes_first
 ):
     rows, plan = it.rows(), it.plan()
-    take_back(it, plan)
+    time = take_back(it, plan)
     timeline = load_properties(it.storage).timeline_folder
     other = Clustering(it, plan)
     hits = []
@@ -121,6 +123,21 @@ def test_a_run_that_cleans_up_leaves_the_files_of_a_clustering_that_took_the_tim
     (told,) = other.result.tables
 
     assert hits
+    assert [State.COMPLETED] == list_times(it, time)
     assert (None, 0) == (told.error, other.result.exit_code)
     assert rows == it.rows()
     assert (set(), []) == (list_unlisted(it), list_traces(it.table))
+
+
+def test_a_time_that_has_a_heartbeat_is_not_taken(it):
+    """By the heartbeat of a run that may be dead others would take the new run for dead."""
+    plan = it.plan()
+    time = take_back(it, plan, host="there")
+    heartbeat = Path(it.table, heartbeat_path(time))
+    before = heartbeat.read_bytes()
+    (told,) = it.apply(plan).tables
+    (outcome,) = told.outcomes
+
+    assert ("completed", []) == (outcome.how, list_times(it, time))
+    assert outcome.instant > time
+    assert before == heartbeat.read_bytes()
