@@ -63,7 +63,8 @@ def _undo_dead_instants(session: TableSession, undone: list[str]) -> None:
             continue  # an apply finishes it, and needs the heartbeat to know its owner
         session.lock.confirm()
         if pending is None:
-            remove_leftovers(session.storage, session.properties, timeline, time)
+            if not remove_leftovers(session.storage, session.properties, timeline, time):
+                continue
         elif not is_being_rolled_back(session, timeline, time):
             withdraw_instant(session, time, pending.action)
             undone.append(time)

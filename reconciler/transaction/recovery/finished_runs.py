@@ -93,16 +93,19 @@ def remove_leftovers(
 
     An instant that is neither on the timeline nor in the archive was taken back. Its files must go
     before the timeline begins after it, because from then on they would be read. The metadata table
-    must forget what it was given later. For both the table's lock is held. Returns False, and
-    removes nothing, if the instant is pending: the time of one that was taken back may be taken
-    again. Raises StorageError, FormatError.
+    must forget what it was given later. For both the table's lock is held. Returns False if the
+    instant is pending, because the time of one that was taken back may be taken again, or if it was
+    archived meanwhile; then the next run looks again. Raises StorageError, FormatError.
     """
     if any(one.requested == time and not one.is_completed for one in timeline.instants):
         return False
     done = [one for one in timeline.instants if one.requested == time and one.is_completed]
-    for instant in done:
-        if instant.action in _WRITES:
-            remove_uncommitted_files(storage, properties, timeline, instant)
+    try:
+        for instant in done:
+            if instant.action in _WRITES:
+                remove_uncommitted_files(storage, properties, timeline, instant)
+    except NotFoundError:  # of its completed file
+        return False
     if not done and _was_withdrawn(storage, properties, timeline, time):
         remove_withdrawn_attempt(storage, time)
     remove_markers(storage, time)
