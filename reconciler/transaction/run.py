@@ -227,13 +227,14 @@ def run_with_heartbeat(
     """Beat while a pending instant is worked on.
 
     Where the instant stays pending the last heartbeat says that the run has ended, so that another
-    run may go on at once. ``is_beating``: the first heartbeat is written already.
+    run may go on at once. ``is_beating``: the first heartbeat is written already. The heartbeat
+    of another run, which has taken the instant over, stays.
     """
     heartbeat = session.make_heartbeat(instant)
     try:
         with session.heartbeats.repeat(heartbeat.beat):
             if not is_beating:
-                heartbeat.beat()
+                heartbeat.start()
             outcome = work()
     except BaseException:  # an interrupted process may live on, and may come back to it
         with suppress(ReconcilerError):

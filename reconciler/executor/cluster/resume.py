@@ -62,7 +62,10 @@ def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
                 _check_not_taken_over(session, pending)
                 take_over(session, pending, known=fresh.state.timeline, kind="clustering")
                 yield run_with_heartbeat(
-                    session, pending.instant, partial(_resume_clustering, session, pending)
+                    session,
+                    pending.instant,
+                    partial(_resume_clustering, session, pending),
+                    is_beating=True,
                 )
 
 
@@ -152,6 +155,10 @@ def _begin_again(
         raise BusyError(f"clustering {time} was completed by another writer meanwhile")
     if timeline.find_file(time, action, State.REQUESTED) is None:
         raise BusyError(f"clustering {time} was removed by another writer meanwhile")
+    if session.make_heartbeat(time).is_taken_over():
+        raise BusyError(
+            f"clustering {time} was taken over by another run; plan again when it is done"
+        )
     if find_rollback_ms(session, timeline, time, known) is not None:
         raise BusyError(
             f"a rollback of our clustering {time} is pending; run apply again when Hudi has "
