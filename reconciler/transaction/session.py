@@ -141,6 +141,17 @@ class TableSession:
     def make_heartbeat(self, instant: str) -> Heartbeat:
         return Heartbeat(self.storage, instant, self.owner, self.clock)
 
+    def request_instant(self, action: Action, timeline: Timeline, data: bytes) -> str:
+        """Request an instant whose requested file names the owner, beat for it, and return it.
+
+        The table's lock is held, so that nobody takes the instant over before the first heartbeat.
+        The heartbeat comes second: an inflight file without one is that of another writer. Raises
+        as ``Publisher.request``.
+        """
+        time = self.publisher.request(action, timeline, data)
+        self.make_heartbeat(time).start()
+        return time
+
     def request_write(self, action: Action, timeline: Timeline, data: bytes) -> str:
         """Request a new write of rows, and return its instant.
 

@@ -57,7 +57,6 @@ def resume_cleans(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutco
                 clean.instant,
                 partial(_resume_clean, session, clean),
                 stays_pending=lambda outcome: outcome.how == "inflight",
-                is_beating=True,
             )
 
 

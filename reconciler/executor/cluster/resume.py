@@ -61,10 +61,7 @@ def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[Step
                 _check_not_taken_over(session, pending)
                 take_over(session, pending, known=fresh.state.timeline, kind="clustering")
                 yield run_with_heartbeat(
-                    session,
-                    pending.instant,
-                    partial(_resume_clustering, session, pending),
-                    is_beating=True,
+                    session, pending.instant, partial(_resume_clustering, session, pending)
                 )
 
 
