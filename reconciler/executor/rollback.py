@@ -15,6 +15,7 @@ from reconciler.executor.freshness import make_keys
 from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.files.table_files import has_files
+from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.planners.recovery.rollback_write import find_written_rows
 from reconciler.plans.model import NamedFiles, Note, RollbackStep
@@ -119,7 +120,7 @@ def _take_back(
         left_out=_explain_left(named - removed, done.unnamed, sizes) if done.unnamed else None,
     )
     if not done.unnamed:
-        session.make_heartbeat(step.instant).remove()
+        session.storage.delete(heartbeat_path(step.instant))
     return outcome
 
 

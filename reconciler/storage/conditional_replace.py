@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from reconciler.errors import ChangedError, UnsupportedError
-from reconciler.storage.api import StorageRef, VersionedFile
+from reconciler.storage.api import Storage, StorageRef, VersionedFile
 from reconciler.storage.own_objects import find_own_version, make_token, make_token_options
 from reconciler.storage.paths import join_path
 from reconciler.storage.remote_errors import find_code
@@ -32,6 +32,17 @@ _MEMORY_GUARD: Final = threading.Lock()
 def compute_version(data: bytes) -> str:
     """Return the version of a file in a store that has none of its own: a digest of its bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+def replace_if_unchanged(storage: Storage, path: str, data: bytes, version: str | None) -> None:
+    """Replace a file that still has a version, as ``replace_version``, where the store can do it.
+
+    Another store replaces the file in any case. Raises ChangedError.
+    """
+    try:
+        storage.replace_version(path, data, version)
+    except UnsupportedError:
+        storage.replace(path, data)
 
 
 class VersionedObjects(ABC):

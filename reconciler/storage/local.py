@@ -12,7 +12,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import errno
-import fcntl
 import os
 import stat as modes
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +33,7 @@ from reconciler.storage.api import (
     VersionedFile,
 )
 from reconciler.storage.conditional_replace import compute_version
+from reconciler.storage.folder_locks import lock_folder
 from reconciler.storage.paths import (
     check_path,
     checksum_file,
@@ -164,7 +164,7 @@ class LocalStorage:
         with _translate_errors(full):
             self._make_folder(os.path.dirname(full))
             with _open_folder(os.path.dirname(full)) as handle:
-                fcntl.flock(handle, fcntl.LOCK_EX)  # released when the handle is closed
+                lock_folder(handle, full)
                 if version != (self.read_version(path).version if self.stat(path) else None):
                     raise ChangedError(full, "was changed by another process")
                 self.replace(path, data)

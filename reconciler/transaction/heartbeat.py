@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from reconciler.errors import NotFoundError
 from reconciler.hudi.timeline.heartbeat import INTERVAL_S, heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.storage.api import Storage
+from reconciler.storage.conditional_replace import replace_if_unchanged
 from reconciler.transaction.process import Clock
 
 
@@ -78,7 +80,11 @@ class HeartbeatThread:
 
 
 class Heartbeat:
-    """The heartbeat file of one pending instant of this run."""
+    """The heartbeat file of one pending instant of this run.
+
+    A run that was silent for too long finds that another has taken its instant over: the file names
+    the other then, and this run writes to it no more.
+    """
 
     def __init__(self, storage: Storage, instant: str, owner: Owner, clock: Clock) -> None:
         self._storage, self._owner, self._clock = storage, owner, clock
@@ -88,7 +94,12 @@ class Heartbeat:
         """Write the first heartbeat; raises AlreadyExistsError if another run has one."""
         self._storage.create(self._path, self._make_content(ended=False))
 
+    def start(self) -> None:
+        """Write the first heartbeat of this run, whoever wrote the last."""
+        self._storage.replace(self._path, self._make_content(ended=False))
+
     def beat(self) -> None:
+        """Write it again. Raises ChangedError if another writes it at the same time."""
         self._write(ended=False)
 
     def end(self) -> None:
@@ -96,10 +107,29 @@ class Heartbeat:
         self._write(ended=True)
 
     def remove(self) -> None:
-        self._storage.delete(self._path)
+        if not self.is_taken_over():
+            self._storage.delete(self._path)
+
+    def is_taken_over(self) -> bool:
+        """Return True if another run has taken the instant over; exact under the table's lock."""
+        try:
+            return self._is_of_another(self._storage.read(self._path))
+        except NotFoundError:
+            return False
 
     def _write(self, *, ended: bool) -> None:
-        self._storage.replace(self._path, self._make_content(ended=ended))
+        try:
+            found = self._storage.read_version(self._path)
+        except NotFoundError:
+            found = None
+        if found is None or not self._is_of_another(found.data):
+            version = None if found is None else found.version
+            content = self._make_content(ended=ended)
+            replace_if_unchanged(self._storage, self._path, content, version)
+
+    def _is_of_another(self, data: bytes) -> bool:
+        owner = Owner.parse(data)
+        return owner is not None and owner.token != self._owner.token
 
     def _make_content(self, *, ended: bool) -> bytes:
         until_ms = self._clock.now_ms() + 2 * INTERVAL_S * 1000

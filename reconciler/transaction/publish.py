@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import partial
 from typing import Final
 
 from reconciler.errors import StaleError
 from reconciler.hudi.timeline.active import Timeline
+from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.storage.api import Storage
 from reconciler.transaction.instants import choose_instant
@@ -59,12 +61,13 @@ class Publisher:
         data: bytes,
         *,
         keeps_rows: bool = True,
-        before_request: Callable[[str], None] | None = None,
+        claim: Callable[[str], bool] | None = None,
     ) -> str:
         """Write the requested file of a new instant and return its time.
 
-        ``keeps_rows``: its files hold the same rows as those that they replace. ``before_request``
-        is called first, with the time: if the file cannot name its owner, a heartbeat does.
+        ``keeps_rows``: its files hold the same rows as those that they replace. ``claim`` is
+        called first, with a time, and returns False if that has a heartbeat: by the heartbeat of a
+        dead run at the same time, others would take this run for dead. Then a later time is taken.
 
         Of two files of a file group, readers take the one whose instant has the greater time
         (HoodieFileGroup). A writer of Hudi before 1.1 takes its time first and announces itself
@@ -75,9 +78,12 @@ class Publisher:
         read as of an earlier one must not see them.
         """
         is_rewrite = keeps_rows and action in _REWRITING
-        time = self.choose_time(timeline, back_ms=self.backdating_ms if is_rewrite else 0)
-        if before_request is not None:
-            before_request(time)
+        choose = partial(
+            self.choose_time, timeline, back_ms=self.backdating_ms if is_rewrite else 0
+        )
+        time, claim = choose(), claim or self._has_no_heartbeat
+        while not claim(time):
+            time = choose(time)
         self._create(Instant(time, action, State.REQUESTED), data)
         return time
 
@@ -108,6 +114,9 @@ class Publisher:
         """Take a pending instant off the timeline: inflight first, so that it stays resumable."""
         for state in (State.INFLIGHT, State.REQUESTED):
             self.storage.delete(self._path(Instant(time, action, state)))
+
+    def _has_no_heartbeat(self, time: str) -> bool:
+        return self.storage.stat(heartbeat_path(time)) is None
 
     def _create(self, instant: Instant, data: bytes) -> None:
         self.storage.create(self._path(instant), data)

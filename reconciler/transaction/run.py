@@ -138,8 +138,6 @@ class Change(
     activity: ClassVar[str]
     attempts: ClassVar[int] = ATTEMPTS
     request_phase: ClassVar[str] = "request"
-    #: whether ``request`` makes the heartbeat itself, because the requested file names no owner
-    is_requested_beating: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self) -> _Prepared | Ended[_Outcome]:
@@ -149,7 +147,7 @@ class Change(
     def request(
         self, prepared: _Prepared, should_wait: ShouldWait
     ) -> _Pending | Ended[_Outcome] | None:
-        """Write the requested file; the table's lock is held.
+        """Write the requested file and the first heartbeat; the table's lock is held.
 
         None when the table has changed since ``prepare``, or if it has to wait.
         """
@@ -182,7 +180,6 @@ def run_change(change: Change[_Prepared, _Pending, _Result, _Outcome]) -> _Outco
         requested.instant,
         partial(finish_change, change, requested),
         stays_pending=change.stays_pending,
-        is_beating=change.is_requested_beating,
     )
 
 
@@ -222,18 +219,15 @@ def run_with_heartbeat(
     work: Callable[[], _Outcome],
     *,
     stays_pending: Callable[[_Outcome], bool] = lambda _: False,
-    is_beating: bool = False,
 ) -> _Outcome:
-    """Beat while a pending instant is worked on.
+    """Beat while a pending instant is worked on, whose first heartbeat of this run is written.
 
     Where the instant stays pending the last heartbeat says that the run has ended, so that another
-    run may go on at once. ``is_beating``: the first heartbeat is written already.
+    run may go on at once. The heartbeat of another run, which has taken it over, stays.
     """
     heartbeat = session.make_heartbeat(instant)
     try:
         with session.heartbeats.repeat(heartbeat.beat):
-            if not is_beating:
-                heartbeat.beat()
             outcome = work()
     except BaseException:  # an interrupted process may live on, and may come back to it
         with suppress(ReconcilerError):

@@ -141,6 +141,17 @@ class TableSession:
     def make_heartbeat(self, instant: str) -> Heartbeat:
         return Heartbeat(self.storage, instant, self.owner, self.clock)
 
+    def request_instant(self, action: Action, timeline: Timeline, data: bytes) -> str:
+        """Request an instant whose requested file names the owner, beat for it, and return it.
+
+        The table's lock is held, so that nobody takes the instant over before the first heartbeat.
+        The heartbeat comes second: an inflight file without one is that of another writer. Raises
+        as ``Publisher.request``.
+        """
+        time = self.publisher.request(action, timeline, data)
+        self.make_heartbeat(time).start()
+        return time
+
     def request_write(self, action: Action, timeline: Timeline, data: bytes) -> str:
         """Request a new write of rows, and return its instant.
 
@@ -152,15 +163,17 @@ class TableSession:
         """
         beaten: dict[str, Heartbeat] = {}
 
-        def beat(time: str) -> None:
+        def claim(time: str) -> bool:
             heartbeat = self.make_heartbeat(time)
-            heartbeat.create()
+            try:
+                heartbeat.create()
+            except AlreadyExistsError:
+                return False
             beaten[time] = heartbeat
+            return True
 
         try:
-            return self.publisher.request(
-                action, timeline, data, keeps_rows=False, before_request=beat
-            )
+            return self.publisher.request(action, timeline, data, keeps_rows=False, claim=claim)
         except ReconcilerError as error:
             for time, heartbeat in beaten.items():
                 if not self._may_be_requested(action, time, error):

@@ -130,7 +130,6 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
     """A write of rows; arguments as of ``run_write``."""
 
     activity = "a write was being prepared"
-    is_requested_beating = True
 
     session: TableSession
     spec: TableSpec

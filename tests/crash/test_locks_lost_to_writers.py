@@ -89,20 +89,28 @@ class Watched(RecordingStorage):
         return super()._intercept(call, act, torn)
 
 
+def make_drill(folder, kind, version):
+    """Return a drill of a table that does not exist yet, with the spec of a kind of change."""
+    text = SPEC.replace("MORE", MORE[kind]).replace("VERSION", str(version))
+    (folder / "it").mkdir()
+    return type("OurDrill", (PlannedDrill,), {"SPEC_TEXT": text})(folder / "it", {})
+
+
+def write_three_times(it):
+    """Write the same rows three times, each time with a greater ordering value."""
+    runs = WriteRuns(it.spec)
+    runs.clock = it.clock
+    for number in range(3):
+        runs.write(make_rows(*((key, p, ts + number, x) for key, p, ts, x in BEFORE)))
+
+
 class Work:
     """Our change of one kind of a table with three commits, and a copy of that table."""
 
     def __init__(self, kind, version, folder):
-        text = SPEC.replace("MORE", MORE[kind]).replace("VERSION", str(version))
-        drill = type("OurDrill", (PlannedDrill,), {"SPEC_TEXT": text})
-        (folder / "it").mkdir()
-        self.kind, self.it, self.before = kind, drill(folder / "it", {}), folder / "before"
-        runs = WriteRuns(self.it.spec)
-        runs.clock = self.it.clock
-        for number in range(3):
-            rows = [(key, p, ts + number, x) for key, p, ts, x in BEFORE]
-            runs.write(make_rows(*rows))
-        self.rows = {row[0]: row for row in rows}
+        self.kind, self.it, self.before = kind, make_drill(folder, kind, version), folder / "before"
+        self.rows = {key: (key, p, ts + 2, x) for key, p, ts, x in BEFORE}
+        write_three_times(self.it)
         self.plan, self.ms = self.it.plan(), self.it.clock.ms
         shutil.copytree(self.it.folder, self.before)
         self.calls = self.run(Thief(self.it, [])).calls
@@ -178,9 +186,7 @@ def test_a_clustering_whose_lock_vanishes_after_it_dropped_a_group_completes(ver
 
 @pytest.mark.parametrize("version", [long(6), 9])
 def test_a_table_that_another_creates_while_our_lock_is_gone_has_all_rows(version, tmp_path):
-    (tmp_path / "it").mkdir()
-    text = SPEC.replace("MORE", MORE["write"]).replace("VERSION", str(version))
-    it = type("OurDrill", (PlannedDrill,), {"SPEC_TEXT": text})(tmp_path / "it", {})
+    it = make_drill(tmp_path, "write", version)
     hits, at, calls = 0, 0, 1
     for at in take_turn(range(150), of=16):
         shutil.rmtree(it.table, ignore_errors=True)

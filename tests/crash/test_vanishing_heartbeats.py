@@ -12,8 +12,10 @@ from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.transaction.recovery.takeover import find_living_owner
 from tests.crash.dead_writes import apply_once, make_dead_write, make_plan
-from tests.crash.drill import process
-from tests.crash.write_drill import BATCH, find_pending_instant
+from tests.crash.drill import Killed, process
+from tests.crash.test_locks_lost_to_writers import make_drill, write_three_times
+from tests.crash.test_moves import age
+from tests.crash.write_drill import BATCH, die_at, find_pending_instant
 from tests.storage_wrappers import RecordingStorage
 
 VERSIONS = pytest.mark.parametrize("version", [6, 9])
@@ -72,6 +74,25 @@ def test_an_apply_leaves_a_write_alone_whose_heartbeat_vanishes(it):
     assert 6 == result.code
     assert "has no heartbeat of ours any more" in result.error
     assert Vanishing.hits > 1
+
+
+@VERSIONS
+@pytest.mark.parametrize(("seconds", "code"), [(3599, 6), (3601, 0)])
+def test_a_begun_clustering_whose_heartbeat_vanishes_is_held_for_that_of_another_writer(
+    tmp_path, version, seconds, code
+):
+    it = make_drill(tmp_path, "cluster", version)
+    write_three_times(it)
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=die_at(r"\.parquet$"))
+    (heartbeat,) = Path(it.table, HEARTBEAT_FOLDER).iterdir()
+    folder = it.table / load_properties(it.storage).timeline_folder
+    for path in folder.glob(f"{heartbeat.name}.*"):
+        age(it, path, seconds=seconds)
+    (result,) = it.apply(it.plan(), around=Vanishing).tables
+
+    assert (code, code == 6) == (result.code, "another writer" in (result.error or ""))
+    assert Vanishing.hits
 
 
 @VERSIONS

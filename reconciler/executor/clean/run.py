@@ -176,7 +176,7 @@ def _write_request(
     data = plan.encode(session.storage.location)
     session.lock.confirm()
     try:
-        instant = session.publisher.request(Action.CLEAN, timeline, data)
+        instant = session.request_instant(Action.CLEAN, timeline, data)
     except AlreadyExistsError:
         return None
     return CleanWork(
@@ -202,6 +202,7 @@ def _withdraw(session: ApplySession, instant: str) -> None:
         )
     session.lock.confirm()
     session.publisher.withdraw(instant, Action.CLEAN)
+    session.make_heartbeat(instant).remove()
 
 
 def has_changed(before: Timeline, now: Timeline) -> bool:

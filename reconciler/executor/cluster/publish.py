@@ -128,15 +128,15 @@ def remove_strays(session: ApplySession, work: ClusterWork, outcome: StepOutcome
 def abandon_clustering(session: ApplySession, work: ClusterWork) -> None:
     """Undo a clustering that failed; the table's lock is held.
 
-    Where another writer has taken it over only our files are removed.
+    Where another writer or run has taken it over only our files are removed.
     """
     timeline = session.reload_timeline()
     if find_completion(timeline, work.instant, work.action) is not None:
         _remove_own_files(session, work, _read_committed_files(session, work))
         return
     requested = timeline.find_file(work.instant, work.action, State.REQUESTED)
-    taken = find_rollback_ms(session, timeline, work.instant, work.known)
-    if requested is not None and taken is None:
+    is_taken = _is_rolled_back(session, work, timeline) or _is_of_another_run(session, work)
+    if requested is not None and not is_taken:
         session.lock.confirm()
         withdraw_instant(session, work.instant, work.action)
     else:
@@ -230,13 +230,15 @@ def _check_ours(
     results: Sequence[RewrittenGroup],
     dropped: Collection[int],
 ) -> None:
-    """Raise BusyError when another writer executes our clustering and removes our files."""
+    """Raise BusyError when another executes our clustering: it removes our files first."""
     kept = [number for number in range(len(results)) if number not in dropped]
-    if not all(
-        _is_file_present(session, partition, file)
+    written = [
+        (partition, file)
         for partition, files in _group_by_partition(work, results, kept).items()
         for file in files
-    ):
+    ]
+    is_ours = all(_is_file_present(session, *one) for one in written)
+    if not is_ours or (not written and _is_of_another_run(session, work)):
         raise _make_taken_error(work)
     _check_not_taken(session, work, timeline)
 
@@ -244,9 +246,17 @@ def _check_ours(
 def _check_not_taken(session: ApplySession, work: ClusterWork, timeline: Timeline) -> None:
     """Raise BusyError when another writer has rolled our clustering back, or has begun to."""
     is_begun = timeline.find_file(work.instant, work.action, State.INFLIGHT) is not None
-    rolled_back = find_rollback_ms(session, timeline, work.instant, work.known) is not None
-    if rolled_back or not is_begun:
+    if _is_rolled_back(session, work, timeline) or not is_begun:
         raise _make_taken_error(work)
+
+
+def _is_rolled_back(session: ApplySession, work: ClusterWork, timeline: Timeline) -> bool:
+    return find_rollback_ms(session, timeline, work.instant, work.known) is not None
+
+
+def _is_of_another_run(session: ApplySession, work: ClusterWork) -> bool:
+    """Return True if another run has taken our clustering over; the table's lock is held."""
+    return session.make_heartbeat(work.instant).is_taken_over()
 
 
 def _make_taken_error(work: ClusterWork) -> BusyError:

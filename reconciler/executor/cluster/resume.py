@@ -30,9 +30,8 @@ from reconciler.executor.cluster.work import (
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
-from reconciler.hudi.timeline.heartbeat import heartbeat_path
+from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.instant import State
-from reconciler.hudi.timeline.owner import Owner
 from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
 from reconciler.rewrite.facts import read_table_facts
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
@@ -71,9 +70,7 @@ def _check_not_taken_over(session: ApplySession, pending: PendingClustering) -> 
 
     We beat before we write the inflight file, so an inflight file without a heartbeat is not ours.
     """
-    path = heartbeat_path(pending.instant)
-    beaten = session.storage.stat(path) is not None
-    owner = Owner.parse(session.storage.read(path)) if beaten else None
+    owner = load_heartbeat_owner(session.storage, pending.instant)
     begun = pending.state == State.INFLIGHT and owner is None
     taken_ms = find_rollback_ms(session, session.reload_timeline(), pending.instant)
     if not begun and taken_ms is None:
@@ -152,6 +149,10 @@ def _begin_again(
         raise BusyError(f"clustering {time} was completed by another writer meanwhile")
     if timeline.find_file(time, action, State.REQUESTED) is None:
         raise BusyError(f"clustering {time} was removed by another writer meanwhile")
+    if session.make_heartbeat(time).is_taken_over():
+        raise BusyError(
+            f"clustering {time} was taken over by another run; plan again when it is done"
+        )
     if find_rollback_ms(session, timeline, time, known) is not None:
         raise BusyError(
             f"a rollback of our clustering {time} is pending; run apply again when Hudi has "

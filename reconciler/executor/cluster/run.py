@@ -200,7 +200,7 @@ def _write_request(
     data = plan.encode(session.storage.location, version=state.table_version)
     session.lock.confirm()
     try:
-        instant = session.publisher.request(
+        instant = session.request_instant(
             get_clustering_action(state.table_version), timeline, data
         )
     except AlreadyExistsError:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final
 
-from reconciler.errors import AlreadyExistsError, BusyError, NotFoundError, VanishedLockError
+from reconciler.errors import (
+    AlreadyExistsError,
+    BusyError,
+    ChangedError,
+    NotFoundError,
+    VanishedLockError,
+)
 from reconciler.hudi.timeline.lock_file import LOCK_FILE, is_lock_expired, lock_path
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.storage.api import Storage
+from reconciler.storage.conditional_replace import replace_if_unchanged
 from reconciler.transaction.locks.table_lock import LockHolder, WaitingLock
 from reconciler.transaction.process import Clock, Process, read_store_clock_ms
 
@@ -115,15 +123,24 @@ class FileLock(WaitingLock):
                 f"{self._location}: the lock file was deleted again and again while we held it; "
                 "nothing was published under it, run it again"
             ) from None
-        if owner is None or owner.token != self.owner.token:
+        if not self._is_of_this_run(owner):
             raise BusyError(
                 f"{self._location}: the lock was taken from us while we held it; nothing was "
                 "published under it, run it again"
             )
 
     def renew(self) -> None:
-        if self.is_held and self._is_owned():
-            self.storage.replace(self.path, self._make_content())
+        """Write the lock again; another's that came since the look stays, where the store compares.
+
+        Hudi's writers delete a lock that is not theirs, so another's may come at any time.
+        """
+        if not self.is_held:
+            return
+        with contextlib.suppress(NotFoundError, ChangedError):  # ``confirm`` tells of it
+            found = self.storage.read_version(self.path)
+            if self._is_of_this_run(Owner.parse(found.data)):
+                content = self._make_content()
+                replace_if_unchanged(self.storage, self.path, content, found.version)
 
     def release_stale(self) -> None:
         if read_lock_owner(self.storage, self.path) is None:
@@ -174,11 +191,12 @@ class FileLock(WaitingLock):
         return replace(self.owner, until_ms=self.clock.now_ms() + _LEASE_MS).encode()
 
     def _is_owned(self) -> bool:
-        owner = read_lock_owner(self.storage, self.path)
-        return owner is not None and owner.token == self.owner.token
+        return self._is_of_this_run(read_lock_owner(self.storage, self.path))
 
     def _is_ours(self, holder: LockHolder | None) -> bool:
-        owner = None if holder is None else holder.owner
+        return holder is not None and self._is_of_this_run(holder.owner)
+
+    def _is_of_this_run(self, owner: Owner | None) -> bool:
         return owner is not None and owner.token == self.owner.token
 
     def _is_stale(self, holder: LockHolder) -> bool:

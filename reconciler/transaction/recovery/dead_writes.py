@@ -11,7 +11,7 @@ from functools import partial
 from reconciler.errors import NotFoundError
 from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.plans import RequestedReplace
 from reconciler.transaction.footprints import is_being_rolled_back
@@ -63,11 +63,12 @@ def _undo_dead_instants(session: TableSession, undone: list[str]) -> None:
             continue  # an apply finishes it, and needs the heartbeat to know its owner
         session.lock.confirm()
         if pending is None:
-            remove_leftovers(session.storage, session.properties, timeline, time)
+            if not remove_leftovers(session.storage, session.properties, timeline, time):
+                continue
         elif not is_being_rolled_back(session, timeline, time):
             withdraw_instant(session, time, pending.action)
             undone.append(time)
-        session.make_heartbeat(time).remove()
+        session.storage.delete(heartbeat_path(time))
 
 
 def _find_dead_instants(session: TableSession) -> list[str]:

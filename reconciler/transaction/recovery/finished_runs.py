@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from reconciler.errors import NotFoundError, ReconcilerError
+from reconciler.errors import NotFoundError, ReconcilerError, VanishedLockError
 from reconciler.hudi.load import (
     load_archived_instants,
     load_heartbeat_owner,
@@ -18,7 +18,7 @@ from reconciler.hudi.load import (
 )
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER
+from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.spec.model import TableSpec
@@ -57,15 +57,13 @@ def remove_finished_runs(
     timeline = load_timeline(storage, properties)
     pending = {i.requested for i in timeline.instants if not i.is_completed}
     for entry in entries:
-        path = f"{HEARTBEAT_FOLDER}/{entry.name}"
         if entry.is_folder or not entry.size or entry.name in pending:
             continue
         last_owner = load_heartbeat_owner(storage, entry.name)
         beat = LastHeartbeat(last_owner, entry.modified_ms) if last_owner else None
         if beat is None or not beat.is_owner_dead(storage, context.process, context.clock.now_ms()):
             continue
-        if _remove_what_is_left(storage, spec, lock, heartbeats, properties, entry.name):
-            storage.delete(path)
+        _remove_dead_run(storage, spec, lock, heartbeats, properties, entry.name)
 
 
 def remove_old_index_versions(storage: Storage) -> None:
@@ -90,44 +88,58 @@ def remove_old_index_versions(storage: Storage) -> None:
 
 def remove_leftovers(
     storage: Storage, properties: TableProperties, timeline: Timeline, time: str
-) -> None:
+) -> bool:
     """Remove what a completed instant does not name, or everything of one that was taken back.
 
     An instant that is neither on the timeline nor in the archive was taken back. Its files must go
     before the timeline begins after it, because from then on they would be read. The metadata table
-    must forget what it was given later; for that the table's lock is held. Nothing of ``time`` is
-    pending. Raises StorageError, FormatError.
+    must forget what it was given later. For both the table's lock is held. Returns False if the
+    instant is pending, because the time of one that was taken back may be taken again, or if it was
+    archived meanwhile; then the next run looks again. Raises StorageError, FormatError.
     """
+    if any(one.requested == time and not one.is_completed for one in timeline.instants):
+        return False
     done = [one for one in timeline.instants if one.requested == time and one.is_completed]
-    for instant in done:
-        if instant.action in _WRITES:
-            remove_uncommitted_files(storage, properties, timeline, instant)
+    try:
+        for instant in done:
+            if instant.action in _WRITES:
+                remove_uncommitted_files(storage, properties, timeline, instant)
+    except NotFoundError:  # of its completed file
+        return False
     if not done and _was_withdrawn(storage, properties, timeline, time):
         remove_withdrawn_attempt(storage, time)
     remove_markers(storage, time)
+    return True
 
 
-def _remove_what_is_left(
+def _remove_dead_run(
     storage: Storage,
     spec: TableSpec,
     lock: TableLock,
     heartbeats: HeartbeatThread,
     properties: TableProperties,
     time: str,
-) -> bool:
-    """Return whether nothing is left of an instant but its heartbeat.
+) -> None:
+    """Remove what a dead run left of an instant that is not pending, and at last its heartbeat.
 
-    A table whose spec declares no lock is not written to.
+    Of a completed instant nobody makes files any more, so that needs no lock. Everything of one
+    that was taken back goes, so the look at the timeline and the removal hold the lock: another run
+    may take its time. A table whose spec declares no lock is not written to.
     """
+    path = heartbeat_path(time)
     timeline = load_timeline(storage, properties)
-    if any(instant.requested == time for instant in timeline.instants):
-        remove_leftovers(storage, properties, timeline, time)
-        return True
+    if any(one.requested == time for one in timeline.instants):
+        if remove_leftovers(storage, properties, timeline, time):
+            storage.delete(path)
+        return
     if spec.concurrency is None or spec.concurrency.lock is None:
-        return False
-    with lock.acquire(), heartbeats.repeat(lock.renew):
-        remove_leftovers(storage, properties, load_timeline(storage, properties), time)
-    return True
+        return
+    # if the lock vanishes the heartbeat stays, and leads the next run here
+    with suppress(VanishedLockError), lock.acquire(), heartbeats.repeat(lock.renew):
+        timeline = load_timeline(storage, properties)
+        lock.confirm()
+        if remove_leftovers(storage, properties, timeline, time):
+            storage.delete(path)
 
 
 def _was_withdrawn(

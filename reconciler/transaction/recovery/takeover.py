@@ -91,6 +91,6 @@ def take_over(
         if owner is not None:
             raise BusyError(f"{kind} {time} is the work of {owner}, which still runs")
         session.lock.confirm()
-        session.make_heartbeat(time).beat()
+        session.make_heartbeat(time).start()
 
     session.run_locked(take)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 from pathlib import Path
@@ -12,9 +13,11 @@ from reconciler.errors import (
     NotFoundError,
     PermissionDeniedError,
     StorageError,
+    UnsupportedError,
 )
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.storage import paths
+from reconciler.storage.conditional_replace import replace_if_unchanged
 from reconciler.storage.local import LocalStorage
 
 NAME = "20240101000000000_20240101000001000.clean"
@@ -119,6 +122,19 @@ def test_a_disk_without_hard_links_is_named(storage, tmp_path, monkeypatch):
         storage.create("f", b"x")
 
     assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_locks_no_folders_cannot_compare(storage, tmp_path, monkeypatch):
+    def refuse(_handle, _operation):
+        raise OSError(errno.EBADF, "Bad file descriptor")  # as NFS for a folder
+
+    version = storage.replace_version("p/f", b"1", None)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(UnsupportedError, match=r"p/f: its folder cannot be locked"):
+        storage.replace_version("p/f", b"2", version)
+    replace_if_unchanged(storage, "p/f", b"3", version)
+
+    assert b"3" == (tmp_path / "p/f").read_bytes()
 
 
 def test_refused_access_names_the_path(storage, monkeypatch):

@@ -6,8 +6,15 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.errors import AlreadyExistsError, NotFoundError
-from reconciler.storage.api import DeletionResult, FolderListing, StorageEntry, StorageRef
+from reconciler.errors import AlreadyExistsError, ChangedError, NotFoundError
+from reconciler.storage.api import (
+    DeletionResult,
+    FolderListing,
+    StorageEntry,
+    StorageRef,
+    VersionedFile,
+)
+from reconciler.storage.conditional_replace import compute_version
 from reconciler.transaction.process import Process
 
 
@@ -80,6 +87,16 @@ class Shelf:
 
     def replace(self, path: str, data: bytes) -> None:
         self.files[path] = (data, self.clock.ms)
+
+    def read_version(self, path: str) -> VersionedFile:
+        return VersionedFile(data := self.read(path), compute_version(data))
+
+    def replace_version(self, path: str, data: bytes, version: str | None) -> str:
+        current = self.read_version(path).version if path in self.files else None
+        if version != current:
+            raise ChangedError(path, "was changed")
+        self.replace(path, data)
+        return compute_version(data)
 
     def delete(self, path: str) -> bool:
         return self.files.pop(path, None) is not None

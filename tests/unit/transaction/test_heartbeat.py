@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from reconciler.errors import AlreadyExistsError, StorageError
+from reconciler.errors import AlreadyExistsError, ChangedError, StorageError, UnsupportedError
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.transaction.heartbeat import Heartbeat, HeartbeatThread
 from reconciler.transaction.recovery.takeover import find_living_owner
@@ -100,6 +100,54 @@ def test_a_heartbeat_that_is_removed_is_gone(shelf):
     heartbeat.remove()
 
     assert heartbeat_path(INSTANT) not in shelf.files
+
+
+@pytest.mark.parametrize("method", ["beat", "end", "remove"])
+def test_the_heartbeat_of_a_run_that_took_the_instant_over_stays(shelf, method):
+    silent, other = (
+        Heartbeat(shelf, INSTANT, process(pid=pid).make_owner(str(pid)), shelf.clock)
+        for pid in (1, 2)
+    )
+    silent.start()
+    other.start()
+    before = dict(shelf.files)
+    shelf.clock.pass_seconds(60)
+    getattr(silent, method)()
+
+    assert before == shelf.files
+    assert (True, False) == (silent.is_taken_over(), other.is_taken_over())
+
+
+def test_a_heartbeat_overwrites_none_that_comes_after_its_look(shelf, monkeypatch):
+    silent, other = (
+        Heartbeat(shelf, INSTANT, process(pid=pid).make_owner(str(pid)), shelf.clock)
+        for pid in (1, 2)
+    )
+    silent.start()
+    look = shelf.read_version
+
+    def look_in_time(path):
+        found = look(path)
+        other.start()
+        return found
+
+    monkeypatch.setattr(shelf, "read_version", look_in_time)
+    with pytest.raises(ChangedError):
+        silent.beat()
+    assert silent.is_taken_over()
+
+
+def test_a_store_that_cannot_compare_gets_heartbeats_too(shelf, monkeypatch):
+    def refuse(*_arguments):
+        raise UnsupportedError("no condition")
+
+    monkeypatch.setattr(shelf, "replace_version", refuse)
+    heartbeat = Heartbeat(shelf, INSTANT, process().make_owner("t"), shelf.clock)
+    heartbeat.start()
+    shelf.clock.pass_seconds(60)
+    heartbeat.beat()
+
+    assert shelf.clock.ms == shelf.stat(heartbeat_path(INSTANT)).modified_ms
 
 
 @pytest.mark.parametrize("failure", [StorageError("x", "is away"), RuntimeError("of a client")])

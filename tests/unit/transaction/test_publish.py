@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.errors import AlreadyExistsError, StaleError
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant
 from reconciler.transaction.publish import Publisher, find_completion
 from tests.unit.transaction.fakes import FakeClock, Shelf
@@ -128,6 +129,18 @@ def test_a_rewrite_takes_a_time_before_writes_that_are_not_announced_yet(shelf, 
     it.begin("20251231230000001", action, b"")
     done = it.complete("20251231230000001", action, b"done")
     assert done.completed == "20260101000000000"
+
+
+@pytest.mark.parametrize(
+    ("action", "first"),
+    [(Action.REPLACECOMMIT, "20251231230000000"), (Action.CLEAN, "20260101000000000")],
+)
+def test_a_time_that_has_a_heartbeat_is_not_taken(shelf, action, first):
+    shelf.create(f".hoodie/timeline/{OLD}", b"")
+    shelf.create(heartbeat_path(first), b"")
+    it = make_publisher(shelf, 2, backdating_ms=3_600_000)
+
+    assert it.request(action, it.reload_timeline(), b"plan") == f"{int(first) + 1}"
 
 
 def test_a_clean_writes_no_files_so_its_time_is_now(shelf):

@@ -72,7 +72,7 @@ class Story(Change):
             self.changes -= 1
             return None
         timeline = self.session.reload_timeline()
-        return Pending(self.session.publisher.request(Action.CLEAN, timeline, b"plan"))
+        return Pending(self.session.request_instant(Action.CLEAN, timeline, b"plan"))
 
     def begin(self, pending):
         self.tell("begin")
@@ -359,7 +359,7 @@ def test_a_lock_that_vanishes_each_time_is_an_error(session, shelf):
 
 
 def test_work_that_leaves_its_instant_pending_says_so_in_its_last_heartbeat(session, shelf):
-    time = session.publisher.request(Action.CLEAN, session.reload_timeline(), b"plan")
+    time = session.request_instant(Action.CLEAN, session.reload_timeline(), b"plan")
 
     run_with_heartbeat(session, time, lambda: "later", stays_pending=lambda _outcome: True)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.errors import BusyError
+from reconciler.errors import BusyError, UnsupportedError, VanishedLockError
 from reconciler.transaction.locks.file_lock import FileLock, break_lock, read_lock_holder
 from reconciler.transaction.locks.table_lock import NoLock
 from reconciler.transaction.process import Process
@@ -172,6 +172,26 @@ def test_a_lock_that_became_somebody_elses_is_neither_renewed_nor_released(shelf
     assert shelf.read(PATH) == b"theirs"
 
 
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_lock_that_another_deletes_before_it_is_renewed_is_not_taken_back(
+    shelf, monkeypatch, is_taken
+):
+    replace_version, lock = shelf.replace_version, lock_of(shelf)
+
+    def replace_late(path, data, version):
+        shelf.delete(PATH)  # as Hudi's writers do when they close
+        if is_taken:
+            shelf.create(PATH, b"")
+        return replace_version(path, data, version)
+
+    monkeypatch.setattr(shelf, "replace_version", replace_late)
+    with lock.acquire():
+        lock.renew()
+        with pytest.raises(BusyError if is_taken else VanishedLockError):
+            lock.confirm()
+    assert is_taken == (PATH in shelf.files)
+
+
 def test_renewing_moves_the_time(shelf):
     lock = lock_of(shelf)
     with lock.acquire():
@@ -180,6 +200,18 @@ def test_renewing_moves_the_time(shelf):
 
         assert read_lock_holder(shelf, PATH).since_ms == shelf.clock.ms
         lock.confirm()
+
+
+def test_a_lock_in_a_store_that_cannot_compare_is_renewed_too(shelf, monkeypatch):
+    def refuse(*_arguments):
+        raise UnsupportedError("no condition")
+
+    monkeypatch.setattr(shelf, "replace_version", refuse)
+    lock = lock_of(shelf)
+    with lock.acquire():
+        shelf.clock.pass_seconds(60)
+        lock.renew()
+        assert shelf.clock.ms == shelf.stat(PATH).modified_ms
 
 
 def test_a_lock_that_is_not_held_is_not_renewed(shelf):
