@@ -13,6 +13,8 @@ import numpy as np
 from reconciler.arrays import Integers
 from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError, UsageError
 from reconciler.hudi.codecs.avro_container import encode_container
+from reconciler.hudi.load import PROPERTIES
+from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile
 from reconciler.layout.sizing.assign import Workload
@@ -38,6 +40,7 @@ from reconciler.transaction.recovery.pending_instants import (
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Completion, Ended, run_change
 from reconciler.transaction.session import RunContext, TableSession
+from reconciler.transaction.upgrades import check_same_timeline
 from reconciler.writer.conflicts import (
     check_mode,
     check_no_unlocked_write,
@@ -142,6 +145,8 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         session = self.session
         state = observe(session.storage, None, observed_ms=session.clock.now_ms())
         try:
+            observed = TableProperties.from_raw(state.properties, PROPERTIES)
+            check_same_timeline(session.name, session.properties, observed)
             facts = read_write_facts(
                 session.storage, session.properties, self.spec, state, self.rows
             )
@@ -265,9 +270,9 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         """Undo a write that failed; the table's lock is held.
 
         If another run has undone it already, what was written since is removed too. A rollback that
-        is pending may count on the rest, which stays.
+        is pending may count on the rest, which stays. An upgrade of the table may have moved it.
         """
-        session = self.session
+        session = self.session.follow_upgrade()
         timeline = session.reload_timeline()
         if find_completion(timeline, instant, action) is not None:
             return
@@ -279,6 +284,8 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             withdraw_instant(session, instant, action)
         else:  # nobody else looks for what the metadata table was given since
             remove_withdrawn_attempt(session.storage, instant)
+        if session is not self.session:
+            self.session.publisher.withdraw(instant, action)  # what it wrote after the upgrade
 
 
 def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:
