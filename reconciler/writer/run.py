@@ -11,7 +11,13 @@ from typing import Final
 import numpy as np
 
 from reconciler.arrays import Integers
-from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError, UsageError
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    ReconcilerError,
+    RowsError,
+    UsageError,
+)
 from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.load import PROPERTIES
 from reconciler.hudi.table.properties import TableProperties
@@ -42,6 +48,7 @@ from reconciler.transaction.run import Change, Completion, Ended, run_change
 from reconciler.transaction.session import RunContext, TableSession
 from reconciler.transaction.upgrades import check_same_timeline
 from reconciler.writer.conflicts import (
+    check_files_remain,
     check_mode,
     check_no_unlocked_write,
     check_stream_batches,
@@ -203,8 +210,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         if self.writer is None or mode is WriteMode.DELETE_PARTITION:
             self.session.publisher.begin(pending.instant, mode.action, b"")
         else:
-            job = facts.make_job(self.rows, pending.instant, self.session.owner.token)
-            written = self.writer.write(self.rows.rows, job, assigned=partial(self._begin, pending))
+            written = self._write_rows(self.writer, pending)
             if mode is WriteMode.INSERT_OVERWRITE_TABLE and not written.files:
                 raise RowsError(
                     f"{self.session.name}: there are no rows, and insert-overwrite-table would "
@@ -219,6 +225,17 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             replaced=_find_replaced_groups(self.rows, facts, written),
             extra=self.rows.extra,
         )
+
+    def _write_rows(self, writer: RowWriter, pending: _RequestedWrite) -> WrittenFiles:
+        """Write the rows; raises as the writer, BusyError for files that were cleaned meanwhile."""
+        job = pending.facts.make_job(self.rows, pending.instant, self.session.owner.token)
+        try:
+            return writer.write(self.rows.rows, job, assigned=partial(self._begin, pending))
+        except ReconcilerError as error:
+            # of an error in a worker, Spark only passes on the text
+            if isinstance(error, NotFoundError) or type(error) is ReconcilerError:
+                check_files_remain(self.session, pending.facts, pending.instant)
+            raise
 
     def _begin(self, pending: _RequestedWrite, assigned: WriteAssignment) -> None:
         """Write the inflight file, once rows are assigned to files."""
