@@ -55,6 +55,14 @@ def load_properties(storage: Storage) -> TableProperties:
     )
 
 
+def find_properties(storage: Storage) -> TableProperties | None:
+    """Return the table's properties, None if there is no table; raises as ``load_properties``."""
+    try:
+        return load_properties(storage)
+    except NoTableError:
+        return None
+
+
 def load_timeline(storage: Storage, properties: TableProperties) -> Timeline:
     """Read the active timeline; other files of its folder are ignored.
 

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from reconciler.errors import ReconcilerError, StorageError
-from reconciler.hudi.load import load_properties
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
@@ -250,7 +249,7 @@ def _leaves_markers(outcome: Any) -> bool:
 
 
 def _is_pending(session: TableSession, instant: str) -> bool:
-    instants = session.reload_timeline().instants
+    instants = session.follow_upgrade().reload_timeline().instants
     return any(item.requested == instant and not item.is_completed for item in instants)
 
 
@@ -322,8 +321,9 @@ def publish_completion(
     """Sync the metadata table and write the completed file; the table's lock is held.
 
     ``notes``: those of earlier attempts, whose lock vanished after the sync; they are added to.
+    Raises StaleError if the table was upgraded since the session was opened.
     """
-    properties = load_properties(session.storage)
+    properties = session.reload_properties()
     notes += sync_metadata(
         session, properties, completion.timeline, pending.instant, completion.prepare_sync
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import partial
 from typing import Final, Protocol, TypeVar, assert_never
@@ -18,7 +18,7 @@ from reconciler.errors import (
 )
 from reconciler.hudi.load import (
     find_newest_archived_time,
-    load_timeline,
+    load_properties,
     read_instant_file,
 )
 from reconciler.hudi.table.properties import TableProperties
@@ -47,6 +47,11 @@ from reconciler.transaction.locks.zookeeper_lock import ZookeeperLock
 from reconciler.transaction.locks.zookeeper_nodes import connect_zookeeper
 from reconciler.transaction.process import Clock, Process
 from reconciler.transaction.publish import Publisher
+from reconciler.transaction.upgrades import (
+    check_same_timeline,
+    is_same_timeline,
+    load_timeline_in_place,
+)
 
 #: no healthy writer announces a write longer than this after the write's time
 _MAX_BACKDATING_S: Final = 3600
@@ -114,7 +119,30 @@ class TableSession:
     waited: WaitTime = field(default_factory=WaitTime)
 
     def reload_timeline(self) -> Timeline:
+        """Return the timeline as it is now; raises as ``load_timeline_in_place``."""
         return self.publisher.reload_timeline()
+
+    def reload_properties(self) -> TableProperties:
+        """Return the properties as they are now; StaleError if the table was upgraded since."""
+        properties = load_properties(self.storage)
+        check_same_timeline(self.name, self.properties, properties)
+        return properties
+
+    def follow_upgrade(self) -> TableSession:
+        """Return a session on the timeline as an upgrade has left it; otherwise this one.
+
+        It is for taking back what an upgrade has moved.
+        """
+        properties = load_properties(self.storage)
+        if is_same_timeline(self.properties, properties):
+            return self
+        publisher = replace(
+            self.publisher,
+            folder=properties.timeline_folder,
+            layout=properties.layout,
+            reload_timeline=partial(load_timeline_in_place, self.name, self.storage, properties),
+        )
+        return replace(self, properties=properties, publisher=publisher)
 
     def read_instant(self, file: TimelineFile) -> tuple[bytes, str]:
         """Return the content and the path of a timeline file; raises as ``read_instant_file``."""
@@ -214,7 +242,7 @@ def open_session(  # noqa: PLR0913 (facts about one table)
             layout=properties.layout,
             zone=zone,
             clock=context.clock,
-            reload_timeline=lambda: load_timeline(storage, properties),
+            reload_timeline=partial(load_timeline_in_place, spec.name, storage, properties),
             archived_newest=_read_archived_newest(storage, properties, timeline),
             backdating_ms=_get_backdating_s(spec) * 1000,
         ),

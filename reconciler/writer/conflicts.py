@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from reconciler.errors import BusyError
 from reconciler.hudi.files.names import BaseName
 from reconciler.hudi.load import load_properties
@@ -19,9 +21,14 @@ from reconciler.hudi.timeline.instant import WRITES
 from reconciler.state.observe import observe
 from reconciler.state.schema import read_declared_schema
 from reconciler.transaction.conflicts import Footprint, GroupClaim, find_conflicts
-from reconciler.transaction.footprints import find_unexcluded_write
+from reconciler.transaction.footprints import (
+    collect_completed_writes,
+    find_unexcluded_write,
+    read_footprints,
+)
+from reconciler.transaction.paths import list_names_of_partitions
 from reconciler.transaction.session import TableSession
-from reconciler.writer.facts import UnpublishedWrite
+from reconciler.writer.facts import UnpublishedWrite, WriteFacts
 from reconciler.writer.request import WriteMode
 from reconciler.writer.stream_batches import has_batch, parse_batches
 
@@ -89,6 +96,46 @@ def check_conflicts(
         _check_partitions(done, completed)
     if completed:
         _check_columns(session, done)
+
+
+def check_files_remain(session: TableSession, facts: WriteFacts, own: str) -> None:
+    """Raise BusyError if files that a write reads were replaced by another and removed since.
+
+    It is called when reading failed: a clean by file versions removes a file as soon as another
+    write has replaced it. A file that is missing for no such reason is lost. ``own``: the instant.
+    """
+    before = collect_completed_writes(facts.state.timeline)
+    timeline, others = read_footprints(session, before, own)
+    completed = [other for other in others if other.is_completed]
+    has_archived = not before <= collect_completed_writes(timeline)
+    missing = _list_missing_files(session, facts) if completed or has_archived else {}
+    claims = [
+        GroupClaim(partition=path, ids=frozenset(map(_parse_file_id, names)), is_open=False)
+        for path, names in sorted(missing.items())
+    ]
+    conflicts = find_conflicts(claims, completed)
+    if conflicts:
+        first = min(conflicts)
+        raise _conflict_error(f"partition {claims[first].partition!r}: {conflicts[first]}")
+    if missing and has_archived:
+        path, names = min(missing.items())
+        raise _conflict_error(
+            f"partition {path!r}: {min(names)} was removed meanwhile, and writes were archived"
+        )
+
+
+def _list_missing_files(session: TableSession, facts: WriteFacts) -> dict[str, list[str]]:
+    """Return the names of current base files that are gone, by partition."""
+    groups = facts.groups
+    bases = np.flatnonzero(groups.is_live & (groups.base >= 0)).tolist()
+    paths = {groups.get_partition(group) for group in bases}
+    present = list_names_of_partitions(session.storage, paths, files=len(groups))
+    missing: dict[str, list[str]] = {}
+    for group in bases:
+        path, name = groups.get_partition(group), groups.get_base_path(group).rpartition("/")[2]
+        if name not in present[path]:
+            missing.setdefault(path, []).append(name)
+    return missing
 
 
 def _check_nothing_archived(done: UnpublishedWrite, timeline: Timeline) -> None:

@@ -131,7 +131,6 @@ def _describe_files(done: UnpublishedWrite) -> WriteChanges:
             for group in replaced
             if groups.base[group] >= 0
         ],
-        columns=facts.settings.range_columns,
         types={field.name: field.type for field in facts.settings.reading.schema},
         rewritten_partitions=frozenset(map(groups.get_partition, replaced)),
     )

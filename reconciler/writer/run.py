@@ -11,8 +11,16 @@ from typing import Final
 import numpy as np
 
 from reconciler.arrays import Integers
-from reconciler.errors import AlreadyExistsError, ReconcilerError, RowsError, UsageError
+from reconciler.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    ReconcilerError,
+    RowsError,
+    UsageError,
+)
 from reconciler.hudi.codecs.avro_container import encode_container
+from reconciler.hudi.load import PROPERTIES
+from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.write_commit import WorkloadProfile
 from reconciler.layout.sizing.assign import Workload
@@ -38,7 +46,9 @@ from reconciler.transaction.recovery.pending_instants import (
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Completion, Ended, run_change
 from reconciler.transaction.session import RunContext, TableSession
+from reconciler.transaction.upgrades import check_same_timeline
 from reconciler.writer.conflicts import (
+    check_files_remain,
     check_mode,
     check_no_unlocked_write,
     check_stream_batches,
@@ -141,6 +151,8 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         session = self.session
         state = observe(session.storage, None, observed_ms=session.clock.now_ms())
         try:
+            observed = TableProperties.from_raw(state.properties, PROPERTIES)
+            check_same_timeline(session.name, session.properties, observed)
             facts = read_write_facts(
                 session.storage, session.properties, self.spec, state, self.rows
             )
@@ -197,8 +209,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         if self.writer is None or mode is WriteMode.DELETE_PARTITION:
             self.session.publisher.begin(pending.instant, mode.action, b"")
         else:
-            job = facts.make_job(self.rows, pending.instant, self.session.owner.token)
-            written = self.writer.write(self.rows.rows, job, assigned=partial(self._begin, pending))
+            written = self._write_rows(self.writer, pending)
             if mode is WriteMode.INSERT_OVERWRITE_TABLE and not written.files:
                 raise RowsError(
                     f"{self.session.name}: there are no rows, and insert-overwrite-table would "
@@ -213,6 +224,17 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             replaced=_find_replaced_groups(self.rows, facts, written),
             extra=self.rows.extra,
         )
+
+    def _write_rows(self, writer: RowWriter, pending: _RequestedWrite) -> WrittenFiles:
+        """Write the rows; raises as the writer, BusyError for files that were cleaned meanwhile."""
+        job = pending.facts.make_job(self.rows, pending.instant, self.session.owner.token)
+        try:
+            return writer.write(self.rows.rows, job, assigned=partial(self._begin, pending))
+        except ReconcilerError as error:
+            # of an error in a worker, Spark only passes on the text
+            if isinstance(error, NotFoundError) or type(error) is ReconcilerError:
+                check_files_remain(self.session, pending.facts, pending.instant)
+            raise
 
     def _begin(self, pending: _RequestedWrite, assigned: WriteAssignment) -> None:
         """Write the inflight file, once rows are assigned to files."""
@@ -264,9 +286,9 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         """Undo a write that failed; the table's lock is held.
 
         If another run has undone it already, what was written since is removed too. A rollback that
-        is pending may count on the rest, which stays.
+        is pending may count on the rest, which stays. An upgrade of the table may have moved it.
         """
-        session = self.session
+        session = self.session.follow_upgrade()
         timeline = session.reload_timeline()
         if find_completion(timeline, instant, action) is not None:
             return
@@ -278,6 +300,8 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
             withdraw_instant(session, instant, action)
         else:  # nobody else looks for what the metadata table was given since
             remove_withdrawn_attempt(session.storage, instant)
+        if session is not self.session:
+            self.session.publisher.withdraw(instant, action)  # what it wrote after the upgrade
 
 
 def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.errors import FormatError, UsageError
+from reconciler.errors import FormatError, NotFoundError, UsageError
 from reconciler.hudi.load import (
-    PROPERTIES,
-    load_properties,
+    find_properties,
     load_timeline,
     read_archived_commits,
     read_instant_file,
@@ -21,6 +20,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import COMMITS
 from reconciler.storage.api import Storage
+from reconciler.transaction.retry import raise_changing, retry_while_changing
 
 #: prefix of a stream's key in the extra metadata
 _STREAM: Final = "reconciler.stream."
@@ -63,11 +63,25 @@ def find_last_batch(storage: Storage, stream: str) -> int | None:
     """Return the newest batch of a stream in a table; None for none, or without a table.
 
     Reads commits from the newest on until one has it, archived ones too. Raises FormatError,
-    StorageError.
+    StorageError, and BusyError if commits are archived whenever they are read.
     """
-    if all(storage.stat(path) is None for path in (PROPERTIES, f"{PROPERTIES}.backup")):
+
+    def attempt() -> tuple[int | None] | None:
+        try:
+            return (_find_last_batch(storage, stream),)
+        except NotFoundError:  # archived since the timeline was listed
+            return None
+
+    def give_up() -> tuple[int | None]:
+        raise_changing(storage.location, f"the last batch of stream {stream} was looked for")
+
+    return retry_while_changing(attempt, give_up)[0]
+
+
+def _find_last_batch(storage: Storage, stream: str) -> int | None:
+    properties = find_properties(storage)
+    if properties is None:
         return None
-    properties = load_properties(storage)
     for extra, path in _read_extras(storage, properties):
         number = extra.get(_STREAM + stream)
         if number is None:

@@ -15,7 +15,7 @@ from reconciler.errors import (
     UnsupportedError,
 )
 from reconciler.file_slices.merge.avro_schema import to_arrow_schema
-from reconciler.hudi.load import PROPERTIES, load_properties, load_timeline
+from reconciler.hudi.load import PROPERTIES, find_properties, load_properties, load_timeline
 from reconciler.hudi.table.new_table import NewHudiTable
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -27,7 +27,6 @@ from reconciler.writer.request import WriteMode, WriteRequest
 from reconciler.writer.table_creation import create_table, make_declared_table
 
 _TIMEZONE = "hoodie.table.timeline.timezone"
-_BACKUP = f"{PROPERTIES}.backup"
 
 
 def open_for_writing(
@@ -43,19 +42,20 @@ def open_for_writing(
     """
     lock = _get_lock(spec)
     owner = context.process.make_owner(token)
-    if not _is_there(storage):
+    properties = find_properties(storage)
+    if properties is None:
         table = make_declared_table(spec)
         _check_new_table(spec, table, request.mode)
         _check_first_rows(spec, table, request)
-        properties = TableProperties.parse(table.properties_bytes, PROPERTIES)
+        future = TableProperties.parse(table.properties_bytes, PROPERTIES)
         empty = Timeline.from_files([])
-        zone = _find_zone(spec, properties, empty)
-        hold = open_session(spec, storage, properties, empty, zone, owner=owner, context=context)
+        zone = _find_zone(spec, future, empty)
+        hold = open_session(spec, storage, future, empty, zone, owner=owner, context=context)
         hold.lock.release_stale()
         announced = create_table(hold, table, lock.path)
         if announced is not None:
             return hold, announced
-    properties = load_properties(storage)
+        properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
     _check_declared(spec, properties, timeline)
     zone = _find_zone(spec, properties, timeline)
@@ -71,10 +71,10 @@ def check_declaration(spec: TableSpec, storage: Storage, mode: WriteMode) -> Tab
     ``open_for_writing``; nothing is changed.
     """
     _get_lock(spec)
-    if not _is_there(storage):
+    properties = find_properties(storage)
+    if properties is None:
         _check_new_table(spec, make_declared_table(spec), mode)
         return None
-    properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
     _check_declared(spec, properties, timeline)
     _find_zone(spec, properties, timeline)
@@ -88,10 +88,6 @@ def _get_lock(spec: TableSpec) -> Lock:
             "share (provider: filesystem, or none for a single writer)"
         )
     return spec.concurrency.lock
-
-
-def _is_there(storage: Storage) -> bool:
-    return any(storage.stat(path) is not None for path in (PROPERTIES, _BACKUP))
 
 
 def _check_new_table(spec: TableSpec, table: NewHudiTable, mode: WriteMode) -> None:

@@ -385,7 +385,7 @@ def test_column_stats_are_dropped_where_a_write_adds_a_column(upserted, version)
 )
 def test_a_column_is_new_if_the_table_lacked_it_or_had_another_type(upserted, kinds, gone):
     said = upserted.writing()
-    told = WriteChanges(added=said.files_by_partition, columns=said.columns, types=kinds)
+    told = WriteChanges(added=said.files_by_partition, types=kinds)
     request = SyncRequest(
         storage=upserted.storage,
         properties=upserted.properties,

@@ -10,6 +10,7 @@ from reconciler.hudi.load import PROPERTIES, read_instant_file
 from reconciler.hudi.metadata.indexed_columns import read_indexed_columns
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.partition_logs import NewFiles, SyncPlan, plan_rewrite_sync
+from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -33,7 +34,7 @@ def find_indexed_columns(
     Names have dots into structs. Only columns of the table's schema that are stored in files count.
     Raises FormatError, UnsupportedError.
     """
-    if not properties.metadata_partitions:
+    if COLUMN_STATS not in properties.metadata_partitions:
         return ()
     columns = read_indexed_columns(open_live_metadata(storage, properties, timeline))
     return _filter_stored(columns, storage, properties, timeline) if columns else ()

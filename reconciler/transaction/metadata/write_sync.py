@@ -13,10 +13,12 @@ from reconciler.hudi.metadata.partition_logs import SyncPlan
 from reconciler.hudi.metadata.record_index import FileGroupLocation, RecordIndex, select_keys_in
 from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS
 from reconciler.hudi.metadata.write_sync import NewFilesOfWrite, plan_write_sync
-from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.active import Timeline
 from reconciler.storage.api import Storage
-from reconciler.transaction.metadata.rewrite_sync import read_newest_schema, read_record_keys
+from reconciler.transaction.metadata.rewrite_sync import (
+    find_indexed_columns,
+    read_newest_schema,
+    read_record_keys,
+)
 from reconciler.transaction.metadata.sync import SyncRequest, open_record_index
 
 if TYPE_CHECKING:
@@ -34,15 +36,13 @@ class WriteChanges:
 
     ``added``: partition path ("" of a table without partitions) -> its new files, which are on
     storage. ``previous``: path of a new file -> the one that it follows in its file group.
-    ``replaced``: files of file groups that the write replaces. ``columns``: those whose ranges the
-    index holds. ``types``: Arrow types of all columns of the new files. ``rewritten_partitions``:
-    those of which the new files hold all rows.
+    ``replaced``: files of file groups that the write replaces. ``types``: Arrow types of all
+    columns of the new files. ``rewritten_partitions``: those of which the new files hold all rows.
     """
 
     added: Mapping[str, Sequence[WrittenFile]]
     previous: Mapping[str, SizedPath] = field(default_factory=dict)
     replaced: Sequence[SizedPath] = ()
-    columns: Sequence[str] = ()
     types: Mapping[str, Any] = field(default_factory=dict)
     rewritten_partitions: frozenset[str] = frozenset()
 
@@ -59,36 +59,38 @@ def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
     table = request.open_table()
     index = open_record_index(storage, properties, timeline) if changes.replaced else None
     moved = _MovedKeys(storage, changes, index)
+    # the columns as they are under the lock: an index may have got more since the write began
+    columns = find_indexed_columns(storage, properties, timeline)
     writing = NewFilesOfWrite(
         instant=request.instant,
         completion_time=completed,
         instant_ms=request.instant_ms,
         files_by_partition=changes.added,
-        columns=changes.columns,
+        columns=columns,
         read_keys=moved.read_new_keys,
         read_deleted_keys=moved.read_removed_keys,
         arrow_types=changes.types,
         complete_partitions=changes.rewritten_partitions,
-        new_columns=_find_new_columns(storage, properties, timeline, changes),
+        new_columns=_find_new_columns(request, columns, changes.types),
     )
     inflight = properties.metadata_partitions_inflight
     return plan_write_sync(table, read_metadata_listing(table), writing, inflight=inflight)
 
 
 def _find_new_columns(
-    storage: Storage, properties: TableProperties, timeline: Timeline, changes: WriteChanges
+    request: SyncRequest, columns: Iterable[str], types: Mapping[str, Any]
 ) -> list[str]:
     """Return columns that the table lacked before, or that are indexed and had another type."""
-    if COLUMN_STATS not in properties.metadata_partitions:
+    if COLUMN_STATS not in request.properties.metadata_partitions:
         return []
-    newest = read_newest_schema(storage, properties, timeline)
+    newest = read_newest_schema(request.storage, request.properties, request.timeline)
     if newest is None:
         return []
     before = add_meta_columns(to_arrow_schema(*newest))
-    indexed = {column.partition(".")[0] for column in changes.columns}
+    indexed = {column.partition(".")[0] for column in columns}
     return [
         name
-        for name, kind in changes.types.items()
+        for name, kind in types.items()
         if name not in before.names or (name in indexed and before.field(name).type != kind)
     ]
 
