@@ -18,6 +18,7 @@ from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
 
 VERSIONS = pytest.mark.parametrize("version", [6, 9])
+KINDS = pytest.mark.parametrize("kind", ["cluster", "clean"])
 COMMIT = re.compile(r"\.hoodie/(timeline/)?(\d{17})(_\d+)?\.commit$")
 #: a commit of all rows, and three that rewrite one partition alone
 COMMITS = [BEFORE, *([(1, "a", 2 + number, "x")] for number in range(3))]
@@ -176,3 +177,49 @@ def test_a_write_names_a_commit_that_is_lost(tmp_path, version):
         it.write(BATCH, around=around)
 
     assert 2 == len(around.walks)
+
+
+def replace_version(it):
+    """Give the table a history; return storage in which its version file is always replaced.
+
+    Hudi deletes the file and creates it anew at every archival.
+    """
+    history = get_timeline_folder(it) / "history"
+    history.mkdir()
+    (history / "manifest_1").write_text('{"files": []}')
+    version = history / "_version_"
+    version.write_text("1")
+    missed = []
+
+    class Replacing(RecordingStorage):
+        def read(self, path):
+            if not path.endswith(f"/{version.name}"):
+                return super().read(path)
+            missed.append(path)
+            version.unlink()
+            try:
+                return super().read(path)
+            finally:
+                version.write_text("1")
+
+    Replacing.missed = missed
+    return Replacing
+
+
+def test_a_write_goes_on_while_the_version_of_the_history_is_replaced(tmp_path):
+    it = make_runs(tmp_path, 9)
+    around = replace_version(it)
+
+    assert "completed" == it.write(BATCH, around=around).status
+    assert around.missed
+
+
+@KINDS
+def test_an_apply_goes_on_while_the_version_of_the_history_is_replaced(tmp_path, kind):
+    it = make_drill(tmp_path, kind, 9)
+    plan = it.plan()
+    around = replace_version(it)
+    result = it.apply(plan, around=around)
+
+    assert around.missed
+    check_applied(it, result)
