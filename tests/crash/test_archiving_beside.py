@@ -7,12 +7,16 @@ from threading import Lock
 
 import pytest
 
-from reconciler.errors import NotFoundError
+from reconciler.errors import BusyError, NotFoundError
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.reader.model import ReadRequest
+from reconciler.reader.open_scan import open_scan
+from reconciler.storage.api import StorageEntry
+from reconciler.storage.open import open_storage
 from tests.crash.clustering_drill import PlannedDrill
 from tests.crash.drill import Killed, list_traces
 from tests.crash.test_locks_lost_to_writers import MORE, SPEC
-from tests.crash.write_drill import BATCH, BEFORE, die_at, get_timeline_folder
+from tests.crash.write_drill import BATCH, BEFORE, LATE, die_at, get_timeline_folder
 from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec
 from tests.write_runs import WriteRuns, make_rows
@@ -177,6 +181,33 @@ def test_a_write_names_a_commit_that_is_lost(tmp_path, version):
         it.write(BATCH, around=around)
 
     assert 2 == len(around.walks)
+
+
+@KINDS
+def test_an_apply_of_a_table_that_changes_at_each_look_is_busy(tmp_path, kind):
+    class Ghost(RecordingStorage):
+        def list(self, folder):
+            found = super().list(folder)
+            ghost = StorageEntry(f"{LATE}.savepoint", 1, 0, is_folder=False)
+            return [*found, ghost] if folder == ".hoodie" else found
+
+    it = make_drill(tmp_path, kind, 6)
+    result = it.apply(it.plan(), around=Ghost)
+    (told,) = result.tables
+
+    assert 6 == result.exit_code
+    assert f"{LATE}.savepoint: disappeared several times" in told.error
+
+
+def test_a_read_of_a_table_that_changes_at_each_look_is_busy(tmp_path, monkeypatch):
+    seconds = []
+    monkeypatch.setattr("reconciler.reader.open_scan.sleep", seconds.append)
+    it = make_runs(tmp_path, 9)
+    storage = lose(COMMIT, times=99)(open_storage(it.spec.path))
+    with pytest.raises(BusyError, match=r"\.commit: disappeared repeatedly"):
+        open_scan(storage, ReadRequest())
+
+    assert pytest.approx([0.1, 0.2, 0.3]) == seconds
 
 
 def replace_version(it):
