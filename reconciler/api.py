@@ -292,17 +292,16 @@ def sync(spec: TableSpec) -> PartitionSync:
     Touches no file. Raises UsageError for a spec without a catalog, CatalogError, and the errors of
     ``observe``.
     """
-    from reconciler.hudi.load import load_properties  # noqa: PLC0415
     from reconciler.state.current_files import list_current_partitions  # noqa: PLC0415
-    from reconciler.transaction.catalogs.sync import PartitionChanges, sync_partitions  # noqa: PLC0415
+    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.transaction.catalogs.whole_table import sync_all_partitions  # noqa: PLC0415
 
     if spec.catalog is None:
         raise UsageError(f"{spec.name}: its spec declares no catalog to sync")
+    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
     view = _observe(spec, None, with_predictions=False).view
-    properties = load_properties(runtime.open_storage(spec.path, spec.storage_options))
-    changes = PartitionChanges(present=list_current_partitions(view), is_complete=True)
-    with closing(runtime.open_catalog(spec.catalog)) as client:
-        return sync_partitions(client, spec.catalog.name, spec.path, properties, changes)
+    present = list_current_partitions(view)
+    return sync_all_partitions(storage, spec.path, present, spec.catalog, runtime.open_catalog)
 
 
 def write(  # noqa: PLR0913 (the options of a write)

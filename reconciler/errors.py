@@ -22,7 +22,8 @@ ReconcilerError                    1
 ├── StaleError                     4   the table or spec changed since the plan was made
 ├── PartialError                   5   part of the work was done
 ├── BusyError                      6   the lock is held, or another writer's work is pending
-│   └── VanishedLockError          6   the lock that was held is free, and nobody has it
+│   ├── VanishedLockError          6   the lock that was held is free, and nobody has it
+│   └── VanishingFilesError        6   files vanish at each look; also a StorageError
 └── UsageError                    64   a command line that is not valid
 
 A message says what is wrong, where, and what to do now.
@@ -168,6 +169,10 @@ class BusyError(ReconcilerError):
 
 class VanishedLockError(BusyError):
     """This run's lock is gone and nobody has it; it may be taken again before another look."""
+
+
+class VanishingFilesError(BusyError, StorageError):
+    """A listed file was gone at every look at the table; its writers are busy, or it is lost."""
 
 
 class UsageError(ReconcilerError):

@@ -12,6 +12,7 @@ from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.transaction.catalogs.after_change import (
     RULE,
+    find_begun_partitions,
     find_removed_partitions,
     sync_after_change,
 )
@@ -51,6 +52,7 @@ def sync_catalog(spec: TableSpec, result: TableResult, context: ApplyContext) ->
         context.open_storage,
         lambda storage: find_removed_partitions(storage, tuple(paths)),
         context.open_catalog,
+        find_begun_partitions,
     )
     if problem is None:
         return result

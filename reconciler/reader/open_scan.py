@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import cache
+from time import sleep
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.arrays import Codes, Mask, to_arrow
-from reconciler.errors import NotFoundError, StorageError, UnsupportedError, UsageError
+from reconciler.errors import NotFoundError, UnsupportedError, UsageError, VanishingFilesError
 from reconciler.file_slices.merge.committed_blocks import CommittedInstants
 from reconciler.file_slices.merge.rules import MergeRules
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
@@ -50,6 +51,8 @@ from reconciler.storage.api import Storage
 from reconciler.storage.read_only import ReadOnlyStorage
 
 _ATTEMPTS: Final = 4
+#: pause for writers to finish what they do; it grows with every attempt
+_PAUSE_S: Final = 0.1
 _SKELETONS: Final = "00000000000001"
 #: column -> its type, spelled so that equal types of different writers are equal
 TypesByColumn = Mapping[str, str]
@@ -78,7 +81,8 @@ def open_scan(
     ``is_checked``: files of the newest write must be there; rewrites and writes check their own.
     Raises BlockedError for a pending restore and for times whose files were cleaned, naming what
     can be read; UnsupportedError for tables that must not be read, UsageError for an unknown
-    column, FormatError (LostFileError if a file of the newest write is gone) and StorageError.
+    column, FormatError (LostFileError if a file of the newest write is gone), StorageError, and
+    VanishingFilesError if files vanish at every attempt.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -89,11 +93,12 @@ def open_scan(
                 raise  # a rollback may have removed the file since the timeline was listed
         except NotFoundError as error:
             if attempt == _ATTEMPTS:
-                raise StorageError(
+                raise VanishingFilesError(
                     error.path,
                     "disappeared repeatedly while the table was opened; its writers are busy: run "
                     "again",
                 ) from None
+        sleep(_PAUSE_S * attempt)
     raise AssertionError
 
 

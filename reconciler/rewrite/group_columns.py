@@ -19,6 +19,8 @@ from reconciler.layout.curves.pseudo_random import make_tie_breakers
 from reconciler.rewrite.model import RewriteGroup, RewriteJob, Tally
 from reconciler.rewrite.slice_parts import SlicePart
 
+#: what is wrong with an input file that does not exist
+REMOVED: Final = "was removed after the clustering was planned"
 _HASH_MASK: Final = (1 << 64) - 1
 _HASH_FACTOR: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 
@@ -71,9 +73,7 @@ class GroupColumns:
                 part.files, self.reading, source, share=part.share, on_footer=on_footer
             )
         except NotFoundError as gone:
-            raise StorageError(
-                gone.path, "was removed after the clustering was planned; plan again"
-            ) from None
+            raise StorageError(gone.path, f"{REMOVED}; plan again") from None
 
     def hash_keys(self, rows: Any) -> Lane:
         """Return a 64-bit hash of each row's key, for tallies and to break ties of equal rows."""

@@ -20,7 +20,7 @@ from reconciler.errors import (
     FormatError,
     NoTableError,
     NotFoundError,
-    StorageError,
+    VanishingFilesError,
 )
 from reconciler.hudi.files.table_files import FileKind, TableFiles, build_files
 from reconciler.hudi.load import (
@@ -45,7 +45,7 @@ from reconciler.state.timeline_reader import (
 from reconciler.storage.api import Storage
 
 _ATTEMPTS: Final = 4
-#: pause for a writer to finish a file; it grows with every attempt
+#: pause for writers to finish what they do; it grows with every attempt
 _PAUSE_S: Final = 0.1
 #: the first table version whose log files are attributed by completion time
 _BY_COMPLETION: Final = 8
@@ -68,8 +68,8 @@ def observe(
     ``check_process``: returns whether the process of an owner runs; None: pending writes of ours
     are not read. If the timeline changes while it is read, or a file is incomplete because it is
     being written, reading is repeated a few times.
-    Raises FormatError, UnsupportedError, StorageError, and BlockedError while a restore is pending,
-    because the table is then inconsistent.
+    Raises FormatError, UnsupportedError, StorageError, VanishingFilesError if it changes at each of
+    them, and BlockedError while a restore is pending, because the table is then inconsistent.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -84,11 +84,12 @@ def observe(
             ).read_state()
         except NotFoundError as moved:
             if attempt == _ATTEMPTS:
-                raise StorageError(
+                raise VanishingFilesError(
                     moved.path,
                     "disappeared several times while the table was read, because its writers are "
                     "busy; run again",
                 ) from None
+            sleep(_PAUSE_S * attempt)
         except FormatError as damaged:
             if attempt == _ATTEMPTS or not is_being_written(storage, damaged.path, observed_ms):
                 raise

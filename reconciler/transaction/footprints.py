@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from reconciler.errors import FormatError, NotFoundError
+from reconciler.errors import BusyError, FormatError, NotFoundError
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.hudi.timeline.heartbeat import DEAD_AFTER_S, heartbeat_path, is_silent
@@ -16,6 +16,7 @@ from reconciler.hudi.timeline.plans import (
     parse_compaction,
     parse_rolled_back_time,
 )
+from reconciler.state.timeline_reader import is_being_written
 from reconciler.transaction.conflicts import Footprint
 from reconciler.transaction.recovery.marked_files import list_marked_files, parse_file_group
 from reconciler.transaction.retry import raise_changing, retry_while_changing
@@ -28,6 +29,9 @@ _REPLACING: Final = frozenset({Action.REPLACECOMMIT, Action.CLUSTERING})
 _WITHOUT_NEW_KEYS: Final = frozenset(
     {"CLUSTER", "COMPACT", "LOG_COMPACT", "DELETE", "DELETE_PREPPED", "DELETE_PARTITION"}
 )
+#: how often a rollback's plan is read that another writer is writing, and the pause before each
+_PLAN_READS: Final = 10
+_PAUSE_S: Final = 0.2
 
 #: requested time and action, as completed, of an instant
 CompletedWrites = frozenset[tuple[str, Action]]
@@ -178,7 +182,8 @@ def find_rollback_ms(
 ) -> int | None:
     """Return when another writer last rolled a pending instant back, or began to.
 
-    Epoch milliseconds; None if there is no rollback except the known ones.
+    Epoch milliseconds; None if there is no rollback except the known ones. Raises as
+    ``is_being_rolled_back``.
     """
     times = [
         entry.modified_ms
@@ -186,23 +191,58 @@ def find_rollback_ms(
         if entry.instant.action is Action.ROLLBACK
         and entry.instant.requested > own
         and (entry.instant.requested, Action.ROLLBACK) not in known
-        and _read_rollback_target(session, timeline, entry.instant) == own
+        and _undoes(session, timeline, entry.instant, own)
     ]
     return max(times, default=None)
 
 
 def is_being_rolled_back(session: TableSession, timeline: Timeline, own: str) -> bool:
-    """Return True if a rollback of a pending instant has begun and is not completed."""
+    """Return True if a rollback of a pending instant has begun and is not completed.
+
+    Raises BusyError if that is not known, because the plan of a rollback cannot be read.
+    """
     rollbacks = timeline.pending({Action.ROLLBACK})
-    return any(_read_rollback_target(session, timeline, rollback) == own for rollback in rollbacks)
+    return any(_undoes(session, timeline, rollback, own) for rollback in rollbacks)
+
+
+def _undoes(session: TableSession, timeline: Timeline, rollback: Instant, own: str) -> bool:
+    try:
+        return _read_rollback_target(session, timeline, rollback) == own
+    except NotFoundError as gone:
+        raise BusyError(
+            f"{session.name}: {gone.path} was removed while it was read, so another writer is at "
+            "work; run it again"
+        ) from None
 
 
 def _read_rollback_target(session: TableSession, timeline: Timeline, instant: Instant) -> str:
-    """Return the time of the instant that a rollback undoes."""
+    """Return the time of the instant that a rollback undoes; "" if it undoes nothing.
+
+    A rollback waits for no lock, and its plan may be incomplete because it is being written. Nobody
+    can execute a rollback whose empty plan a dead writer left, so it undoes nothing. Raises
+    BusyError for any other plan that cannot be read, and NotFoundError if it is removed.
+    """
     file = timeline.find_file(instant.requested, Action.ROLLBACK, State.REQUESTED)
     if file is None:
         return ""
-    return parse_rolled_back_time(*session.read_instant(file))
+    path = f"{session.properties.timeline_folder}/{file.name}"
+    for attempt in range(1, _PLAN_READS + 1):
+        data, _path = session.read_instant(file)
+        try:
+            return parse_rolled_back_time(data, path)
+        except FormatError:
+            if not is_being_written(session.storage, path, session.clock.now_ms()):
+                if not data and instant.state is State.REQUESTED:
+                    return ""
+                raise BusyError(
+                    f"{session.name}: {path} is damaged, so nobody knows which write this rollback "
+                    "undoes; if no writer is at work, delete this file, then run it again"
+                ) from None
+        session.clock.sleep(_PAUSE_S * attempt)
+    raise BusyError(
+        f"{session.name}: {path} is being written, so it is not known which write this rollback "
+        "undoes; run it again when it is complete"
+    )
 
 
 def _group_pairs(pairs: Iterable[tuple[str, str]]) -> WriteFootprint:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn, TypeVar
 
-from reconciler.errors import BusyError
+from reconciler.errors import BusyError, NotFoundError
+from reconciler.hudi.timeline.active import Timeline
 from reconciler.transaction.conflicts import Footprint, GroupClaim, find_undecided_claims
 from reconciler.transaction.session import TableSession
 
@@ -41,6 +42,43 @@ def raise_changing(name: str, activity: str, attempts: int = ATTEMPTS) -> NoRetu
         f"{name}: the timeline changed {attempts} times while {activity}; run it again when the "
         "table's writers are less busy"
     )
+
+
+@dataclass(slots=True, eq=False)
+class MissingFiles:
+    """Tells files that others remove while a table is looked at from files that are lost.
+
+    Hudi archives instants, cleans files and replaces small ones at any time, without regard to who
+    has listed them. A file that is missing although nothing has changed since it was missed before
+    is lost.
+    """
+
+    session: TableSession
+    missed: NotFoundError | None = None
+    timeline: Timeline | None = None
+    is_missed_again: bool = False
+
+    def look(self, act: Callable[[], _T]) -> _T | None:
+        """Return what ``act`` returns, which looks at the table; None if it has to look again.
+
+        Raises NotFoundError if it misses a file and the timeline is the same as at the last miss.
+        """
+        try:
+            found = act()
+        except NotFoundError as error:
+            timeline = self.session.reload_timeline()
+            if timeline == self.timeline:
+                raise
+            self.is_missed_again = self.missed is not None and self.missed.path == error.path
+            self.missed, self.timeline = error, timeline
+            return None
+        self.is_missed_again = False
+        return found
+
+    def raise_missed_again(self) -> None:
+        """Raise the error of a file that the last two attempts missed, whatever has changed."""
+        if self.missed is not None and self.is_missed_again:
+            raise self.missed
 
 
 def retry_until_known(session: TableSession, attempt: Callable[[ShouldWait], _T]) -> _T:

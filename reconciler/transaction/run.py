@@ -24,6 +24,7 @@ from reconciler.transaction.metadata.sync import PrepareSync, sync_metadata
 from reconciler.transaction.publish import find_completion
 from reconciler.transaction.retry import (
     ATTEMPTS,
+    MissingFiles,
     ShouldWait,
     raise_changing,
     retry_until_known,
@@ -140,7 +141,10 @@ class Change(
 
     @abstractmethod
     def prepare(self) -> _Prepared | Ended[_Outcome]:
-        """Look at the table afresh and decide what to do; nothing is written."""
+        """Look at the table afresh and decide what to do; nothing is written.
+
+        It is called again after a NotFoundError: others may have removed the file meanwhile.
+        """
 
     @abstractmethod
     def request(
@@ -156,7 +160,10 @@ class Change(
         return True
 
     def drop_request(self, pending: _Pending | None) -> None:
-        """Undo the existing part of a failed request; ``pending``: the instant, if it exists."""
+        """Undo the existing part of a failed request; ``pending``: the instant, if it exists.
+
+        It is called once, also when ``prepare`` fails for good.
+        """
 
 
 def run_change(change: Change[_Prepared, _Pending, _Result, _Outcome]) -> _Outcome:
@@ -165,12 +172,15 @@ def run_change(change: Change[_Prepared, _Pending, _Result, _Outcome]) -> _Outco
     Raises BusyError when the table changes at every attempt, and what the kind of change raises.
     """
     session = change.session
+    missing = MissingFiles(session)
 
     def give_up() -> _Pending | Ended[_Outcome]:
+        change.drop_request(None)
+        missing.raise_missed_again()
         raise_changing(session.name, change.activity, change.attempts)
 
     requested = retry_while_changing(
-        partial(_prepare_and_request, change), give_up, attempts=change.attempts
+        partial(_prepare_and_request, change, missing), give_up, attempts=change.attempts
     )
     if isinstance(requested, Ended):
         return requested.outcome
@@ -183,10 +193,14 @@ def run_change(change: Change[_Prepared, _Pending, _Result, _Outcome]) -> _Outco
 
 
 def _prepare_and_request(
-    change: Change[_Prepared, _Pending, _Result, _Outcome],
+    change: Change[_Prepared, _Pending, _Result, _Outcome], missing: MissingFiles
 ) -> _Pending | Ended[_Outcome] | None:
-    prepared = change.prepare()
-    if isinstance(prepared, Ended):
+    try:
+        prepared = missing.look(change.prepare)
+    except ReconcilerError:
+        change.drop_request(None)
+        raise
+    if prepared is None or isinstance(prepared, Ended):
         return prepared
     with change.phase(change.request_phase):
         requested = _request(change, prepared)

@@ -7,7 +7,11 @@ from dataclasses import replace
 from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.catalogs.open import CatalogOpener
-from reconciler.transaction.catalogs.after_change import RULE, sync_after_change
+from reconciler.transaction.catalogs.after_change import (
+    RULE,
+    find_current_partitions,
+    sync_after_change,
+)
 from reconciler.transaction.catalogs.sync import PartitionChanges
 from reconciler.transaction.session import StorageOpener
 from reconciler.writer.request import WriteResult
@@ -26,7 +30,9 @@ def sync_catalog(
     )
     if spec.catalog is None or not changes:
         return written
-    problem = sync_after_change(spec, open_storage, lambda _: changes, open_catalog)
+    problem = sync_after_change(
+        spec, open_storage, lambda _: changes, open_catalog, find_current_partitions
+    )
     if problem is None:
         return written
     return replace(written, warnings=(*written.warnings, Note(RULE, problem)))

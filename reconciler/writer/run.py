@@ -150,17 +150,11 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
     def prepare(self) -> WriteFacts:
         session = self.session
         state = observe(session.storage, None, observed_ms=session.clock.now_ms())
-        try:
-            observed = TableProperties.from_raw(state.properties, PROPERTIES)
-            check_same_timeline(session.name, session.properties, observed)
-            facts = read_write_facts(
-                session.storage, session.properties, self.spec, state, self.rows
-            )
-            # batches that complete from now on are looked for at the end
-            check_stream_batches(session, self.rows.extra)
-        except ReconcilerError:
-            self.drop_request(None)
-            raise
+        observed = TableProperties.from_raw(state.properties, PROPERTIES)
+        check_same_timeline(session.name, session.properties, observed)
+        facts = read_write_facts(session.storage, session.properties, self.spec, state, self.rows)
+        # batches that complete from now on are looked for at the end
+        check_stream_batches(session, self.rows.extra)
         return facts
 
     def request(self, prepared: WriteFacts, should_wait: ShouldWait) -> _RequestedWrite | None:  # noqa: ARG002

@@ -8,6 +8,7 @@ the timeline is read again afterwards, and the metafiles are put back when a wri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,13 +97,22 @@ def _remove_folder(storage: Storage, path: str) -> _RemovedFolder | Note:
     others = [entry.name for entry in entries if entry.is_folder or entry.name not in _METAFILES]
     if others:
         return Note(path, f"it still holds {len(others)} others, for example {others[0]}")
-    metafiles = tuple((f"{folder}/{e.name}", storage.read(f"{folder}/{e.name}")) for e in entries)
+    metafiles = _read_metafiles(storage, [f"{folder}/{entry.name}" for entry in entries])
     for metafile, _content in metafiles:
         storage.delete(metafile)
     if not storage.remove_folder(folder):
         _put_back(storage, metafiles)
         return Note(path, _LEFTOVER)
     return _RemovedFolder(path, metafiles)
+
+
+def _read_metafiles(storage: Storage, paths: Iterable[str]) -> Metafiles:
+    """Return the metafiles that exist; Hudi, which may execute our clean too, removes them."""
+    found = []
+    for path in paths:
+        with suppress(NotFoundError):
+            found.append((path, storage.read(path)))
+    return tuple(found)
 
 
 def _put_back(storage: Storage, metafiles: Iterable[tuple[str, bytes]]) -> None:

@@ -11,6 +11,7 @@ from reconciler.errors import (
     BusyError,
     FormatError,
     ReconcilerError,
+    StaleError,
     UnsupportedError,
 )
 from reconciler.executor.cluster.group_selection import drop_groups
@@ -27,12 +28,15 @@ from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.gate import RefusedError
 from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
+from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.load import load_properties
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.groups import iterate_groups
 from reconciler.plans.model import Note
+from reconciler.rewrite.group_columns import REMOVED
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
-from reconciler.transaction.footprints import find_unexcluded_write
+from reconciler.transaction.conflicts import GroupClaim, find_conflicts
+from reconciler.transaction.footprints import find_unexcluded_write, read_footprints
 from reconciler.transaction.metadata.rewrite_sync import find_listing_differences
 from reconciler.transaction.paths import resolve_path
 from reconciler.transaction.retry import ShouldWait
@@ -77,7 +81,11 @@ class ClusterExecution(ApplyChange, RequestedChange[ClusterWork, RewrittenGroups
             ) from None
 
     def work(self, pending: ClusterWork) -> RewrittenGroups | Ended[StepOutcome]:
-        groups = _rewrite(self.session, pending)
+        try:
+            groups = _rewrite(self.session, pending)
+        except ReconcilerError as error:
+            _check_not_superseded(self.session, pending, error)
+            raise
         measurement = measure_queries(self.session, pending, list_new_files(pending, groups))
         return RewrittenGroups(work=replace(pending, measurement=measurement), groups=groups)
 
@@ -126,6 +134,25 @@ def _rewrite(session: ApplySession, work: ClusterWork) -> list[RewrittenGroup]:
     with session.phase("rewrite", sum(group.bytes for group in groups)) as advance:
         results = rewriter.rewrite(session.storage.ref, rewrite, groups, progress=advance)
     return check_results(work, results)
+
+
+def _check_not_superseded(session: ApplySession, work: ClusterWork, error: ReconcilerError) -> None:
+    """Raise StaleError if a clean removed an input file, because a write has superseded it since.
+
+    A file that is missing although nothing has superseded it is lost, and is an error.
+    """
+    gone = next((path for path in _list_inputs(work) if f"{path}: {REMOVED}" in str(error)), None)
+    if gone is None:
+        return
+    partition, _, name = gone.rpartition("/")
+    parsed = BaseName.parse(name) or LogName.parse(name)
+    claim = GroupClaim(
+        partition=partition, ids=frozenset({parsed.file_id} if parsed else ()), is_open=False
+    )
+    _timeline, writes = read_footprints(session, work.known, work.instant)
+    completed = [write for write in writes if write.is_completed]
+    for reason in find_conflicts([claim], completed).values():
+        raise StaleError(f"{gone}: {REMOVED}: {reason}; plan again") from None
 
 
 def _is_withdrawn(session: ApplySession, work: ClusterWork) -> bool:

@@ -33,7 +33,7 @@ from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.instant import State
 from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
-from reconciler.rewrite.facts import read_table_facts
+from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 from reconciler.state.model import PendingClustering, TableState
 from reconciler.transaction.conflicts import find_conflicts
@@ -46,8 +46,17 @@ from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.damaged_files import find_damaged_files
 from reconciler.transaction.recovery.pending_instants import remove_attempt
 from reconciler.transaction.recovery.takeover import take_over
-from reconciler.transaction.retry import ShouldWait, retry_until_known
+from reconciler.transaction.retry import (
+    MissingFiles,
+    ShouldWait,
+    raise_changing,
+    retry_until_known,
+    retry_while_changing,
+)
 from reconciler.transaction.run import finish_change, run_with_heartbeat
+
+#: the state of the table, facts about it, and the groups of a pending clustering that may run
+_Resumption = tuple[TableState, TableFacts, GroupSelection]
 
 
 def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
@@ -89,18 +98,14 @@ def _check_not_taken_over(session: ApplySession, pending: PendingClustering) -> 
 
 def _resume_clustering(session: ApplySession, pending: PendingClustering) -> StepOutcome:
     require_rewriter(session)
-    fresh = session.make_fresh_plan()
-    check_no_foreign_writes(session, fresh, own=pending.instant)
-    state = fresh.state
-    facts = read_table_facts(session.storage, state)
-    planned = build_resumed_rewrites(pending.plan, state, f"of clustering {pending.instant}")
-    chosen = select_groups(
-        planned,
-        state,
-        own=pending.instant,
-        refusal=facts.merge_refusal,
-        damage=find_damaged_files(session.storage, session.properties, state, planned),
-    )
+    missing = MissingFiles(session)
+
+    def give_up() -> _Resumption:
+        missing.raise_missed_again()
+        raise_changing(session.name, "a clustering was being resumed")
+
+    look = partial(_choose_groups, session, pending)
+    state, facts, chosen = retry_while_changing(partial(missing.look, look), give_up)
     begun = retry_until_known(session, partial(_begin_again, session, pending, chosen, state))
     assert begun is not None, "it waits no longer"
     if not len(begun.groups):
@@ -116,6 +121,23 @@ def _resume_clustering(session: ApplySession, pending: PendingClustering) -> Ste
     )
     change = _ResumedClustering(session=session, is_begun=pending.state == State.INFLIGHT)
     return replace(finish_change(change, work), kind="resume")
+
+
+def _choose_groups(session: ApplySession, pending: PendingClustering) -> _Resumption:
+    """Look at the table afresh and choose the groups that may still run."""
+    fresh = session.make_fresh_plan()
+    check_no_foreign_writes(session, fresh, own=pending.instant)
+    state = fresh.state
+    facts = read_table_facts(session.storage, state)
+    planned = build_resumed_rewrites(pending.plan, state, f"of clustering {pending.instant}")
+    chosen = select_groups(
+        planned,
+        state,
+        own=pending.instant,
+        refusal=facts.merge_refusal,
+        damage=find_damaged_files(session.storage, session.properties, state, planned),
+    )
+    return state, facts, chosen
 
 
 @dataclass(kw_only=True, eq=False)

@@ -1,6 +1,8 @@
 """Read the archived timeline of layout 2: Parquet files in ``history/`` that a manifest lists.
 
-The history has one row per instant and holds only completed ones.
+The history has one row per instant and holds only completed ones. Hudi deletes the version file and
+writes it anew at every archival. It merges files into larger ones, and removes manifests and files
+that the newest manifests do not need.
 
 Source: LSMTimeline, ArchivedTimelineV2. One row an instant, completed ones only.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
@@ -22,6 +24,14 @@ _MANIFEST: Final = re.compile(r"manifest_([0-9]{1,18})")
 _VERSION: Final = "_version_"
 _COLUMNS: Final = ("instantTime", "completionTime", "action")
 _CONTENT: Final = "metadata"
+#: how often the newest manifest may be removed between listing and reading
+_ATTEMPTS: Final = 4
+#: an archived instant, the bytes of its completed file if they are read, and the path
+_Row = tuple[Instant, bytes, str]
+
+
+class _MissingFileError(NotFoundError):
+    """A history file that the manifest lists does not exist."""
 
 
 def read_history(
@@ -32,23 +42,67 @@ def read_history(
     ``wanted``: requested times; files whose range of times holds none of them are not read. Raises
     FormatError naming the damaged file.
     """
-    for name, path in _list_current_files(source, folder):
-        low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
-        if wanted is None or any(low <= time <= high for time in wanted):
-            yield from _read_instants(source, path, wanted)
+
+    def choose(files: list[tuple[str, str]]) -> Iterator[str]:
+        for name, path in files:
+            high, low = _time_range(name)
+            if wanted is None or any(low <= time <= high for time in wanted):
+                yield path
+
+    def read(path: str) -> Iterator[_Row]:
+        return ((instant, b"", path) for instant in _read_instants(source, path, wanted))
+
+    return (instant for instant, _content, _path in _read_rows(source, folder, choose, read))
 
 
-def read_commit_contents(source: ByteSource, folder: str) -> Iterator[tuple[Instant, bytes, str]]:
+def read_commit_contents(source: ByteSource, folder: str) -> Iterator[_Row]:
     """Yield archived instants, newest first: instant, bytes of its completed file, and path.
 
     One file is read at a time, so a caller that stops early reads little. Raises FormatError naming
     the damaged file.
     """
-    files = _list_current_files(source, folder)
-    for _name, path in sorted(files, key=lambda file: _time_range(file[0]), reverse=True):
-        rows = zip(_read_instants(source, path, None), _read_contents(source, path), strict=True)
-        for instant, content in sorted(rows, key=lambda row: row[0].requested, reverse=True):
-            yield instant, content, path
+
+    def choose(files: list[tuple[str, str]]) -> list[str]:
+        newest_first = sorted(files, key=lambda file: _time_range(file[0]), reverse=True)
+        return [path for _name, path in newest_first]
+
+    def read(path: str) -> list[_Row]:
+        contents = _read_contents(source, path)
+        rows = [
+            (instant, content, path)
+            for instant, content in zip(_read_instants(source, path, None), contents, strict=True)
+        ]
+        return sorted(rows, key=lambda row: row[0].requested, reverse=True)
+
+    return _read_rows(source, folder, choose, read)
+
+
+def _read_rows(
+    source: ByteSource,
+    folder: str,
+    choose: Callable[[list[tuple[str, str]]], Iterable[str]],
+    read: Callable[[str], Iterable[_Row]],
+) -> Iterator[_Row]:
+    """Yield the rows of the chosen current files, each instant once.
+
+    A file that is gone when it is read was merged into another one, which a second look finds.
+    Raises FormatError if it is still listed then.
+    """
+    done: set[Instant] = set()
+    missing: set[str] = set()
+    while True:
+        try:
+            for path in choose(_list_current_files(source, folder)):
+                for row in read(path):
+                    if row[0] not in done:
+                        done.add(row[0])
+                        yield row
+        except _MissingFileError as gone:
+            if gone.path in missing:
+                raise FormatError(gone.path, gone.problem, "restore it from a copy") from None
+            missing.add(gone.path)
+        else:
+            return
 
 
 def _time_range(name: str) -> tuple[str, str]:
@@ -64,17 +118,24 @@ def find_newest_time(source: ByteSource, folder: str) -> str | None:
 
 
 def _list_current_files(source: ByteSource, folder: str) -> list[tuple[str, str]]:
-    """Return name and path of each file in the current manifest."""
-    try:
-        listed = {entry.name for entry in source.list(folder) if not entry.is_folder}
-    except NotFoundError:
-        return []
-    versions = [int(match.group(1)) for name in listed if (match := _MANIFEST.fullmatch(name))]
-    if not versions:
-        return []
-    path = f"{folder}/manifest_{_find_current_version(source, folder, listed, versions)}"
+    """Return name and path of each file in the current manifest.
+
+    Raises NotFoundError if every manifest is removed before it is read.
+    """
+    for _attempt in range(_ATTEMPTS):
+        path = _find_current_manifest(source, folder)
+        if path is None:
+            return []
+        try:
+            return _parse_manifest(source.read(path), path, folder)
+        except NotFoundError as gone:
+            removed = gone  # newer manifests have replaced it since the listing
+    raise removed
+
+
+def _parse_manifest(data: bytes, path: str, folder: str) -> list[tuple[str, str]]:
     with decoding(path, "the manifest"):
-        manifest = json.loads(source.read(path))
+        manifest = json.loads(data)
         names = [str(entry["fileName"]) for entry in manifest["files"]]
         for name in names:
             require(
@@ -83,16 +144,29 @@ def _list_current_files(source: ByteSource, folder: str) -> list[tuple[str, str]
     return [(name, f"{folder}/{name}") for name in names]
 
 
-def _find_current_version(
-    source: ByteSource, folder: str, listed: set[str], versions: list[int]
-) -> int:
-    """Return the version file's number; the greatest manifest if unreadable, as in Hudi."""
-    if _VERSION in listed:
+def _find_current_manifest(source: ByteSource, folder: str) -> str | None:
+    """Return the path of the manifest that the version file names; None without a manifest.
+
+    It is the greatest manifest if the version file is missing or unreadable, as in Hudi.
+    """
+    try:
+        listed = {entry.name for entry in source.list(folder) if not entry.is_folder}
+    except NotFoundError:
+        return None
+    versions = [int(match.group(1)) for name in listed if (match := _MANIFEST.fullmatch(name))]
+    if not versions:
+        return None
+    current = _read_version(source, folder) if _VERSION in listed else None
+    return f"{folder}/manifest_{current if current in versions else max(versions)}"
+
+
+def _read_version(source: ByteSource, folder: str) -> int | None:
+    """Return the version file's number; None if it is unreadable, or gone while it is replaced."""
+    try:
         text = source.read(f"{folder}/{_VERSION}").strip()
-        number = int(text) if _MANIFEST.fullmatch(f"manifest_{text.decode('latin-1')}") else None
-        if number in versions:
-            return number
-    return max(versions)
+    except NotFoundError:
+        return None
+    return int(text) if _MANIFEST.fullmatch(f"manifest_{text.decode('latin-1')}") else None
 
 
 def _read_instants(
@@ -132,9 +206,7 @@ def _read_table(
     try:
         data = source.read(path)
     except NotFoundError:
-        raise FormatError(
-            path, "is listed in the manifest but missing", "restore it from a copy"
-        ) from None
+        raise _MissingFileError(path, "is listed in the manifest but missing") from None
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])

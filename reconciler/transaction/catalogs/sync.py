@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,8 @@ from reconciler.transaction.catalogs.partition_values import choose_value_rule, 
 _MERGE_ON_READ: Final = "MERGE_ON_READ"
 #: endings of the names by which Hudi's sync registers a merge-on-read table a second time
 _VIEWS: Final = ("_ro", "_rt")
+#: returns which of these folders the table uses now, so that their partitions must stay
+FindUsed = Callable[[Collection[str]], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +48,21 @@ def sync_partitions(
     location: str,
     properties: TableProperties,
     changes: PartitionChanges,
+    find_used: FindUsed,
 ) -> PartitionSync:
     """Add and drop partitions of a table, under every name that the catalog has for it.
 
-    ``location``: where the table is. No file is touched. A table without partition columns in the
-    catalog lists no partitions, so nothing is done. Raises CatalogError; what was done before
-    stays, and another sync does the rest.
+    ``location``: where the table is. ``find_used`` looks at the table; it is called only if there
+    is something to drop. No file is touched. A table without partition columns in the catalog lists
+    no partitions, so nothing is done. Raises CatalogError and what ``find_used`` raises; what was
+    done before stays, and another sync does the rest.
     """
     entry = client.find_table(name)
     if not is_at(entry, location):
         message = f"{name} is at {entry.location} there, and the table is at {location}"
         raise CatalogError(client.address, message)
     entries = [entry, *_find_views(client, entry, location, properties)]
-    done = [_sync_entry(client, each, changes) for each in entries]
+    done = [_sync_entry(client, each, changes, find_used) for each in entries]
     return PartitionSync(
         added=sum(each.added for each in done), dropped=sum(each.dropped for each in done)
     )
@@ -90,7 +94,7 @@ def _find_views(
 
 
 def _sync_entry(
-    client: CatalogClient, entry: CatalogEntry, changes: PartitionChanges
+    client: CatalogClient, entry: CatalogEntry, changes: PartitionChanges, find_used: FindUsed
 ) -> PartitionSync:
     if not entry.partition_keys:
         return PartitionSync()
@@ -98,18 +102,40 @@ def _sync_entry(
     root = identify_text(escape_hadoop_path(entry.location))
     known = group_by_folder(root, listed)
     present = frozenset(changes.present)
-    dropped = [
-        partition.values
+    absent = {
+        folder: partition
         for folder, partition in sorted(known.items())
         if folder not in present and (changes.is_complete or folder in changes.absent)
-    ]
+    }
     added = _make_partitions(entry, known, sorted(present - known.keys()))
     _check_unlisted(client, entry, added, listed)
     if added:
         client.add_partitions(entry.name, added)
-    if dropped:
-        client.drop_partitions(entry.name, dropped)
-    return PartitionSync(added=len(added), dropped=len(dropped))
+    dropped = _drop_unused(client, entry, absent, find_used) if absent else 0
+    return PartitionSync(added=len(added), dropped=dropped)
+
+
+def _drop_unused(
+    client: CatalogClient,
+    entry: CatalogEntry,
+    absent: Mapping[str, CatalogPartition],
+    find_used: FindUsed,
+) -> int:
+    """Drop the partitions of folders that the table does not use, and return their number.
+
+    A writer may write to such a folder, and find its partition in the catalog, at any moment. So
+    the table is looked at right before the drop and again after it: what is used by then gets its
+    partition back. A writer that commits later finds the partition missing and adds it.
+    """
+    used = frozenset(find_used(absent))
+    dropped = {folder: each for folder, each in absent.items() if folder not in used}
+    if not dropped:
+        return 0
+    client.drop_partitions(entry.name, [each.values for each in dropped.values()])
+    restored = [dropped[folder] for folder in sorted(find_used(dropped))]
+    if restored:
+        client.add_partitions(entry.name, restored)
+    return len(dropped) - len(restored)
 
 
 def _make_partitions(

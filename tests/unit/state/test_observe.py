@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from reconciler.errors import BlockedError, FormatError, StorageError
+from reconciler.errors import BlockedError, BusyError, FormatError, StorageError
 from reconciler.hudi.codecs import avro_container
 from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.owner import Owner
@@ -273,6 +273,14 @@ def test_properties_are_read_from_the_backup_while_they_are_replaced():
         assert "t" == look(storage).table_name
 
 
+@pytest.fixture
+def paused(monkeypatch):
+    """The seconds that were slept."""
+    seconds = []
+    monkeypatch.setattr("reconciler.state.observe.sleep", seconds.append)
+    return seconds
+
+
 class Gone(RecordingStorage):
     """A file that is listed and never there."""
 
@@ -281,10 +289,12 @@ class Gone(RecordingStorage):
         return [*found, found[0].__class__("20260101000000000.savepoint", 1, 0, is_folder=False)]
 
 
-def test_a_timeline_that_never_rests_is_one_clear_error():
+def test_a_timeline_that_never_rests_is_one_clear_error(paused):
 
-    with pytest.raises(StorageError, match="run again"):
+    with pytest.raises(StorageError, match="run again") as caught:
         look(Gone(table()))
+    assert (6, True) == (caught.value.exit_code, isinstance(caught.value, BusyError))
+    assert pytest.approx([0.1, 0.2, 0.3]) == paused
 
 
 class BeingWritten(RecordingStorage):
@@ -304,14 +314,6 @@ class BeingWritten(RecordingStorage):
 
 def now_of(storage):
     return storage.stat(".hoodie/20260104500000000.replacecommit").modified_ms
-
-
-@pytest.fixture
-def paused(monkeypatch):
-    """The seconds that were slept."""
-    seconds = []
-    monkeypatch.setattr("reconciler.state.observe.sleep", seconds.append)
-    return seconds
 
 
 @pytest.mark.parametrize("reads", [1, 3])

@@ -8,7 +8,7 @@ from datetime import UTC
 
 import pytest
 
-from reconciler.errors import BusyError, StorageError
+from reconciler.errors import BusyError, NotFoundError, StorageError
 from reconciler.hudi.load import PROPERTIES
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
@@ -169,6 +169,64 @@ def test_a_change_gives_up_on_a_table_that_changes_at_every_attempt(session, she
         run_change(Story(session, changes=99))
 
     assert ([], []) == (list_instants(shelf), find_side_files(shelf))
+
+
+class Missing(Story):
+    """Misses one of some files each time it is prepared; ``is_busy``: others write meanwhile."""
+
+    files = ()
+    is_busy = False
+
+    def prepare(self):
+        self.tell("prepare")
+        count = self.told.count("prepare")
+        if self.is_busy:
+            name = f"20260101{count:09}.clean.requested"
+            self.session.storage.create(f".hoodie/timeline/{name}", b"")
+        if count > len(self.files):
+            return "prepared"
+        raise NotFoundError(self.files[count - 1], "does not exist")
+
+    def drop_request(self, pending):
+        self.tell(f"drop {pending}")
+
+
+def make_missing(session, *files, is_busy=False):
+    story = Missing(session)
+    story.files, story.is_busy = files, is_busy
+    return story
+
+
+def test_a_change_looks_again_when_a_file_vanishes_while_it_is_prepared(session):
+    story = make_missing(session, "a")
+
+    assert "completed" == run_change(story).how
+    assert ["prepare", "prepare", "request"] == story.told[:3]
+
+
+def test_a_file_that_stays_missing_while_nothing_changes_is_lost(session, shelf):
+    story = make_missing(session, "a", "b", "c")
+    with pytest.raises(NotFoundError, match="b: does not exist"):
+        run_change(story)
+
+    assert ["prepare", "prepare", "drop None"] == story.told
+    assert [] == find_side_files(shelf)
+
+
+def test_files_that_vanish_at_every_attempt_mean_a_busy_table(session):
+    story = make_missing(session, *"abcdefgh", is_busy=True)
+    with pytest.raises(BusyError, match="changed 8 times while a story was being prepared"):
+        run_change(story)
+
+    assert [*["prepare"] * 8, "drop None"] == story.told
+
+
+def test_a_file_that_stays_missing_at_a_busy_table_is_named(session):
+    story = make_missing(session, *"aaaaaaaa", is_busy=True)
+    with pytest.raises(NotFoundError, match="a: does not exist"):
+        run_change(story)
+
+    assert [*["prepare"] * 8, "drop None"] == story.told
 
 
 @pytest.mark.parametrize("step", ["work", "settle", "sync", "check"])

@@ -95,6 +95,17 @@ def test_a_folder_that_is_gone_already_counts_as_removed(shelf):
     assert remove(shelf, ["p=9"], quiet).gone == ("p=9",)
 
 
+def test_a_folder_that_another_removes_after_it_was_listed_counts_as_removed(shelf):
+    read = shelf.read
+
+    def vanish(path):
+        shelf.files.pop(path)  # as Hudi does, when it executes the same clean
+        return read(path)
+
+    shelf.read = vanish
+    assert remove(shelf, ["p=1"], quiet).gone == ("p=1",)
+
+
 @pytest.mark.parametrize("names", [["1.commit", "2.commit.inflight"], ["1.commit", "2.commit"]])
 def test_a_writer_that_held_the_lock_meanwhile_gets_the_metafile_back(shelf, names):
     earlier = {}

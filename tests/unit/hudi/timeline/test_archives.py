@@ -177,6 +177,78 @@ def test_every_truncated_history_file_is_a_format_error():
             archived(LSM | {"20_20_1.parquet": whole[:end]})
 
 
+class Archiving(Shelf):
+    """An archiver replaces the files, once, before one is read or after it was."""
+
+    def __init__(self, files, name, after, *, is_late=False):
+        super().__init__(files)
+        self.name, self.after, self.is_late = name, after, is_late
+
+    def read(self, path):
+        hit = path.endswith(f"/{self.name}") and self.after is not None
+        try:
+            if hit and not self.is_late:
+                self._archive()
+            return super().read(path)
+        finally:
+            if hit and self.is_late:
+                self._archive()
+
+    def _archive(self):
+        self.files, self.after = self.after, None
+
+
+MERGED = {
+    "_version_": b"3",
+    "manifest_3": manifest("10_20_1.parquet"),
+    "10_20_1.parquet": history(OLD, NEW),
+}
+
+
+def read_beside(name, after, **more):
+    shelf = Archiving(LSM, name, after, **more)
+    found = [instant.requested for instant in read_history(shelf, "h")]
+    assert None is shelf.after
+    return found
+
+
+def test_a_version_file_that_is_being_replaced_means_the_greatest_manifest():
+    without = {name: data for name, data in LSM.items() if name != "_version_"}
+
+    assert ["10", "20"] == read_beside("_version_", without)
+
+
+@pytest.mark.parametrize("name", ["_version_", "manifest_2", "10_10_0.parquet", "20_20_1.parquet"])
+def test_a_file_that_an_archiver_removes_meanwhile_is_replaced_by_its_successor(name):
+
+    assert ["10", "20"] == sorted(read_beside(name, MERGED))
+    assert "20" == find_newest_time(Archiving(LSM, name, MERGED), "h")
+
+
+def test_a_file_that_is_removed_after_it_was_read_is_not_read_twice():
+
+    assert ["10", "20"] == read_beside("10_10_0.parquet", MERGED, is_late=True)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("name", ["manifest_2", "10_10_0.parquet", "20_20_1.parquet"])
+def test_contents_that_an_archiver_moves_meanwhile_are_read_once(name, is_late):
+    shelf = Archiving(LSM, name, MERGED, is_late=is_late)
+    found = archive_v2.read_commit_contents(shelf, "h")
+
+    assert ["20", "10"] == [instant.requested for instant, _content, _path in found]
+    assert None is shelf.after
+
+
+def test_manifests_that_vanish_at_every_attempt_end_the_look():
+    class Vanishing(Shelf):
+        def read(self, path):
+            raise NotFoundError(path, "is not there")
+
+    with pytest.raises(NotFoundError, match="h/manifest_2"):
+        find_newest_time(Vanishing(LSM), "h")
+
+
 ENTRY = {
     "type": "record",
     "name": "HoodieArchivedMetaEntry",

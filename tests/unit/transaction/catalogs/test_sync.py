@@ -23,8 +23,8 @@ def make_properties(kind="COPY_ON_WRITE"):
 
 
 def sync(catalog, location="s3://lake/orders", name="db.orders", properties=None, **changes):
-    wanted = PartitionChanges(**changes)
-    return sync_partitions(catalog, name, location, properties or make_properties(), wanted)
+    properties, wanted = properties or make_properties(), PartitionChanges(**changes)
+    return sync_partitions(catalog, name, location, properties, wanted, lambda _folders: ())
 
 
 @pytest.mark.parametrize(
