@@ -39,6 +39,9 @@ PARTS = {
     "cluster": ("test_standalone.py",),
     "connect": ("test_spark_connect.py",),
 }  # fmt: skip
+#: what runs on the usual release alone: it takes minutes, and a cluster of another release is
+#: started by test_standalone.py
+USUAL_ALONE = ("test_cluster_loss.py", "test_ship.py")
 #: parts whose tests are all long
 LONG_PARTS = ("cluster", "connect")
 
@@ -91,6 +94,7 @@ def test_the_tests_of_this_folder_pass(part, python):
 
 
 def test_every_file_of_this_folder_is_in_a_part():
-    told = {name for files in PARTS.values() for name in files} | {Path(__file__).name}
+    told = {name for files in PARTS.values() for name in files}
+    told |= {Path(__file__).name, *USUAL_ALONE}
 
     assert told == {file.name for file in Path(__file__).parent.glob("test_*.py")}
