@@ -286,6 +286,8 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         timeline = session.reload_timeline()
         if find_completion(timeline, instant, action) is not None:
             return
+        if session.make_heartbeat(instant).is_taken_over():
+            return  # another run has undone it, and has taken its time since
         session.lock.confirm()
         if is_being_rolled_back(session, timeline, instant):
             remove_marked_files(session.storage, instant)

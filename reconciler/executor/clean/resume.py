@@ -32,6 +32,7 @@ from reconciler.executor.result import FileReasons, StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import has_files
+from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.clean import CleanerPlan, replace_earliest_instant
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.planners.reader_window import find_reader_window
@@ -228,8 +229,7 @@ def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | N
 
     def amend() -> bytes:
         timeline = session.reload_timeline()
-        if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
-            raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
+        _check_still_ours(session, clean, timeline)
         actions = {i.requested: i.action.value for i in timeline.commits}
         data = replace_earliest_instant(
             request, clean.instant, earliest, actions.get(earliest, "commit")
@@ -239,6 +239,14 @@ def _amend_request(session: ApplySession, clean: PendingClean, earliest: str | N
         return data
 
     return session.run_locked(amend)
+
+
+def _check_still_ours(session: ApplySession, clean: PendingClean, timeline: Timeline) -> None:
+    """Raise BusyError if another has completed the clean or taken it over; the lock is held."""
+    if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
+        raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
+    if session.make_heartbeat(clean.instant).is_taken_over():
+        raise BusyError(f"clean {clean.instant} was taken over by another run; apply again")
 
 
 def _read_request(session: ApplySession, clean: PendingClean) -> bytes:
@@ -253,8 +261,7 @@ def _withdraw(session: ApplySession, clean: PendingClean, outcome: StepOutcome) 
 
     def take_off() -> StepOutcome:
         timeline = session.reload_timeline()
-        if find_completion(timeline, clean.instant, Action.CLEAN) is not None:
-            raise BusyError(f"clean {clean.instant} was completed by another writer meanwhile")
+        _check_still_ours(session, clean, timeline)
         is_begun = timeline.find_file(clean.instant, Action.CLEAN, State.INFLIGHT) is not None
         if is_begun and clean.state == State.REQUESTED:
             raise BusyError(f"clean {clean.instant} was begun by another writer meanwhile")
