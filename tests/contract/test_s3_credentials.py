@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import PermissionDeniedError
-from reconciler.storage.open import open_storage
+from reconciler.runtime import open_storage
 from tests.bench.make_table import Shape
 from tests.crash.drill import TestClock
 from tests.s3_tables import apply, list_leftovers, load_spec, make_objects, make_opener, upload
