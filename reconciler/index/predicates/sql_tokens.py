@@ -17,14 +17,14 @@ _TOKENS: Final = re.compile(
     r"""(?P<text>[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.)*')
     | (?P<double>"(?:[^"\\]|\\.)*")
     | (?P<quoted>`(?:[^`]|``)*`)
-    | (?P<number>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[fFdD]|[bB][dD])?(?![A-Za-z0-9_])
+    | (?P<number>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[fFdD]|[bB][dD])?(?![A-Za-z0-9_\u0131\u017f])
         | \d+[eE][+-]\d+(?:[fFdD]|[bB][dD])?)
     | (?P<word>[A-Za-z0-9_\u0131\u017f]+)
     | (?P<sign><=>|>>>|<=|>=|<>|!=|!<|!>|==|=>|->|\|\||::|<<|>>|[-+*/%<>=(),!|&^~:\[\]?.;])""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _WHOLE_NUMBER: Final = re.compile(
-    r"\d+(?:[lLsSyY]|[fFdD]|[bB][dD])?|\d+[eE]\d+(?:[fFdD]|[bB][dD])?", re.ASCII
+    r"\d+(?:[lLsSyY\u017f]|[fFdD]|[bB][dD])?|\d+[eE]\d+(?:[fFdD]|[bB][dD])?", re.ASCII
 )
 _SPACES: Final = r"[ \r\n\t\f\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+"
 _SPACE: Final = re.compile(_SPACES + r"|--(?:\\\n|[^\r\n])*\r?\n?")

@@ -56,6 +56,13 @@ def test_forms_of_spark_are_no_errors(form):
     assert find_condition_problem(form.replace("{v}", "a").replace("{c}", "b = 1")) is None
 
 
+@pytest.mark.parametrize(
+    "form", ["1.\u017f = 1", "!1.\u0131 like a", "1.\u017fa = 1", "1\u017f.x = 1"]
+)
+def test_letters_that_spark_reads_as_i_and_s_are_those_after_a_point_too(form):
+    assert find_condition_problem(form) is None
+
+
 def test_random_conditions_of_the_grammar_are_no_errors():
     chance = Random("grammar")
     asked = [make_condition(chance, depth=number % 4) for number in range(examples(200, many=9000))]
