@@ -97,6 +97,7 @@ def test_an_apply_without_executors_ends_at_its_limit_and_when_it_is_stopped(tmp
     assert before == sorted(str(path) for path in (tmp_path / "v9_cow_part").rglob("*"))
 
 
+@pytest.mark.long
 def test_a_read_and_the_files_of_a_write_wait_no_longer_either(tmp_path, master):
     unpack(REPOSITORY / "tests/tables/v9_cow_part.zip", tmp_path)
     (tmp_path / "orders.yaml").write_text(SPEC)
