@@ -155,7 +155,8 @@ class OurProcess:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait()
+        with self._process:  # waits, and closes its pipes
+            pass
         self._log.close()
 
     def read_log(self) -> str:
