@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
+from tests.crash.declared_drill import make_drill, write_three_times
 from tests.crash.drill import list_data_files, process
-from tests.crash.test_locks_lost_to_writers import make_drill, write_three_times
 from tests.crash.write_drill import BATCH
 from tests.storage_wrappers import RecordingStorage
 from tests.write_runs import WriteRuns

@@ -14,8 +14,8 @@ from reconciler.reader.open_scan import open_scan
 from reconciler.storage.api import StorageEntry
 from reconciler.storage.open import open_storage
 from tests.crash.clustering_drill import PlannedDrill
+from tests.crash.declared_drill import MORE, SPEC
 from tests.crash.drill import Killed, list_traces
-from tests.crash.test_locks_lost_to_writers import MORE, SPEC
 from tests.crash.write_drill import BATCH, BEFORE, LATE, die_at, get_timeline_folder
 from tests.storage_wrappers import RecordingStorage
 from tests.table_sessions import write_spec

@@ -17,6 +17,7 @@ import pytest
 from reconciler.errors import BusyError, ReconcilerError
 from reconciler.hudi.load import load_properties, load_timeline
 from tests.crash.clustering_drill import PlannedDrill
+from tests.crash.declared_drill import MORE, make_drill, write_three_times
 from tests.crash.drill import TestClock, list_traces, list_unlisted
 from tests.crash.write_drill import BATCH, BEFORE
 from tests.selection import cover_pairs, long, take_turn
@@ -24,23 +25,6 @@ from tests.storage_wrappers import RecordingStorage
 from tests.write_runs import COLUMNS, WriteRuns, make_rows
 
 LOCK = ".hoodie/lock"
-SPEC = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: {name}}}
-spec:
-  path: {path}
-  timezone: UTC
-  MORE
-  concurrency: {{lock: {{provider: {lock}}}, staleAfter: 1h}}
-  table:
-    {{type: COPY_ON_WRITE, version: VERSION, recordKey: [id], partitionBy: [p], ordering: [ts]}}
-"""
-MORE = {
-    "clean": "retention: {{commits: 1}}",
-    "cluster": "clustering: {{columns: [id], when: always}}",
-    "write": "retention: {{commits: 9}}",
-}
 #: rows of the other writer: beside all that we change, or in its way
 FOREIGN = {"beside": [(9, "d", 9, "nine")], "in the way": [(1, "a", 9, "by another")]}
 OURS = 11
@@ -87,21 +71,6 @@ class Watched(RecordingStorage):
     def _intercept(self, call, act, torn=None):
         self.thief.look(self._inner)
         return super()._intercept(call, act, torn)
-
-
-def make_drill(folder, kind, version):
-    """Return a drill of a table that does not exist yet, with the spec of a kind of change."""
-    text = SPEC.replace("MORE", MORE[kind]).replace("VERSION", str(version))
-    (folder / "it").mkdir()
-    return type("OurDrill", (PlannedDrill,), {"SPEC_TEXT": text})(folder / "it", {})
-
-
-def write_three_times(it):
-    """Write the same rows three times, each time with a greater ordering value."""
-    runs = WriteRuns(it.spec)
-    runs.clock = it.clock
-    for number in range(3):
-        runs.write(make_rows(*((key, p, ts + number, x) for key, p, ts, x in BEFORE)))
 
 
 class Work:

@@ -12,8 +12,9 @@ from reconciler.errors import StorageError
 from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from reconciler.hudi.timeline.instant import State
+from tests.crash.declared_drill import make_drill, write_three_times
 from tests.crash.drill import Killed, list_traces, list_unlisted, process
-from tests.crash.test_locks_lost_to_writers import LOCK, make_drill, write_three_times
+from tests.crash.test_locks_lost_to_writers import LOCK
 from tests.storage_wrappers import RecordingStorage
 
 FIRST, CLUSTERING, CLEANING_UP = 20, 21, 22

@@ -11,38 +11,21 @@ import pytest
 from reconciler.errors import StaleError
 from reconciler.hudi.codecs import avro_container
 from reconciler.hudi.load import load_properties, load_timeline
-from tests.crash.clustering_drill import PlannedDrill
+from tests.crash.declared_drill import make_drill
 from tests.crash.drill import list_data_files, list_traces
 from tests.crash.write_drill import BATCH, BEFORE, act_after
 from tests.storage_wrappers import RecordingStorage
 from tests.write_runs import WriteRuns, make_rows
 
-SPEC = """\
-apiVersion: reconciler/v1
-kind: HudiTable
-metadata: {{name: {name}}}
-spec:
-  path: {path}
-  timezone: UTC
-  MORE
-  concurrency: {{lock: {{provider: {lock}}}}}
-  table:
-    {{type: COPY_ON_WRITE, version: VERSION, recordKey: [id], partitionBy: [p], ordering: [ts]}}
-"""
-STEPS = {
-    "clean": "retention: {{commits: 1}}",
-    "cluster": "clustering: {{columns: [id], when: always}}",
-}
 UPGRADED = "the table was upgraded from version {} to 9 meanwhile; run it again"
 
 
 class Table:
     """A table of three commits without a metadata table, whose upgrade is simple."""
 
-    def __init__(self, folder, version, more=STEPS["clean"]):
-        text = SPEC.replace("MORE", more).replace("VERSION", str(version))
+    def __init__(self, folder, version, kind="clean"):
         folder.mkdir()
-        self.drill = type("Drill", (PlannedDrill,), {"SPEC_TEXT": text})(folder, {})
+        self.drill = make_drill(folder, kind, version)
         self.runs, self.version = WriteRuns(self.drill.spec), version
         self.runs.clock = self.drill.clock
         self.hoodie = self.drill.table / ".hoodie"
@@ -149,11 +132,11 @@ def test_a_write_whose_timeline_is_elsewhere_when_it_looks_at_the_table_ends(tmp
 
 
 @pytest.mark.parametrize("version", [6, 8])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", ["clean", "cluster"])
 def test_a_step_on_a_table_that_is_upgraded_before_its_request_changes_nothing(
     step, version, tmp_path
 ):
-    it = Table(tmp_path / "it", version, STEPS[step])
+    it = Table(tmp_path / "it", version, step)
     plan = it.drill.plan()
     (result,) = it.drill.apply(plan, around=act_before_lock(it.upgrade)).tables
 

@@ -12,8 +12,8 @@ from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from reconciler.transaction.recovery.takeover import find_living_owner
 from tests.crash.dead_writes import apply_once, make_dead_write, make_plan
+from tests.crash.declared_drill import make_drill, write_three_times
 from tests.crash.drill import Killed, process
-from tests.crash.test_locks_lost_to_writers import make_drill, write_three_times
 from tests.crash.test_moves import age
 from tests.crash.write_drill import BATCH, die_at, find_pending_instant
 from tests.storage_wrappers import RecordingStorage
