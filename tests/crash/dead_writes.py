@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,14 @@ from reconciler.state.observe import observe
 from reconciler.storage.open import open_storage
 from tests.applying import admit_and_apply
 from tests.crash.drill import Killed, process
-from tests.crash.write_drill import BATCH, die_at, find_pending_instant, make_table
+from tests.crash.write_drill import (
+    BATCH,
+    copy_table,
+    die_at,
+    find_pending_instant,
+    make_shared_folder,
+    make_table,
+)
 
 #: a process that is not one of the runs
 PLANNER = 900
@@ -25,7 +33,13 @@ PLANNER = 900
 
 def make_dead_write(folder, version):
     """Return a write that died after its files and its metadata table entries."""
-    found = make_table(folder, version)
+    return copy_table(_write_and_die(version), folder, own_clock=True)
+
+
+@cache
+def _write_and_die(version):
+    """Leave the dead write of a version once for all tests of this process, which copy it."""
+    found = make_table(Path(make_shared_folder(), f"dead-{version}"), version)
     with pytest.raises(Killed):
         found.write(BATCH, around=die_at(r"timeline/\d+_\d+\.commit$|\.hoodie/\d+\.commit$"))
     assert 2 == len(list_instant_files(found, find_pending_instant(found)))

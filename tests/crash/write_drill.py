@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
 import shutil
+import tempfile
+from copy import copy
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from reconciler.hudi.codecs import avro_container
@@ -28,17 +32,32 @@ LATE = "20261201000100000"
 
 
 def make_table(folder, version):
+    return copy_table(_write_table(version), folder, own_clock=True)
+
+
+@cache
+def _write_table(version):
+    """Write the table of a version once for all tests of this process, which copy it."""
+    folder = Path(make_shared_folder(), f"version-{version}")
     folder.mkdir()
     it = WriteRuns(write_spec(folder, version=version))
     it.write(make_rows(*BEFORE))
     return it
 
 
-def copy_table(it, folder):
-    """Copy the table to another folder."""
+@cache
+def make_shared_folder():
+    """Make a folder for tables that tests copy; it goes when this process ends."""
+    folder = tempfile.mkdtemp(prefix="write-drill-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def copy_table(it, folder, *, own_clock=False):
+    """Copy the table to another folder; ``own_clock``: the runs there have a clock of their own."""
     shutil.copytree(Path(it.spec.path).parent, folder)
     found = WriteRuns(write_spec(folder, version=it.spec.table.version))
-    found.clock, found.count = it.clock, it.count
+    found.clock, found.count = copy(it.clock) if own_clock else it.clock, it.count
     return found
 
 
