@@ -9,7 +9,7 @@ Source: LSMTimeline, ArchivedTimelineV2. One row an instant, completed ones only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
@@ -46,11 +46,11 @@ def read_history(
     FormatError naming the damaged file.
     """
 
-    def choose(files: Sequence[HistoryFile]) -> Iterator[HistoryFile]:
-        for file in files:
-            low, high = file.least, file.greatest
+    def choose(files: list[tuple[str, str]]) -> Iterator[str]:
+        for name, path in files:
+            high, low = _time_range(name)
             if wanted is None or any(low <= time <= high for time in wanted):
-                yield file
+                yield path
 
     def read(path: str) -> Iterator[_Row]:
         return ((instant, b"", path) for instant in _read_instants(source, path, wanted))
@@ -65,8 +65,9 @@ def read_commit_contents(source: ByteSource, folder: str) -> Iterator[_Row]:
     the damaged file.
     """
 
-    def choose(files: Sequence[HistoryFile]) -> list[HistoryFile]:
-        return sorted(files, key=_time_range, reverse=True)
+    def choose(files: list[tuple[str, str]]) -> list[str]:
+        newest_first = sorted(files, key=lambda file: _time_range(file[0]), reverse=True)
+        return [path for _name, path in newest_first]
 
     def read(path: str) -> list[_Row]:
         contents = _read_contents(source, path)
@@ -82,7 +83,7 @@ def read_commit_contents(source: ByteSource, folder: str) -> Iterator[_Row]:
 def _read_rows(
     source: ByteSource,
     folder: str,
-    choose: Callable[[Sequence[HistoryFile]], Iterable[HistoryFile]],
+    choose: Callable[[list[tuple[str, str]]], Iterable[str]],
     read: Callable[[str], Iterable[_Row]],
 ) -> Iterator[_Row]:
     """Yield the rows of the chosen current files, each instant once.
@@ -94,8 +95,8 @@ def _read_rows(
     missing: set[str] = set()
     while True:
         try:
-            for file in choose(read_current_manifest(source, folder).files):
-                for row in read(f"{folder}/{file.name}"):
+            for path in choose(_list_current_files(source, folder)):
+                for row in read(path):
                     if row[0] not in done:
                         done.add(row[0])
                         yield row
@@ -107,7 +108,9 @@ def _read_rows(
             return
 
 
-def _time_range(file: HistoryFile) -> tuple[str, str]:
+def _time_range(name: str) -> tuple[str, str]:
+    """Return the greatest and the smallest requested time in a file."""
+    file = HistoryFile(name=name, size=0)
     return file.greatest, file.least
 
 
@@ -115,6 +118,12 @@ def find_newest_time(source: ByteSource, folder: str) -> str | None:
     """Return the greatest requested time in the history, from file names alone."""
     files = read_current_manifest(source, folder).files
     return max((file.greatest for file in files), default=None)
+
+
+def _list_current_files(source: ByteSource, folder: str) -> list[tuple[str, str]]:
+    """Return name and path of each file in the current manifest."""
+    files = read_current_manifest(source, folder).files
+    return [(file.name, f"{folder}/{file.name}") for file in files]
 
 
 def read_current_manifest(source: ByteSource, folder: str) -> HistoryManifest:

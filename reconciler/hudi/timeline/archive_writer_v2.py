@@ -135,6 +135,7 @@ def _write_tables(tables: Iterable[Any], compression: str) -> bytes:
         compression=compression,
         store_schema=False,
         write_statistics=[*_TEXTS, "version"],
+        write_page_checksum=True,
     ) as writer:
         footer = {"parquet.avro.schema": load_schema_text(_SCHEMA), "writer.model.name": "avro"}
         writer.add_key_value_metadata(footer)
