@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,25 +68,46 @@ def load_active(table: HudiTable) -> dict[tuple[str, str], ArchivableInstant]:
     return {(i.requested, i.action.value): i for i in load_archivable(table.timeline)}
 
 
+def list_archived(
+    before: Mapping[tuple[str, str], ArchivableInstant], table: HudiTable
+) -> list[ArchivableInstant]:
+    """Return which of the instants that were active are active no more."""
+    after = load_active(table)
+    return [instant for key, instant in before.items() if key not in after]
+
+
+def metadata_table(table: HudiTable) -> HudiTable:
+    """Return the metadata table of a table."""
+    return table.at(table.path / ".hoodie" / "metadata")
+
+
 def archive_here(table: HudiTable, instants: Iterable[ArchivableInstant]) -> None:
     """Archive as Hudi does: write, then remove active files, the completed ones last."""
+    for _call in archive_by_calls(table, instants):
+        pass
+
+
+def archive_by_calls(table: HudiTable, instants: Iterable[ArchivableInstant]) -> Iterator[str]:
+    """Archive, and name each call that changes the table after it was made."""
     chosen = list(instants)
     layout2 = table.timeline.name == "timeline"
     if layout2:
-        _add_history_file(table.timeline / "history", chosen)
+        yield from _add_history_file(table.timeline / "history", chosen)
     else:
         folder = table.timeline / "archived"
         folder.mkdir(exist_ok=True)
         name = name_next_archive_file(path.name for path in folder.iterdir())
         (folder / name).write_bytes(encode_archive_file(chosen))
+        yield name
     for state in State:
         for instant in chosen:
             path = Path(instant.make_path(state, with_completion=layout2))
-            path.unlink(missing_ok=state is not State.COMPLETED)
-            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+            if path.exists():
+                _remove(path)
+                yield f"without {path.name}"
 
 
-def _add_history_file(folder: Path, instants: list[ArchivableInstant]) -> None:
+def _add_history_file(folder: Path, instants: list[ArchivableInstant]) -> Iterator[str]:
     folder.mkdir(exist_ok=True)
     names = [path.name for path in folder.iterdir()]
     version_file = folder / VERSION_FILE
@@ -98,11 +119,19 @@ def _add_history_file(folder: Path, instants: list[ArchivableInstant]) -> None:
         manifest = HistoryManifest.parse(path.read_bytes(), str(path))
     data, name = encode_lsm_file(instants), name_lsm_file(instants)
     (folder / name).write_bytes(data)
-    version_file.unlink(missing_ok=True)
-    (folder / f".{VERSION_FILE}.crc").unlink(missing_ok=True)
+    yield name
+    _remove(version_file)
+    yield "without a version"
     added = manifest.add(HistoryFile(name=name, size=len(data)))
     (folder / make_manifest_name(current + 1)).write_bytes(added.encode())
+    yield "manifest"
     version_file.write_bytes(str(current + 1).encode())
+    yield "version"
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 def read_records(table: HudiTable) -> dict[tuple[str, ...], dict[str, Any]]:

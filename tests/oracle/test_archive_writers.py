@@ -6,36 +6,40 @@ import pytest
 
 from tests.oracle.archived_tables import (
     EARLY,
+    archive_by_calls,
     archive_here,
     encode_records,
     list_active,
+    list_archived,
     load_active,
+    metadata_table,
     read_records,
     write_archivable_history,
 )
 from tests.oracle.hudi import COMPACT_METADATA, directory_listing, keep_commits
-from tests.oracle.prepared_tables import (
-    PLAIN,
-    TableKind,
-    assert_rows_and_listing,
-    copy_table,
-)
-from tests.selection import cover_pairs
+from tests.oracle.prepared_tables import TableKind, assert_rows_and_listing, copy_table
+from tests.selection import long
 
 pytestmark = pytest.mark.oracle
+VERSIONS = OLD, _MIDDLE, NEW = "0.15.0", "1.0.2", "1.2.0"
+KINDS = {
+    (version, mor): TableKind(version=version, merge_on_read=mor)
+    for version in VERSIONS
+    for mor in (False, True)
+}
+#: layouts take turns with table types
+TAKEN = (KINDS[OLD, True], KINDS[NEW, False])
+OTHERS = [kind for kind in KINDS.values() if kind not in TAKEN]
 
 
-@pytest.mark.parametrize(
-    "kind", cover_pairs([(kind,) for kind in PLAIN], TableKind.list_values), ids=str
-)
+@pytest.mark.parametrize("kind", [*TAKEN, *map(long, OTHERS)], ids=str)
 def test_we_archive_what_hudi_archives_and_hudi_goes_on(library, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "theirs", write_archivable_history)
     copy_table(table.path, tmp_path / "ours")
     ours, before = table.at(tmp_path / "ours"), load_active(table)
     rows = hudi.rows(table)
     hudi.archive(table)
-    after = load_active(table)
-    archived = [instant for key, instant in before.items() if key not in after]
+    archived = list_archived(before, table)
     of_hudi = read_records(table)
 
     assert {"commit", "replacecommit"} <= {instant.action.value for instant in archived}
@@ -51,15 +55,51 @@ def test_we_archive_what_hudi_archives_and_hudi_goes_on(library, tmp_path, kind)
 
 def _go_on(hudi, table, rows):
     """Hudi writes, cleans and archives the table, and merges our file with its own."""
-    before = hudi.archived(table)
+    before = {tuple(row) for row in hudi.archived(table)}
     for age in (11, 12):
         hudi.write(table, [("a1", "a", age)], options=COMPACT_METADATA)
     hudi.clean(table, keep_commits(1))
     hudi.archive(table, EARLY)
-    found = hudi.archived(table)
+    found = [tuple(row) for row in hudi.archived(table)]
 
-    assert before < found
-    assert len(found) == len({tuple(row[:3]) for row in found})
+    assert before < set(found)
+    assert len(found) == len({row[:3] for row in found})
     assert all(content for *_row, state, _time, content in found if state == "COMPLETED")
     merged = [["a1", "a", 12, "v12", 12.0], *(row for row in rows if row[0] != "a1")]
     assert_rows_and_listing(hudi, table, merged)
+
+
+@pytest.mark.parametrize("version", [*map(long, VERSIONS)])
+def test_we_archive_what_hudi_archives_of_a_metadata_table(library, tmp_path, version):
+    hudi, table = library.table(KINDS[version, True], tmp_path / "t", write_archivable_history)
+    metadata = metadata_table(table)
+    archived = []
+    while not archived:
+        before = load_active(metadata)
+        hudi.write(table, [("b1", "b", 9)], options=EARLY | COMPACT_METADATA)
+        hudi.archive(table, EARLY | COMPACT_METADATA)
+        archived = list_archived(before, metadata)
+
+    assert {"commit", "deltacommit"} <= {instant.action.value for instant in archived}
+    assert read_records(metadata) == encode_records(metadata, archived)
+
+
+@pytest.mark.parametrize("version", [*map(long, VERSIONS)])
+def test_hudi_goes_on_after_every_call_of_an_archival_that_stopped(library, tmp_path, version):
+    hudi, table = library.table(KINDS[version, False], tmp_path / "t", write_archivable_history)
+    copy_table(table.path, tmp_path / "archived")
+    before = load_active(table)
+    hudi.archive(table.at(tmp_path / "archived"))
+    archived = list_archived(before, table.at(tmp_path / "archived"))
+    expected = hudi.archived(table.at(tmp_path / "archived"))
+    calls = archive_by_calls(table, archived)
+    for number, call in enumerate(calls):
+        if number > 5 and number % 9:
+            continue
+        copy = table.at(tmp_path / str(number))
+        copy_table(table.path, copy.path)
+        hudi.archive(copy)
+
+        found = hudi.archived(copy)
+        assert {tuple(row[:3]) for row in expected} <= {tuple(row[:3]) for row in found}, call
+        assert hudi.rows(table) == hudi.rows(copy)

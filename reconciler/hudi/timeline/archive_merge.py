@@ -128,11 +128,13 @@ target='.commits_.archive.5_1-0-1')
 def merge_archive_files(files: Iterable[tuple[str, bytes]]) -> bytes:
     """Return the bytes of the merged file: the blocks of the files, in their order.
 
-    ``files``: paths and bytes; one is held beside the result. Raises FormatError naming a file with
-    a block that cannot be read, because its instants would be lost.
+    ``files``: paths and bytes; one is held beside the result. Raises FormatError naming a file that
+    is empty or has a block that cannot be read, because its instants would be lost.
     """
     merged = bytearray()
     for path, data in files:
+        if not data:
+            raise FormatError(path, "is empty", "restore it from a copy")
         for block in read_blocks(data, path):
             if block.type is not BlockType.AVRO_DATA:
                 raise FormatError(
