@@ -26,8 +26,11 @@ from tests.archivable import load_archivable
 from tests.oracle.hudi import COMPACT_METADATA, HudiTable, RealHudi, keep_commits
 from tests.oracle.prepared_tables import TableKind
 
-#: what makes Hudi archive as early as it can, and merge at once
+#: what lets Hudi archive a compaction as soon as another one could be planned
+AT_ONCE = {"hoodie.compact.inline.max.delta.commits": "1"}
+#: what makes writes archive as early as they can, and merge at once
 EARLY = {
+    **AT_ONCE,
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
     "hoodie.timeline.compaction.batch.size": "2",

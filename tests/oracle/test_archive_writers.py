@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle.archived_tables import (
+    AT_ONCE,
     EARLY,
     archive_by_calls,
     archive_here,
@@ -38,7 +39,7 @@ def test_we_archive_what_hudi_archives_and_hudi_goes_on(library, tmp_path, kind)
     copy_table(table.path, tmp_path / "ours")
     ours, before = table.at(tmp_path / "ours"), load_active(table)
     rows = hudi.rows(table)
-    hudi.archive(table)
+    hudi.archive(table, AT_ONCE)
     archived = list_archived(before, table)
     of_hudi = read_records(table)
 
@@ -89,7 +90,7 @@ def test_hudi_goes_on_after_every_call_of_an_archival_that_stopped(library, tmp_
     hudi, table = library.table(KINDS[version, False], tmp_path / "t", write_archivable_history)
     copy_table(table.path, tmp_path / "archived")
     before = load_active(table)
-    hudi.archive(table.at(tmp_path / "archived"))
+    hudi.archive(table.at(tmp_path / "archived"), AT_ONCE)
     archived = list_archived(before, table.at(tmp_path / "archived"))
     expected = hudi.archived(table.at(tmp_path / "archived"))
     calls = archive_by_calls(table, archived)
@@ -98,8 +99,48 @@ def test_hudi_goes_on_after_every_call_of_an_archival_that_stopped(library, tmp_
             continue
         copy = table.at(tmp_path / str(number))
         copy_table(table.path, copy.path)
-        hudi.archive(copy)
+        hudi.archive(copy, AT_ONCE)
 
         found = hudi.archived(copy)
         assert {tuple(row[:3]) for row in expected} <= {tuple(row[:3]) for row in found}, call
         assert hudi.rows(table) == hudi.rows(copy)
+
+
+@pytest.mark.parametrize("version", [*map(long, VERSIONS[1:])])
+def test_a_newer_hudi_continues_and_upgrades_an_archive_of_layout_1(
+    library, real_hudi, tmp_path, version
+):
+    old, table = library.table(KINDS[OLD, True], tmp_path / "t", write_archivable_history)
+    copy_table(table.path, tmp_path / "archived")
+    before = load_active(table)
+    old.archive(table.at(tmp_path / "archived"), AT_ONCE)
+    archive_here(table, list_archived(before, table.at(tmp_path / "archived")))
+    rows, hudi = old.rows(table), real_hudi(version)
+    archived = {tuple(row) for row in old.archived(table)}
+
+    assert archived == {tuple(row) for row in hudi.archived(table)}
+    _go_on(hudi, hudi.foreign(table, 6), rows)
+    more = {tuple(row[:2]) for row in hudi.archived(table) if row[2] == "COMPLETED"}
+    hudi.write(table, [("a1", "a", 13)], options={"hoodie.write.auto.upgrade": "true"})
+    upgraded = hudi.archived(table)
+    assert (table.path / ".hoodie" / "timeline" / "history").is_dir()
+    assert more == {tuple(row[:2]) for row in upgraded}
+    assert all(content for *_row, content in upgraded)
+
+
+@pytest.mark.parametrize("version", [*map(long, VERSIONS)])
+def test_we_archive_rollbacks_as_hudi_does(real_hudi, tmp_path, version):
+    hudi = real_hudi(version)
+    late = {"hoodie.metadata.compact.max.delta.commits": "99"}  # Hudi rolls back nothing before one
+    table = hudi.table(tmp_path / "t", options=late)
+    hudi.write(table, [("a1", "a", 1)])
+    for age in range(2, 7):  # layout 1 keeps as many rollbacks as commits
+        hudi.rollback(table, hudi.write(table, [("a1", "a", age)]))
+        hudi.write(table, [("a1", "a", age)])
+    hudi.write(table, [("a1", "a", 7)], options=COMPACT_METADATA)
+    before = load_active(table)
+    hudi.archive(table, AT_ONCE)
+    archived = list_archived(before, table)
+
+    assert "rollback" in {instant.action.value for instant in archived}
+    assert read_records(table) == encode_records(table, archived)
