@@ -9,7 +9,13 @@ import pytest
 
 from reconciler.errors import FormatError
 from reconciler.hudi.codecs.avro_container import encode_container
-from reconciler.hudi.codecs.log_blocks import HeaderKey, read_avro_records, read_blocks
+from reconciler.hudi.codecs.log_blocks import (
+    HeaderKey,
+    encode_avro_records,
+    encode_block,
+    read_avro_records,
+    read_blocks,
+)
 from reconciler.hudi.timeline.archivable_instant import ArchivableInstant
 from reconciler.hudi.timeline.archive_merge import (
     MERGE_PLAN,
@@ -216,6 +222,14 @@ def test_a_damaged_file_is_not_merged(cut):
 
     with pytest.raises(FormatError, match="a/2: the block at byte 0 is CORRUPT"):
         merge_archive_files([("a/1", whole), ("a/2", whole[:cut])])
+
+
+def test_a_file_with_a_record_that_cannot_be_read_is_not_merged():
+    (block,) = read_blocks(encode_archive_file([instant()]), "a")
+    damaged = encode_block(block.type, [*block.header.items()], encode_avro_records([b"\7"]))
+
+    with pytest.raises(FormatError, match="a/1: an Avro record cannot be decoded"):
+        merge_archive_files([("a/1", damaged)])
 
 
 def test_a_merge_plan_names_files_by_absolute_paths():

@@ -138,6 +138,15 @@ def test_a_damaged_file_is_not_merged(cut):
         merge_lsm_files([("h/a.parquet", whole), ("h/b.parquet", whole[:cut])])
 
 
+def test_pages_have_checksums():
+    data = encode_lsm_file([instant(at="20260101")], compression="none")
+    flipped = data.replace(COMMIT, COMMIT[:-1] + b"\0")
+
+    assert flipped != data
+    with pytest.raises(FormatError, match="h/a: is not a history file"):
+        merge_lsm_files([("h/a", flipped)])
+
+
 def manifest(*sizes, level=0):
     files = (HistoryFile(name=f"{n}_{n}_{level}.parquet", size=s) for n, s in enumerate(sizes, 10))
     return HistoryManifest(files=tuple(files))
