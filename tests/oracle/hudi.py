@@ -339,6 +339,11 @@ class RealHudi:
         answer: dict[str, dict[str, int]] = self.ask("listing", table=table)
         return answer
 
+    def archived(self, table: HudiTable) -> list[list[Any]]:
+        """Return every archived state: time, action, state, its time, and if it has content."""
+        answer: list[list[Any]] = self.ask("archived", table=table)
+        return answer
+
     def planner(self, table: HudiTable, options: Options) -> dict[str, Any]:
         """Return CleanPlanner's view: ``earliest``, ``partitions`` -> {``delete``, ``files``}."""
         answer: dict[str, Any] = self.ask(

@@ -360,6 +360,31 @@ class Worker:
         reader.close()
         return found
 
+    def archived(self, table: str) -> list[list[Any]]:
+        """Return every archived state: time, action, state, its time, and whether it has content.
+
+        Only contents of completed instants are loaded.
+        """
+        hudi = self.jvm.org.apache.hudi
+        conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+            self.spark.sparkContext._jsc.hadoopConfiguration()
+        )
+        client = hudi.common.table.HoodieTableMetaClient.builder().setConf(conf)
+        timeline = client.setBasePath(table).build().getArchivedTimeline()
+        timeline.loadCompletedInstantDetailsInMemory()
+        found = []
+        instants = list(timeline.getInstants())
+        is_old = bool(instants) and "getTimestamp" in dir(instants[0])  # Hudi 0.15
+        for instant in instants:
+            if is_old:
+                times = instant.getTimestamp(), instant.getStateTransitionTime()
+            else:
+                times = instant.requestedTime(), instant.getCompletionTime()
+            content = instant.isCompleted() and timeline.getInstantDetails(instant).isPresent()
+            state = str(instant.getState().name())
+            found.append([times[0], str(instant.getAction()), state, times[1], bool(content)])
+        return sorted(found)
+
     def planner(self, table: str, options: dict[str, str]) -> dict[str, Any]:
         """Return CleanPlanner's plan, even if nothing would be written."""
         hudi = self.jvm.org.apache.hudi

@@ -209,6 +209,12 @@ def read_avro_records(block: LogBlock) -> list[Any]:
     return records
 
 
+def encode_avro_records(records: Sequence[bytes]) -> bytes:
+    """Encode the content of an AVRO_DATA block; the inverse of ``read_avro_records``."""
+    head = struct.pack(">ii", CONTENT_VERSION, len(records))
+    return head + b"".join(struct.pack(">i", len(record)) + record for record in records)
+
+
 def read_delete_keys(block: LogBlock) -> list[str]:
     """Return the record keys that a DELETE block names; raises FormatError naming its file.
 

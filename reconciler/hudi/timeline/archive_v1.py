@@ -7,23 +7,16 @@ Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from reconciler.errors import NotFoundError
 from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decoding, require
-from reconciler.hudi.codecs.avro_container import (
-    decoding_container,
-    parse_file_name,
-    read_file_names,
-)
 from reconciler.hudi.codecs.log_blocks import BlockType, read_avro_records, read_blocks
+from reconciler.hudi.timeline.archive_merge import MERGE_PLAN, ArchiveMerge, list_archive_files
 from reconciler.hudi.timeline.instant import Action, Instant, State
 
-_ARCHIVE: Final = re.compile(r"\.commits_\.archive\.([0-9]{1,18}).*")
-_MERGE_PLAN: Final = "mergeArchivePlan"
 #: the fields that hold the metadata of a completed write
 _CONTENTS: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
@@ -62,11 +55,8 @@ def _list_files(source: ByteSource, folder: str) -> list[str]:
         listed = [entry.name for entry in source.list(folder) if not entry.is_folder]
     except NotFoundError:
         return []
-    archives = sorted(
-        (int(match.group(1)), name) for name in listed if (match := _ARCHIVE.fullmatch(name))
-    )
-    merged = _find_merged_files(source, folder, listed)
-    return [f"{folder}/{name}" for _number, name in archives if name not in merged]
+    replaced = _find_replaced_files(source, folder, listed)
+    return [f"{folder}/{name}" for name in list_archive_files(listed) if name not in replaced]
 
 
 def _read_records(source: ByteSource, path: str) -> Iterator[dict[str, Any]]:
@@ -86,16 +76,12 @@ def _parse_instant(record: dict[str, Any], path: str) -> Instant:
         return Instant(requested, action, state, str(completed) if completed else None)
 
 
-def _find_merged_files(source: ByteSource, folder: str, listed: list[str]) -> set[str]:
-    """Return files that a merged file replaces; the merge stopped before deleting them."""
-    if _MERGE_PLAN not in listed:
+def _find_replaced_files(source: ByteSource, folder: str, listed: list[str]) -> set[str]:
+    """Return files that do not count, because a merge stopped or is still running."""
+    if MERGE_PLAN not in listed:
         return set()
-    path = f"{folder}/{_MERGE_PLAN}"
+    path = f"{folder}/{MERGE_PLAN}"
     data = source.read(path)
     if not data:  # the merge stopped before it wrote its plan
         return set()
-    with decoding_container(data, "HoodieMergeArchiveFilePlan", path) as plan:
-        target, merged = plan["mergedArchiveFileName"], read_file_names(plan["candidate"], path)
-        if not target or parse_file_name(target, path) not in listed:
-            return set()
-        return set(merged)
+    return set(ArchiveMerge.parse(data, path).list_replaced(listed))

@@ -9,19 +9,22 @@ Source: LSMTimeline, ArchivedTimelineV2. One row an instant, completed ones only
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.timeline.history_manifest import (
+    VERSION_FILE,
+    HistoryFile,
+    HistoryManifest,
+    find_current_version,
+    list_versions,
+    make_manifest_name,
+)
 from reconciler.hudi.timeline.instant import Action, Instant, State
 
-_FILE: Final = re.compile(r"([0-9]+)_([0-9]+)_[0-9]+\.parquet")
-_MANIFEST: Final = re.compile(r"manifest_([0-9]{1,18})")
-_VERSION: Final = "_version_"
 _COLUMNS: Final = ("instantTime", "completionTime", "action")
 _CONTENT: Final = "metadata"
 #: how often the newest manifest may be removed between listing and reading
@@ -107,66 +110,57 @@ def _read_rows(
 
 def _time_range(name: str) -> tuple[str, str]:
     """Return the greatest and the smallest requested time in a file."""
-    low, high = _FILE.fullmatch(name).group(1, 2)  # type: ignore[union-attr]  # checked there
-    return high, low
+    file = HistoryFile(name=name, size=0)
+    return file.greatest, file.least
 
 
 def find_newest_time(source: ByteSource, folder: str) -> str | None:
     """Return the greatest requested time in the history, from file names alone."""
-    names = [_FILE.fullmatch(name) for name, _path in _list_current_files(source, folder)]
-    return max((match.group(2) for match in names if match), default=None)
+    files = read_current_manifest(source, folder).files
+    return max((file.greatest for file in files), default=None)
 
 
 def _list_current_files(source: ByteSource, folder: str) -> list[tuple[str, str]]:
-    """Return name and path of each file in the current manifest.
+    """Return name and path of each file in the current manifest."""
+    files = read_current_manifest(source, folder).files
+    return [(file.name, f"{folder}/{file.name}") for file in files]
 
-    Raises NotFoundError if every manifest is removed before it is read.
+
+def read_current_manifest(source: ByteSource, folder: str) -> HistoryManifest:
+    """Return the current manifest, which is empty if the history has none.
+
+    Raises NotFoundError if every manifest is removed before it is read, FormatError for a damaged
+    one.
     """
     for _attempt in range(_ATTEMPTS):
         path = _find_current_manifest(source, folder)
         if path is None:
-            return []
+            return HistoryManifest()
         try:
-            return _parse_manifest(source.read(path), path, folder)
+            return HistoryManifest.parse(source.read(path), path)
         except NotFoundError as gone:
             removed = gone  # newer manifests have replaced it since the listing
     raise removed
 
 
-def _parse_manifest(data: bytes, path: str, folder: str) -> list[tuple[str, str]]:
-    with decoding(path, "the manifest"):
-        manifest = json.loads(data)
-        names = [str(entry["fileName"]) for entry in manifest["files"]]
-        for name in names:
-            require(
-                _FILE.fullmatch(name) is not None, f"it lists {name!r}, which is not a history file"
-            )
-    return [(name, f"{folder}/{name}") for name in names]
-
-
 def _find_current_manifest(source: ByteSource, folder: str) -> str | None:
-    """Return the path of the manifest that the version file names; None without a manifest.
-
-    It is the greatest manifest if the version file is missing or unreadable, as in Hudi.
-    """
+    """Return the path of the manifest that the version file names; None without a manifest."""
     try:
         listed = {entry.name for entry in source.list(folder) if not entry.is_folder}
     except NotFoundError:
         return None
-    versions = [int(match.group(1)) for name in listed if (match := _MANIFEST.fullmatch(name))]
-    if not versions:
+    if not list_versions(listed):
         return None
-    current = _read_version(source, folder) if _VERSION in listed else None
-    return f"{folder}/manifest_{current if current in versions else max(versions)}"
+    written = _read_version(source, folder) if VERSION_FILE in listed else None
+    return f"{folder}/{make_manifest_name(find_current_version(listed, written))}"
 
 
-def _read_version(source: ByteSource, folder: str) -> int | None:
-    """Return the version file's number; None if it is unreadable, or gone while it is replaced."""
+def _read_version(source: ByteSource, folder: str) -> bytes | None:
+    """Return the version file's bytes; None if it is gone while it is replaced."""
     try:
-        text = source.read(f"{folder}/{_VERSION}").strip()
+        return source.read(f"{folder}/{VERSION_FILE}")
     except NotFoundError:
         return None
-    return int(text) if _MANIFEST.fullmatch(f"manifest_{text.decode('latin-1')}") else None
 
 
 def _read_instants(

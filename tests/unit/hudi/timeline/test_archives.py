@@ -357,7 +357,19 @@ def test_records_of_a_merged_file_are_read_once():
     }
 
     assert ["1", "2"] == logs(files)
-    assert ["1", "2"] == logs(files | {BOTH: files[BOTH], FIRST: b"half deleted"})
+    del files[FIRST]
+    assert ["1", "2"] == logs(files)
+
+
+def test_a_half_merged_file_does_not_count():
+    files = {
+        FIRST: block(entry("1")),
+        SECOND: block(entry("2")),
+        BOTH: block(entry("1"), entry("2"))[:-1],
+        "mergeArchivePlan": merge_plan(BOTH, FIRST, SECOND),
+    }
+
+    assert ["1", "2"] == logs(files)
 
 
 @pytest.mark.parametrize("plan", [b"", merge_plan(BOTH, FIRST, SECOND), merge_plan(None)])
