@@ -22,6 +22,10 @@ from reconciler.planners.recovery.resume_clustering import (
     ClusteringResumes,
     plan_clustering_resumes,
 )
+from reconciler.planners.recovery.rollback_failed_write import (
+    plan_failed_writes,
+    warn_of_failed_writes,
+)
 from reconciler.planners.recovery.rollback_write import plan_rollbacks, warn_of_rollbacks
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.guardrails import evaluate_policies
@@ -189,7 +193,10 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
 def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     """Return the parts with all their steps in order, and with the index that these steps need."""
     clean, cluster = parts.clean, parts.cluster
-    rollbacks = plan_rollbacks(picture.state)
+    rollbacks = (
+        *plan_rollbacks(picture.state),
+        *plan_failed_writes(picture.spec, picture.state),
+    )
     steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
     steps.append(cluster.step if cluster else None)
     index = None
@@ -226,6 +233,7 @@ def _collect_warnings(
         *(parts.index.warnings if parts.index else ()),
         *parts.resumes.warnings,
         *warn_of_rollbacks(state),
+        *warn_of_failed_writes(spec, state, parts.clean.kept),
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),
         *warn_of_spec(spec, state),
     )

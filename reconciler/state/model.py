@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, Self
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.heartbeat import is_silent
+from reconciler.hudi.timeline.heartbeat import HUDI_EXPIRES_AFTER_S, is_silent
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
+from reconciler.hudi.timeline.rollback import RollbackPlan
 
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
@@ -143,6 +144,72 @@ class PendingWrite:
         return self.is_running is None and is_silent(self.beat_ms, now_ms)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignWrite:
+    """A requested or inflight write of rows of another writer.
+
+    ``beat_ms``: its last heartbeat; None if it has none. ``active_ms``: when the newest of its
+    timeline files, markers and heartbeat was written; both epoch milliseconds. ``unlisted``: as in
+    ``PendingWrite``. Only for merge-on-read tables of version 6, whose log files several writes
+    share: ``marked_logs`` are partition and name of files that its markers announce,
+    ``updated_slices`` are partition, file id and base instant by its workload profile, and
+    ``problem`` tells why neither is known.
+    """
+
+    instant: str
+    action: Action
+    state: str
+    active_ms: int
+    beat_ms: int | None = None
+    unlisted: tuple[tuple[str, str, int], ...] = ()
+    marked_logs: tuple[tuple[str, str], ...] = ()
+    updated_slices: frozenset[tuple[str, str, str]] = frozenset()
+    problem: str | None = None
+
+    def is_dead(self, now_ms: int, stale_after: int) -> bool:
+        """Return whether its writer counts as dead.
+
+        By its heartbeat, if there is one, as Hudi's writers judge each other; otherwise after
+        ``stale_after`` seconds in which it changed nothing.
+        """
+        limit = stale_after if self.beat_ms is None else HUDI_EXPIRES_AFTER_S
+        return is_silent(self.active_ms, now_ms, limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRollback:
+    """A requested or inflight rollback, whoever began it.
+
+    ``plan``: None if it cannot be decoded; ``problem`` tells why. ``active_ms``: as in
+    ``ForeignWrite``. ``owner``: by its heartbeat, None for another writer's.
+    """
+
+    instant: str
+    state: str
+    active_ms: int
+    plan: RollbackPlan | None = None
+    problem: str | None = None
+    owner: Owner | None = None
+    is_running: bool | None = None
+
+    @property
+    def started_ms(self) -> int:
+        return self.active_ms
+
+    @property
+    def extra(self) -> Mapping[str, str]:
+        """Return no extra metadata: the plan of a rollback has none."""
+        return {}
+
+    def is_dead(self, now_ms: int, stale_after: int) -> bool:
+        """Return whether nobody works on it any more."""
+        if self.owner is None:
+            return is_silent(self.active_ms, now_ms, stale_after)
+        if self.owner.ended or self.is_running is False:
+            return True
+        return self.is_running is None and is_silent(self.active_ms, now_ms)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableState:
     """A table at one moment. It makes the view of its file slices once.
@@ -161,6 +228,8 @@ class TableState:
     ``forecast_input``: None if the spec has no queries or it was not read.
     ``recent_writes``: None if file sizes are not reported.
     ``pending_writes``: our pending writes, oldest first; empty if not requested.
+    ``failed_writes``, ``pending_rollbacks``: pending writes of other writers, dead or alive, and
+    pending rollbacks, oldest first; empty if the spec has no ``retention.failedWrites``.
     """
 
     location: str
@@ -194,6 +263,8 @@ class TableState:
     recent_writes: RecentWrites | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
+    failed_writes: tuple[ForeignWrite, ...] = ()
+    pending_rollbacks: tuple[PendingRollback, ...] = ()
 
     @cached_property
     def view(self) -> FileView:
