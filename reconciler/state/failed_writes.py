@@ -93,7 +93,9 @@ def _walk_files(
     """Yield the folder, relative to the root, and the entry of every file below a root."""
     for entry in list_if_exists(storage, f"{root}/{folder}" if folder else root):
         if entry.is_folder:
-            yield from _walk_files(storage, root, f"{folder}/{entry.name}" if folder else entry.name)
+            yield from _walk_files(
+                storage, root, f"{folder}/{entry.name}" if folder else entry.name
+            )
         else:
             yield folder, entry
 
@@ -165,9 +167,7 @@ class FailedWritesReader:
             and self.properties.table_type == _SHARED_LOGS
         )
 
-    def _read_profile(
-        self, instant: Instant
-    ) -> tuple[frozenset[tuple[str, str, str]], str | None]:
+    def _read_profile(self, instant: Instant) -> tuple[frozenset[tuple[str, str, str]], str | None]:
         """Return the slices that a write updates, or why they are not known."""
         file = self.timeline.find_file(instant.requested, instant.action, State.INFLIGHT)
         if file is None:

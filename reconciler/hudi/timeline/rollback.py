@@ -152,6 +152,8 @@ def _parse_request(record: Mapping[str, Any], path: str) -> RollbackRequest:
         files=read_file_names(record["filesToBeDeleted"], path),
         # Hudi's listing names the folder alone where it knows no log file
         log_blocks={
-            parse_file_name(name, path): int(size) for name, size in blocks.items() if name[-1:] != "/"
+            parse_file_name(name, path): int(size)
+            for name, size in blocks.items()
+            if name[-1:] != "/"
         },
     )

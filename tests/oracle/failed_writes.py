@@ -1,0 +1,113 @@
+"""Writes of real Hudi that died, and our rollback of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from reconciler.executor.result import ApplyResult
+from reconciler.plans.model import RollbackStep
+from reconciler.plans.plan import Plan
+from tests.oracle import our_clean
+from tests.oracle.hudi import HudiFailedError, HudiTable, RealHudi
+
+#: a check before the commit that no write passes, so that its files and markers stay
+_FAILING = {
+    "hoodie.precommit.validators": (
+        "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator"
+    ),
+    "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME>#-1",
+}
+LAZY = {
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+#: markers in lists that a timeline server writes
+SERVED_MARKERS = {"hoodie.embed.timeline.server": "true"}
+RETENTION = {"commits": 50, "failedWrites": "LAZY"}
+#: rows of the writes that die: an update in each of two partitions, and a new row
+BATCH = (("a1", "a", 90), ("b1", "b", 90), ("n1", "a", 90))
+#: longer than the time after which writers count as dead, shorter than zones differ
+_LONG_AGO_S = 200
+
+
+def fail_write(
+    hudi: RealHudi,
+    table: HudiTable,
+    rows: Sequence[Sequence[object]] = BATCH,
+    options: dict[str, str] | None = None,
+) -> str:
+    """Have a write die after its files were written, before it is committed; return its instant."""
+    try:
+        hudi.write(table, rows, options={**LAZY, **_FAILING, **(options or {})})
+    except HudiFailedError:
+        instant = find_pending(table)
+        make_old(table, instant)
+        return instant
+    raise AssertionError("the write was committed")
+
+
+def break_off(hudi: RealHudi, table: HudiTable, rows: Sequence[Sequence[object]] = BATCH) -> str:
+    """Have a write die after its metadata table entries, without markers; return its instant."""
+    instant = hudi.write(table, rows, options=LAZY)
+    (done,) = [n for n in table.instants() if re.fullmatch(rf"{instant}(_\d+)?\.\w*commit", n)]
+    for path in (table.timeline / done, table.timeline / f".{done}.crc"):
+        path.unlink(missing_ok=True)
+    make_old(table, instant)
+    return instant
+
+
+def find_pending(table: HudiTable) -> str:
+    """Return the newest instant without a completed file."""
+    names = table.instants()
+    done = {
+        re.split(r"[._]", n)[0]
+        for n in names
+        if re.fullmatch(r"\d+(_\d+)?\.[a-z]+", n) and not n.endswith(".inflight")
+    }
+    return max(re.split(r"[._]", n)[0] for n in names if re.split(r"[._]", n)[0] not in done)
+
+
+def make_old(table: HudiTable, instant: str) -> None:
+    """Move the times of what a dead writer left into the past, without waiting."""
+    hoodie = table.path / ".hoodie"
+    left = [hoodie / ".heartbeat" / instant, *table.timeline.glob(f"{instant}*")]
+    for path in (*left, *(hoodie / ".temp" / instant).rglob("*")):
+        if path.is_file():
+            before = path.stat().st_mtime - _LONG_AGO_S
+            os.utime(path, (before, before))
+
+
+def list_written(table: HudiTable, instant: str) -> set[str]:
+    """Return the data files that are named by an instant."""
+    found = table.path.rglob(f"*_{instant}.*")
+    return {
+        str(p.relative_to(table.path))
+        for p in found
+        if ".hoodie" not in p.parts and not p.name.endswith(".crc")
+    }
+
+
+def make_plan(table: HudiTable) -> Plan:
+    return our_clean.make_plan(table, RETENTION, stale_after="1m")
+
+
+def get_step(plan: Plan) -> RollbackStep:
+    (step,) = plan.tables[0].steps
+    assert isinstance(step, RollbackStep)
+    return step
+
+
+def roll_back(table: HudiTable) -> ApplyResult:
+    """Plan and apply; everything planned must be done, and nothing is left."""
+    result = our_clean.apply_here(make_plan(table))
+    assert result.exit_code == 0, [(t.error, t.refusals, t.outcomes) for t in result.tables]
+    assert () == make_plan(table).tables[0].steps
+    return result
+
+
+def list_named(step: RollbackStep) -> list[str]:
+    """Return the paths of the files that a step names."""
+    pairs = zip(step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True)
+    return [f"{partition}/{name}".lstrip("/") for partition, name in pairs]

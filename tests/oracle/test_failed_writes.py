@@ -1,0 +1,62 @@
+"""Writes of real Hudi that died, rolled back by us, in the hands of real Hudi again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.oracle import failed_writes
+from tests.oracle.hudi import data_files
+from tests.oracle.prepared_tables import (
+    KINDS,
+    PLAIN,
+    TableKind,
+    assert_hudi_goes_on,
+    assert_rows_and_listing,
+)
+from tests.selection import cover_pairs, long
+
+pytestmark = pytest.mark.oracle
+
+
+@pytest.mark.parametrize(
+    ("kind", "markers"),
+    cover_pairs(
+        [(kind, markers) for kind in KINDS for markers in ("direct", "served")],
+        lambda kind, markers: (*kind.list_values(), markers),
+    ),
+    ids=str,
+)
+def test_after_our_rollback_real_hudi_reads_the_same_rows_and_goes_on(
+    library, tmp_path, kind, markers
+):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows, before = hudi.rows(table), data_files(table.path)
+    instant = failed_writes.fail_write(
+        hudi, table, options=failed_writes.SERVED_MARKERS if markers == "served" else {}
+    )
+    written = set(data_files(table.path)) - set(before)
+    step = failed_writes.get_step(failed_writes.make_plan(table))
+    result = failed_writes.roll_back(table)
+
+    assert len(written) >= 3
+    assert (instant, "foreign") == (step.instant, step.writer)
+    assert result.tables[0].outcomes[0].removed == len(failed_writes.list_named(step))
+    assert not failed_writes.list_written(table, instant)
+    assert [] == [name for name in table.instants() if name.startswith(instant)]
+    assert_rows_and_listing(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind.version != "1.0.2" else long(kind) for kind in PLAIN], ids=str
+)
+def test_a_write_that_died_after_its_metadata_entries_is_forgotten_there_too(
+    library, tmp_path, kind
+):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    failed_writes.break_off(hudi, table)
+    failed_writes.roll_back(table)
+
+    assert_rows_and_listing(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
