@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.failed_write_execution import (
@@ -194,11 +195,13 @@ def _finish_pending(
         is_resumed=True,
     )
     change = RollbackExecution(session=session)
-
-    def finish() -> StepOutcome:
-        return finish_change(change, work)
-
-    return run_with_heartbeat(session, rollback.instant, finish, stays_pending=change.stays_pending)
+    outcome: StepOutcome = run_with_heartbeat(
+        session,
+        rollback.instant,
+        partial(finish_change, change, work),
+        stays_pending=change.stays_pending,
+    )
+    return outcome
 
 
 def _list_files(plan: RollbackPlan, step: RollbackStep) -> tuple[File, ...]:

@@ -82,7 +82,9 @@ def warn_of_failed_writes(
             notes.append(Note(_RULE, f"{_describe_write(write, spec)}{held}; {stays}"))
         elif held:
             what = f"{write.action} {write.instant} of another writer"
-            notes.append(Note(_RULE, f"{what}{held}, until it is rolled back"))
+            notes.append(
+                Note(_RULE, f"{what}{held.replace(' and', '', 1)} until it is rolled back")
+            )
     if stays is not None:
         notes += [
             Note(_RULE, f"{_describe_rollback(rollback)}; {stays}") for rollback in failed.rollbacks
@@ -228,15 +230,20 @@ def _roll_back(write: ForeignWrite, spec: TableSpec, state: TableState) -> Rollb
 def _finish_rollback(rollback: PendingRollback, state: TableState) -> RollbackStep:
     plan = rollback.plan
     assert plan is not None, "a rollback without a plan is not finished"
-    appends = tuple(
-        LogAppend(
-            partition=request.partition,
-            file_id=request.file_id,
-            base_instant=request.base_instant,
-            logs=tuple(sorted(request.log_blocks)),
-        )
+    asked = {
+        (request.partition, request.file_id, request.base_instant): request.log_blocks
         for request in plan.requests
         if request.log_blocks
+    }
+    existing = _list_logs(sorted(asked), state.files)
+    appends = tuple(
+        LogAppend(
+            partition=partition,
+            file_id=file_id,
+            base_instant=base,
+            logs=tuple(name for name in logs if name in asked[partition, file_id, base]) or logs,
+        )
+        for (partition, file_id, base), logs in sorted(existing.items())
     )
     files = list_failed_files(plan.target, state)
     return RollbackStep(
@@ -245,14 +252,10 @@ def _finish_rollback(rollback: PendingRollback, state: TableState) -> RollbackSt
         files=files,
         writer="foreign",
         rollback=rollback.instant,
-        appends=tuple(sorted(appends, key=_order_append)) or None,
+        appends=appends or None,
         because=f"{_describe_rollback(rollback)}; apply finishes it"
         + _describe_work(len(files), appends),
     )
-
-
-def _order_append(append: LogAppend) -> Slice:
-    return append.partition, append.file_id, append.base_instant
 
 
 def _find_obstacle(rollback: PendingRollback, state: TableState) -> str | None:
