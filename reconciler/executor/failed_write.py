@@ -15,6 +15,7 @@ from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.failed_write_execution import (
     RollbackExecution,
     RollbackWork,
+    get_limits,
     group_sizes,
 )
 from reconciler.executor.failed_write_review import (
@@ -104,7 +105,7 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
         if target is None:
             return Ended(report_finished(fresh, step))
         if planned is None:
-            check_failed(self.session, timeline, target)
+            check_failed(self.session, timeline, target, get_limits(self.session))
             raise BusyError(
                 f"{self.session.name}: a fresh plan does not roll back {step.action} "
                 f"{step.instant}: plan again"
@@ -145,7 +146,7 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
                 f"{session.name}: a rollback of {target.action} {target.requested} is pending; run "
                 "apply again when it is finished"
             )
-        check_failed(session, timeline, target)
+        check_failed(session, timeline, target, get_limits(session))
         plan = make_rollback_plan(target, prepared.files, prepared.appends, prepared.sizes)
         session.lock.confirm()
         started_ms = session.clock.now_ms()
@@ -173,7 +174,7 @@ def _finish_pending(
     """Finish a pending rollback that nobody works on, as its own plan says."""
     planned = find_fresh_step(fresh, step)
     what = f"{session.name}: rollback {rollback.instant} of {step.action} {step.instant}"
-    if not rollback.is_dead(session.clock.now_ms(), session.stale_after):
+    if not rollback.is_dead(session.clock.now_ms(), get_limits(session)):
         by = rollback.owner or "another writer"
         raise BusyError(f"{what} is the work of {by}; run apply again when it is done")
     if planned is None or rollback.plan is None:

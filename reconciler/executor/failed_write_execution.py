@@ -16,6 +16,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.rollback import RollbackMetadata, RolledBackPartition
 from reconciler.plans.model import LogAppend, Note
+from reconciler.spec.model import Concurrency
 from reconciler.transaction.metadata.rollback_sync import prepare_rollback_sync
 from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.publish import find_completion
@@ -53,6 +54,11 @@ class RollbackWork:
     @property
     def action(self) -> Action:
         return Action.ROLLBACK
+
+
+def get_limits(session: ApplySession) -> Concurrency:
+    """Return when the spec holds other writers for dead."""
+    return session.spec.concurrency or Concurrency()
 
 
 @dataclass(kw_only=True, eq=False)
@@ -108,7 +114,7 @@ class RollbackExecution(ApplyChange, RequestedChange[RollbackWork, None, StepOut
             if any(i.requested == pending.target and i.is_completed for i in timeline.instants):
                 return self._withdraw(pending, [(*file, COMPLETED) for file in pending.files])
             return None
-        check_failed(session, timeline, target)
+        check_failed(session, timeline, target, get_limits(session))
         unnamed = find_unnamed_files(
             session.storage, pending.target, pending.files, pending.appends
         )

@@ -15,6 +15,7 @@ from reconciler.hudi.timeline.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.rollback import RollbackPlan
+from reconciler.spec.model import Concurrency
 
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
@@ -144,6 +145,12 @@ class PendingWrite:
         return self.is_running is None and is_silent(self.beat_ms, now_ms)
 
 
+def find_heartbeat_timeout(limits: Concurrency) -> int:
+    """Return the seconds without a heartbeat after which a writer with Hudi counts as dead."""
+    declared = limits.heartbeat_timeout
+    return HUDI_EXPIRES_AFTER_S if declared is None else declared
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignWrite:
     """A requested or inflight write of rows of another writer.
@@ -166,13 +173,13 @@ class ForeignWrite:
     updated_slices: frozenset[tuple[str, str, str]] = frozenset()
     problem: str | None = None
 
-    def is_dead(self, now_ms: int, stale_after: int) -> bool:
+    def is_dead(self, now_ms: int, limits: Concurrency) -> bool:
         """Return whether its writer counts as dead.
 
         By its heartbeat, if there is one, as Hudi's writers judge each other; otherwise after
-        ``stale_after`` seconds in which it changed nothing.
+        ``staleAfter`` in which it changed nothing.
         """
-        limit = stale_after if self.beat_ms is None else HUDI_EXPIRES_AFTER_S
+        limit = limits.stale_after if self.beat_ms is None else find_heartbeat_timeout(limits)
         return is_silent(self.active_ms, now_ms, limit)
 
 
@@ -201,10 +208,10 @@ class PendingRollback:
         """Return no extra metadata: the plan of a rollback has none."""
         return {}
 
-    def is_dead(self, now_ms: int, stale_after: int) -> bool:
+    def is_dead(self, now_ms: int, limits: Concurrency) -> bool:
         """Return whether nobody works on it any more."""
         if self.owner is None:
-            return is_silent(self.active_ms, now_ms, stale_after)
+            return is_silent(self.active_ms, now_ms, limits.stale_after)
         if self.owner.ended or self.is_running is False:
             return True
         return self.is_running is None and is_silent(self.active_ms, now_ms)

@@ -20,7 +20,6 @@ from reconciler.arrays import Integers, to_arrow, to_numpy
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, find_group_codes
-from reconciler.hudi.timeline.heartbeat import HUDI_EXPIRES_AFTER_S
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.planners.reasons import pluralize
 from reconciler.plans.file_rows import named_from_json
@@ -33,7 +32,12 @@ from reconciler.plans.model import (
     RollbackStep,
 )
 from reconciler.spec.model import Concurrency, TableSpec
-from reconciler.state.model import ForeignWrite, PendingRollback, TableState
+from reconciler.state.model import (
+    ForeignWrite,
+    PendingRollback,
+    TableState,
+    find_heartbeat_timeout,
+)
 
 _RULE = "failedWrite"
 
@@ -97,7 +101,7 @@ def find_failed_writes(spec: TableSpec, state: TableState) -> FailedWrites:
 
     A rollback whose target completed is left: to finish it would take rows from readers.
     """
-    stale_after = (spec.concurrency or Concurrency()).stale_after
+    limits = spec.concurrency or Concurrency()
     now_ms, waiting = state.observed_ms, []
     rollbacks: list[PendingRollback] = []
     targets = set()
@@ -105,13 +109,13 @@ def find_failed_writes(spec: TableSpec, state: TableState) -> FailedWrites:
         if rollback.plan is not None:
             targets.add(rollback.plan.target)
         problem = _find_obstacle(rollback, state)
-        if rollback.is_dead(now_ms, stale_after) and problem is not None:
+        if rollback.is_dead(now_ms, limits) and problem is not None:
             waiting.append((rollback.instant, f"{_describe_rollback(rollback)}: {problem}"))
-        elif problem is None and rollback.is_dead(now_ms, stale_after):
+        elif problem is None and rollback.is_dead(now_ms, limits):
             rollbacks.append(rollback)
     writes = []
     for write in state.failed_writes:
-        if write.instant in targets or not write.is_dead(now_ms, stale_after):
+        if write.instant in targets or not write.is_dead(now_ms, limits):
             continue
         if write.problem is not None and _is_lazy(spec):
             because = f"{_describe_write(write, spec)}; it stays, because {write.problem}"
@@ -305,15 +309,16 @@ def _explain_stay(spec: TableSpec) -> str | None:
 
 def _describe_write(write: ForeignWrite, spec: TableSpec) -> str:
     what = f"{write.action} {write.instant} of another writer was left {write.state.lower()}"
+    limits = spec.concurrency or Concurrency()
     if write.beat_ms is not None:
+        timeout = units.format_duration(find_heartbeat_timeout(limits))
         return (
             f"{what}: its last heartbeat was at {_format_ms(write.beat_ms)}, and a writer counts "
-            f"as dead after {units.format_duration(HUDI_EXPIRES_AFTER_S)} without one"
+            f"as dead after {timeout} without one"
         )
-    stale_after = (spec.concurrency or Concurrency()).stale_after
     return (
         f"{what}: it has no heartbeat and changed nothing since {_format_ms(write.active_ms)}, "
-        f"longer than concurrency.staleAfter, {units.format_duration(stale_after)}"
+        f"longer than concurrency.staleAfter, {units.format_duration(limits.stale_after)}"
     )
 
 

@@ -20,6 +20,7 @@ from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.hudi.timeline.markers import APPEND, marker_path
 from reconciler.hudi.timeline.rollback import RollbackPlan, RollbackRequest
 from reconciler.plans.model import LogAppend
+from reconciler.spec.model import Concurrency
 from reconciler.state.failed_writes import FailedWritesReader, read_markers
 from reconciler.storage.api import Storage, StorageEntry
 from reconciler.storage.paths import list_if_exists
@@ -42,7 +43,9 @@ def find_pending_write(timeline: Timeline, time: str) -> Instant | None:
     return next((i for i in timeline.pending(COMMITS) if i.requested == time), None)
 
 
-def check_failed(session: TableSession, timeline: Timeline, pending: Instant) -> None:
+def check_failed(
+    session: TableSession, timeline: Timeline, pending: Instant, limits: Concurrency
+) -> None:
     """Raise BusyError unless a pending write is of another writer, which is dead by both clocks."""
     what = f"{session.name}: {pending.action} {pending.requested}"
     reader = FailedWritesReader(session.storage, session.properties, timeline)
@@ -50,9 +53,8 @@ def check_failed(session: TableSession, timeline: Timeline, pending: Instant) ->
     if not found:
         raise BusyError(f"{what} is a write of reconciler by now; plan again")
     (write,) = found
-    after = session.stale_after
-    if write.is_dead(session.clock.now_ms(), after) and write.is_dead(
-        read_store_clock_ms(session.storage), after
+    if write.is_dead(session.clock.now_ms(), limits) and write.is_dead(
+        read_store_clock_ms(session.storage), limits
     ):
         return
     sign = "changes the table" if write.beat_ms is None else "has a heartbeat"
