@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from reconciler.executor.result import ApplyResult
 from reconciler.plans.model import RollbackStep
 from reconciler.plans.plan import Plan
+from reconciler.storage.open import open_storage
+from tests.crash.drill import Killed
+from tests.crash.write_drill import die_at
 from tests.oracle import our_clean
 from tests.oracle.hudi import HudiFailedError, HudiTable, RealHudi
 
@@ -111,3 +115,27 @@ def list_named(step: RollbackStep) -> list[str]:
     """Return the paths of the files that a step names."""
     pairs = zip(step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True)
     return [f"{partition}/{name}".lstrip("/") for partition, name in pairs]
+
+
+def die_in_rollback(table: HudiTable) -> None:
+    """Have an apply die after its rollback is announced, and before anything is deleted."""
+    dying = die_at(r"\.rollback\.inflight$")
+    with suppress(Killed):
+        our_clean.apply_here(make_plan(table), storage=lambda ref: dying(open_storage(ref)))
+    for beat in (table.path / ".hoodie" / ".heartbeat").iterdir():
+        if beat.stat().st_size:
+            beat.unlink()
+    (table.path / ".hoodie" / "lock").unlink(missing_ok=True)
+
+
+def leave_rollback(hudi: RealHudi, table: HudiTable, instant: str) -> None:
+    """Have Hudi roll a write back, and go back to when it had deleted its files."""
+    pending = {path: path.read_bytes() for path in table.timeline.glob(f"{instant}*")}
+    hudi.rollback(table, instant)
+    done = max(table.instants(".rollback"))
+    (table.timeline / done).unlink()
+    (table.timeline / f".{done}.crc").unlink(missing_ok=True)
+    for path, data in pending.items():
+        path.write_bytes(data)
+    make_old(table, instant)
+    make_old(table, re.split(r"[._]", done)[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle import failed_writes
-from tests.oracle.hudi import data_files
+from tests.oracle.hudi import data_files, keep_commits
 from tests.oracle.prepared_tables import (
     KINDS,
     PLAIN,
@@ -57,5 +57,43 @@ def test_a_write_that_died_after_its_metadata_entries_is_forgotten_there_too(
     failed_writes.break_off(hudi, table)
     failed_writes.roll_back(table)
 
+    assert_rows_and_listing(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if (kind.version, kind.merge_on_read) == ("0.15.0", True) else long(kind)
+        for kind in PLAIN
+    ],
+    ids=str,
+)
+def test_real_hudi_finishes_a_rollback_that_we_left(library, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    instant = failed_writes.fail_write(hudi, table)
+    failed_writes.die_in_rollback(table)
+    assert table.instants(".rollback.requested")
+    hudi.clean(table, {**failed_writes.LAZY, **keep_commits(50)})
+
+    assert [] == [name for name in table.instants() if name.startswith(instant)]
+    assert table.instants(".rollback")
+    assert () == failed_writes.make_plan(table).tables[0].steps
+    assert_rows_and_listing(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+
+
+@pytest.mark.parametrize("kind", [long(kind) for kind in PLAIN if kind.version != "1.0.2"], ids=str)
+def test_we_finish_a_rollback_that_real_hudi_left(library, tmp_path, kind):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    instant = failed_writes.fail_write(hudi, table)
+    failed_writes.leave_rollback(hudi, table, instant)
+    step = failed_writes.get_step(failed_writes.make_plan(table))
+    failed_writes.roll_back(table)
+
+    assert step.rollback is not None
+    assert [] == [name for name in table.instants() if name.startswith(instant)]
     assert_rows_and_listing(hudi, table, rows)
     assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)

@@ -335,7 +335,9 @@ def _describe_work(files: int, appends: tuple[LogAppend, ...]) -> str:
     deletes = f" and deletes {pluralize(files, 'file')} that no reader has seen" if files else ""
     if not appends:
         return deletes
-    return f"{deletes} and cancels its rows in the log files of {pluralize(len(appends), 'slice')}"
+    comma = "," if deletes else ""
+    slices = pluralize(len(appends), "file slice")
+    return f"{deletes}{comma} and cancels its rows in the log files of {slices}"
 
 
 def _describe_held(instant: str, kept: KeptFiles | None) -> str:

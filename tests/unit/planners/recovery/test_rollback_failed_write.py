@@ -231,7 +231,7 @@ def test_log_files_that_a_marker_names_get_a_command_block_in_their_slice():
 
     assert (append("g", 1, log("g", 1, 2)),) == step.appends
     assert [("a", log("h", 6, 1))] == list_named(step)
-    assert "and cancels its rows in the log files of 1 slice" in step.because
+    assert ", and cancels its rows in the log files of 1 file slice" in step.because
 
 
 def test_without_markers_every_log_file_of_the_slices_in_the_profile_counts():
