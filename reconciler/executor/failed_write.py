@@ -15,7 +15,7 @@ from reconciler.errors import BusyError, UnsupportedError
 from reconciler.executor.failed_write_execution import (
     RollbackExecution,
     RollbackWork,
-    get_limits,
+    find_limits,
     group_sizes,
 )
 from reconciler.executor.failed_write_review import (
@@ -31,8 +31,9 @@ from reconciler.executor.session import ApplySession
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.rollback import RollbackPlan
-from reconciler.planners.recovery.rollback_failed_write import measure_failed_files
+from reconciler.planners.recovery.failed_files import measure_failed_files
 from reconciler.plans.model import LogAppend, Note, RollbackStep
+from reconciler.spec.model import Concurrency
 from reconciler.state.model import PendingRollback
 from reconciler.transaction.footprints import is_being_rolled_back
 from reconciler.transaction.metadata.rollback_sync import prepare_rollback_sync
@@ -105,7 +106,8 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
         if target is None:
             return Ended(report_finished(fresh, step))
         if planned is None:
-            check_failed(self.session, timeline, target, get_limits(self.session))
+            limits = find_limits(self.session, fresh, step.instant)
+            check_failed(self.session, timeline, target, limits)
             raise BusyError(
                 f"{self.session.name}: a fresh plan does not roll back {step.action} "
                 f"{step.instant}: plan again"
@@ -146,7 +148,8 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
                 f"{session.name}: a rollback of {target.action} {target.requested} is pending; run "
                 "apply again when it is finished"
             )
-        check_failed(session, timeline, target, get_limits(session))
+        limits = find_limits(session, prepared.fresh, target.requested)
+        check_failed(session, timeline, target, limits)
         plan = make_rollback_plan(target, prepared.files, prepared.appends, prepared.sizes)
         session.lock.confirm()
         started_ms = session.clock.now_ms()
@@ -161,6 +164,7 @@ class _Rollback(RollbackExecution, Change[_Decision, RollbackWork, None, StepOut
             appends=prepared.appends,
             sizes=prepared.sizes,
             started_ms=started_ms,
+            limits=limits,
         )
 
     def drop_request(self, pending: RollbackWork | None) -> None:
@@ -174,7 +178,7 @@ def _finish_pending(
     """Finish a pending rollback that nobody works on, as its own plan says."""
     planned = find_fresh_step(fresh, step)
     what = f"{session.name}: rollback {rollback.instant} of {step.action} {step.instant}"
-    if not rollback.is_dead(session.clock.now_ms(), get_limits(session)):
+    if not rollback.is_dead(session.clock.now_ms(), session.spec.concurrency or Concurrency()):
         by = rollback.owner or "another writer"
         raise BusyError(f"{what} is the work of {by}; run apply again when it is done")
     if planned is None or rollback.plan is None:
@@ -192,6 +196,7 @@ def _finish_pending(
         appends=planned.appends or (),
         sizes=sizes,
         started_ms=session.clock.now_ms(),
+        limits=find_limits(session, fresh, step.instant),
         is_begun=rollback.state != State.REQUESTED,
         is_resumed=True,
     )

@@ -16,7 +16,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.rollback import RollbackMetadata, RolledBackPartition
 from reconciler.plans.model import LogAppend, Note
-from reconciler.spec.model import Concurrency
+from reconciler.spec.model import Concurrency, PendingServices
 from reconciler.transaction.metadata.rollback_sync import prepare_rollback_sync
 from reconciler.transaction.metadata.sync import SyncRequest
 from reconciler.transaction.publish import find_completion
@@ -38,6 +38,7 @@ class RollbackWork:
     """A requested rollback, and what it removes.
 
     ``sizes``: of ``files`` that exist, as listed. ``is_begun``: its inflight file is there.
+    ``limits``: when its writer counts as dead.
     ``is_resumed``: another run has requested it, and may have begun to delete.
     """
 
@@ -48,6 +49,7 @@ class RollbackWork:
     appends: tuple[LogAppend, ...]
     sizes: Mapping[File, int]
     started_ms: int
+    limits: Concurrency
     is_begun: bool = False
     is_resumed: bool = False
 
@@ -56,9 +58,13 @@ class RollbackWork:
         return Action.ROLLBACK
 
 
-def get_limits(session: ApplySession) -> Concurrency:
-    """Return when the spec holds other writers for dead."""
-    return session.spec.concurrency or Concurrency()
+def find_limits(session: ApplySession, fresh: FreshPlan, instant: str) -> Concurrency:
+    """Return when the spec holds the writer of a pending write or clustering for dead."""
+    declared = session.spec.concurrency or Concurrency()
+    if all(clustering.instant != instant for clustering in fresh.state.pending_clusterings):
+        return declared
+    after = (declared.pending or PendingServices()).after
+    return replace(declared, stale_after=after, heartbeat_timeout=after)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -114,7 +120,7 @@ class RollbackExecution(ApplyChange, RequestedChange[RollbackWork, None, StepOut
             if any(i.requested == pending.target and i.is_completed for i in timeline.instants):
                 return self._withdraw(pending, [(*file, COMPLETED) for file in pending.files])
             return None
-        check_failed(session, timeline, target, get_limits(session))
+        check_failed(session, timeline, target, pending.limits)
         unnamed = find_unnamed_files(
             session.storage, pending.target, pending.files, pending.appends
         )

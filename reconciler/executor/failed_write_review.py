@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.result import FileReasons, StepOutcome
-from reconciler.planners.recovery.rollback_failed_write import measure_failed_files
+from reconciler.planners.recovery.failed_files import measure_failed_files
 from reconciler.plans.model import NamedFiles, RollbackStep
 
 _UNNAMED: Final = "it came after the review, and the plan does not name it: plan again"

@@ -45,6 +45,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "max_lag": units.format_duration,
     "stale_after": units.format_duration,
     "heartbeat_timeout": units.format_duration,
+    "after": units.format_duration,
     "validity": units.format_duration,
     "session_timeout": units.format_duration,
     "quiet": units.format_duration,

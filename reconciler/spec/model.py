@@ -190,6 +190,17 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingServices:
+    """What becomes of pending clusterings of other writers that nobody finishes.
+
+    ``after``: seconds without a change.
+    """
+
+    clustering: Literal["rollback", "report"] = "report"
+    after: int = 6 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Concurrency:
     """When work of another process counts as left behind, in seconds.
 
@@ -200,6 +211,7 @@ class Concurrency:
     lock: Lock | None = None
     stale_after: int = 3600
     heartbeat_timeout: int | None = None
+    pending: PendingServices | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,11 @@ class FailedWritesReader:
         pending = self.timeline.pending(COMMITS)
         return tuple(instant for instant in pending if instant.requested not in others)
 
+    def list_clusterings(self, times: Collection[str]) -> tuple[Instant, ...]:
+        """Return the pending clusterings of some times."""
+        pending = self.timeline.pending({Action.CLUSTERING, Action.REPLACECOMMIT})
+        return tuple(instant for instant in pending if instant.requested in times)
+
     def read_writes(
         self, instants: Sequence[Instant], unlisted: Sequence[tuple[str, str, int]] = ()
     ) -> tuple[ForeignWrite, ...]:

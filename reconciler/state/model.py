@@ -15,7 +15,7 @@ from reconciler.hudi.timeline.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.rollback import RollbackPlan
-from reconciler.spec.model import Concurrency
+from reconciler.spec.model import Concurrency, PendingServices
 
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
@@ -153,7 +153,7 @@ def find_heartbeat_timeout(limits: Concurrency) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignWrite:
-    """A requested or inflight write of rows of another writer.
+    """A requested or inflight write of rows, or clustering, of another writer.
 
     ``beat_ms``: its last heartbeat; None if it has none. ``active_ms``: when the newest of its
     timeline files, markers and heartbeat was written; both epoch milliseconds. ``unlisted``: as in
@@ -181,6 +181,11 @@ class ForeignWrite:
         """
         limit = limits.stale_after if self.beat_ms is None else find_heartbeat_timeout(limits)
         return is_silent(self.active_ms, now_ms, limit)
+
+
+def is_abandoned(clustering: ForeignWrite, now_ms: int, services: PendingServices) -> bool:
+    """Return whether nobody is expected to finish a pending clustering."""
+    return is_silent(clustering.active_ms, now_ms, services.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +240,9 @@ class TableState:
     ``forecast_input``: None if the spec has no queries or it was not read.
     ``recent_writes``: None if file sizes are not reported.
     ``pending_writes``: our pending writes, oldest first; empty if not requested.
-    ``failed_writes``, ``pending_rollbacks``: pending writes of other writers, dead or alive, and
-    pending rollbacks, oldest first; empty if the spec has no ``retention.failedWrites``.
+    ``failed_writes``: pending writes of other writers, dead or alive, oldest first; empty if the
+    spec has no ``retention.failedWrites``. ``foreign_clusterings``: likewise their pending
+    clusterings, if it has ``concurrency.pending``. ``pending_rollbacks``: if it has one of both.
     """
 
     location: str
@@ -271,6 +277,7 @@ class TableState:
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
     failed_writes: tuple[ForeignWrite, ...] = ()
+    foreign_clusterings: tuple[ForeignWrite, ...] = ()
     pending_rollbacks: tuple[PendingRollback, ...] = ()
 
     @cached_property

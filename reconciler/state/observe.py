@@ -120,7 +120,14 @@ class _Observation:
             raise NoTableError(nothing.path, nothing.problem, remedy) from None
 
     @property
-    def _needs_failures(self) -> bool:
+    def _declares_pending(self) -> bool:
+        """Return whether the spec says what becomes of clusterings that nobody finishes."""
+        concurrency = self.spec.concurrency if self.spec else None
+        is_declared = concurrency is not None and concurrency.pending is not None
+        return is_declared and self.check_process is not None
+
+    @property
+    def _declares_failed_writes(self) -> bool:
         """Return whether the spec says what becomes of failed writes of other writers."""
         retention = self.spec.retention if self.spec else None
         is_declared = retention is not None and retention.failed_writes is not None
@@ -137,15 +144,17 @@ class _Observation:
             pending = reader.find_pending_writes({clustering.instant for clustering in clusterings})
         failures = FailedWritesReader(self.storage, properties, timeline)
         others: tuple[Instant, ...] = ()
-        if self._needs_failures:
+        foreign = tuple(c.instant for c in clusterings if not c.is_ours)
+        if self._declares_failed_writes:
             others = failures.list_writes({clustering.instant for clustering in clusterings})
+        stuck = failures.list_clusterings(foreign if self._declares_pending else ())
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
             files = build_files(metadata.read_folders(), properties.base_extension)
             listed = TableListing(files=files, metafile_partitions=frozenset(known))
         else:
-            instants = {write.requested for write in (*pending, *others)}
+            instants = {write.requested for write in (*pending, *others, *stuck)}
             listed = load_listing(self.storage, properties, known, instants)
         cleans = reader.read_completed_cleans() if self.with_history else ()
         zone = _find_zone(properties, self.spec)
@@ -175,8 +184,10 @@ class _Observation:
             if self.check_process is None
             else reader.read_pending_writes(pending, self.check_process, listed.unlisted_files),
             failed_writes=failures.read_writes(others, listed.unlisted_files),
+            foreign_clusterings=failures.read_writes(stuck, listed.unlisted_files),
             pending_rollbacks=()
-            if self.check_process is None or not self._needs_failures
+            if self.check_process is None
+            or not (self._declares_failed_writes or self._declares_pending)
             else failures.read_rollbacks(self.check_process),
             touched_partitions=self._read_touched(reader, cleans),
             completions=self._find_completions(properties, timeline, listed.files, zone),

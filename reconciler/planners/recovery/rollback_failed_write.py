@@ -10,24 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow.compute as pc
 
 from reconciler import units
-from reconciler.arrays import Integers, to_arrow, to_numpy
+from reconciler.arrays import to_numpy
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind, TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, find_group_codes
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.planners.reasons import pluralize
-from reconciler.plans.file_rows import named_from_json
+from reconciler.planners.recovery.failed_files import (
+    describe_rollback,
+    find_clustering_rollbacks,
+    format_ms,
+    has_no_lock,
+    list_failed_files,
+)
 from reconciler.plans.model import (
     KEEP_RULES,
     KeptFiles,
     LogAppend,
-    NamedFiles,
     Note,
     RollbackStep,
 )
@@ -60,10 +64,10 @@ class FailedWrites:
 
 def plan_failed_writes(spec: TableSpec, state: TableState) -> tuple[RollbackStep, ...]:
     """Return a step for every failed write that may be rolled back, the newest first."""
-    if not _is_lazy(spec) or _has_no_lock(spec):
+    if not _is_lazy(spec) or has_no_lock(spec):
         return ()
     failed = find_failed_writes(spec, state)
-    steps = [_finish_rollback(rollback, state) for rollback in failed.rollbacks]
+    steps = [finish_rollback(rollback, state) for rollback in failed.rollbacks]
     steps += [_roll_back(write, spec, state) for write in failed.writes]
     return tuple(sorted(steps, key=lambda step: step.instant, reverse=True))
 
@@ -91,7 +95,7 @@ def warn_of_failed_writes(
             )
     if stays is not None:
         notes += [
-            Note(_RULE, f"{_describe_rollback(rollback)}; {stays}") for rollback in failed.rollbacks
+            Note(_RULE, f"{describe_rollback(rollback)}; {stays}") for rollback in failed.rollbacks
         ]
     return tuple(notes)
 
@@ -105,12 +109,15 @@ def find_failed_writes(spec: TableSpec, state: TableState) -> FailedWrites:
     now_ms, waiting = state.observed_ms, []
     rollbacks: list[PendingRollback] = []
     targets = set()
+    of_clusterings = find_clustering_rollbacks(spec, state)
     for rollback in state.pending_rollbacks:
+        if rollback in of_clusterings:
+            continue
         if rollback.plan is not None:
             targets.add(rollback.plan.target)
         problem = _find_obstacle(rollback, state)
         if rollback.is_dead(now_ms, limits) and problem is not None:
-            waiting.append((rollback.instant, f"{_describe_rollback(rollback)}: {problem}"))
+            waiting.append((rollback.instant, f"{describe_rollback(rollback)}: {problem}"))
         elif problem is None and rollback.is_dead(now_ms, limits):
             rollbacks.append(rollback)
     writes = []
@@ -125,35 +132,6 @@ def find_failed_writes(spec: TableSpec, state: TableState) -> FailedWrites:
     return FailedWrites(
         rollbacks=tuple(reversed(rollbacks)), writes=tuple(reversed(writes)), waiting=tuple(waiting)
     )
-
-
-def list_failed_files(instant: str, state: TableState) -> NamedFiles:
-    """Return the files that a pending instant has written: those that are named by it."""
-    files, rows = state.files, _find_rows(instant, state.files)
-    paths = [files.partitions[code] for code in files.partition[rows]]
-    listed = zip(paths, files.name.take(to_arrow(rows)).to_pylist(), strict=True)
-    unlisted = [
-        (folder, name)
-        for write in state.failed_writes
-        if write.instant == instant
-        for folder, name, _size in write.unlisted
-    ]
-    return _name_files({*listed, *unlisted})
-
-
-def measure_failed_files(instant: str, state: TableState) -> dict[tuple[str, str], int]:
-    """Return the existing files that are named by a pending instant, with their sizes."""
-    sizes = {
-        (folder, name): size
-        for write in state.failed_writes
-        if write.instant == instant
-        for folder, name, size in write.unlisted
-    }
-    files = state.files
-    for row in _find_rows(instant, files).tolist():
-        path = files.partitions[files.partition[row]]
-        sizes[path, files.name[row].as_py()] = int(files.size[row])
-    return sizes
 
 
 def find_log_appends(write: ForeignWrite, state: TableState) -> tuple[LogAppend, ...]:
@@ -206,18 +184,6 @@ def _list_logs(slices: list[Slice], files: TableFiles) -> dict[Slice, tuple[str,
     return {key: tuple(sorted(names)) for key, names in found.items()}
 
 
-def _find_rows(instant: str, files: TableFiles) -> Integers:
-    if instant not in files.instants:
-        return np.zeros(0, np.int64)
-    return np.flatnonzero(files.instant == files.instants.index(instant))
-
-
-def _name_files(pairs: Iterable[tuple[str, str]]) -> NamedFiles:
-    return named_from_json(
-        [{"partition": folder, "name": name} for folder, name in sorted(set(pairs))]
-    )
-
-
 def _roll_back(write: ForeignWrite, spec: TableSpec, state: TableState) -> RollbackStep:
     files, appends = list_failed_files(write.instant, state), find_log_appends(write, state)
     return RollbackStep(
@@ -231,7 +197,8 @@ def _roll_back(write: ForeignWrite, spec: TableSpec, state: TableState) -> Rollb
     )
 
 
-def _finish_rollback(rollback: PendingRollback, state: TableState) -> RollbackStep:
+def finish_rollback(rollback: PendingRollback, state: TableState) -> RollbackStep:
+    """Return the step that finishes a pending rollback, with what its write left."""
     plan = rollback.plan
     assert plan is not None, "a rollback without a plan is not finished"
     asked = {
@@ -257,7 +224,7 @@ def _finish_rollback(rollback: PendingRollback, state: TableState) -> RollbackSt
         writer="foreign",
         rollback=rollback.instant,
         appends=appends or None,
-        because=f"{_describe_rollback(rollback)}; apply finishes it"
+        because=f"{describe_rollback(rollback)}; apply finishes it"
         + _describe_work(len(files), appends),
     )
 
@@ -284,11 +251,6 @@ def _is_lazy(spec: TableSpec) -> bool:
     return spec.retention is not None and spec.retention.failed_writes == "LAZY"
 
 
-def _has_no_lock(spec: TableSpec) -> bool:
-    lock = spec.concurrency.lock if spec.concurrency else None
-    return lock is not None and lock.provider == "none"
-
-
 def _explain_stay(spec: TableSpec) -> str | None:
     """Return why failed writes stay, None if they are rolled back."""
     policy = spec.retention.failed_writes if spec.retention else None
@@ -299,7 +261,7 @@ def _explain_stay(spec: TableSpec) -> str | None:
             "retention.failedWrites: NEVER leaves it; roll it back with Hudi, or declare LAZY, if "
             "its writer will not come back"
         )
-    if _has_no_lock(spec):
+    if has_no_lock(spec):
         return (
             "without a lock it cannot be known to be left behind; configure concurrency.lock to "
             "have it rolled back"
@@ -313,21 +275,12 @@ def _describe_write(write: ForeignWrite, spec: TableSpec) -> str:
     if write.beat_ms is not None:
         timeout = units.format_duration(find_heartbeat_timeout(limits))
         return (
-            f"{what}: its last heartbeat was at {_format_ms(write.beat_ms)}, and a writer counts "
+            f"{what}: its last heartbeat was at {format_ms(write.beat_ms)}, and a writer counts "
             f"as dead after {timeout} without one"
         )
     return (
-        f"{what}: it has no heartbeat and changed nothing since {_format_ms(write.active_ms)}, "
+        f"{what}: it has no heartbeat and changed nothing since {format_ms(write.active_ms)}, "
         f"longer than concurrency.staleAfter, {units.format_duration(limits.stale_after)}"
-    )
-
-
-def _describe_rollback(rollback: PendingRollback) -> str:
-    target = f" of {rollback.plan.action} {rollback.plan.target}" if rollback.plan else ""
-    by = "another writer" if rollback.owner is None else str(rollback.owner)
-    return (
-        f"rollback {rollback.instant}{target} by {by} was left {rollback.state.lower()} at "
-        f"{_format_ms(rollback.active_ms)}"
     )
 
 
@@ -352,7 +305,3 @@ def _describe_held(instant: str, kept: KeptFiles | None) -> str:
     files = pluralize(int(is_held.sum()), "file")
     partitions = len(set(to_numpy(kept.partition.indices)[is_held].tolist()))
     return f" and holds back the removal of {files} in {pluralize(partitions, 'partition')}"
-
-
-def _format_ms(epoch_ms: int) -> str:
-    return f"{datetime.fromtimestamp(epoch_ms // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

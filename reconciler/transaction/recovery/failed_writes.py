@@ -39,8 +39,9 @@ File = tuple[str, str]
 
 
 def find_pending_write(timeline: Timeline, time: str) -> Instant | None:
-    """Return the pending write of rows of a time, if there is one."""
-    return next((i for i in timeline.pending(COMMITS) if i.requested == time), None)
+    """Return the pending write of rows, or clustering, of a time, if there is one."""
+    pending = timeline.pending(COMMITS | {Action.CLUSTERING})
+    return next((i for i in pending if i.requested == time), None)
 
 
 def check_failed(
