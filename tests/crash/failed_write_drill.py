@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from reconciler.hudi.files.names import BaseName, LogName
 from reconciler.hudi.files.table_files import FileKind
@@ -12,8 +13,10 @@ from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.hudi.metadata.listing import read_metadata_listing
 from reconciler.hudi.metadata.table import open_live_metadata
 from reconciler.plans.model import RollbackStep
+from reconciler.spec.load import load_specs
 from tests.crash.drill import Drill, list_data_files
-from tests.trees import unpack
+from tests.crash.write_drill import set_store_clock
+from tests.trees import Tree, unpack
 
 TABLES = Path(__file__).parents[1] / "tables"
 RETENTION = "commits: 50, failedWrites: LAZY"
@@ -21,6 +24,7 @@ RETENTION = "commits: 50, failedWrites: LAZY"
 FAILED = (
     "v6_lazy_cow_direct",
     "v6_lazy_mor_tls",
+    "v6_failed_mor",
     "v6_cow_part",
     "v8_lazy_mor_tls",
     "v8_mor_part",
@@ -29,9 +33,22 @@ FAILED = (
 )
 
 
-def make_failed(name: str, folder: Path, **said: str) -> Drill:
+class FailedDrill(Drill):
+    """A drill whose store has the clock of its runs, whenever the tests run."""
+
+    def apply(self, plan: Any, *, around: Any = lambda storage: storage, **more: Any) -> Any:
+        clocked = set_store_clock(self.clock.ms)
+        return super().apply(plan, around=lambda storage: around(clocked(storage)), **more)
+
+    def copy(self, folder: Path, **said: str) -> FailedDrill:
+        Tree.from_folder(self.folder).write(folder)
+        return FailedDrill(folder, {**self.said, **said})
+
+
+def make_failed(name: str, folder: Path, **said: str) -> FailedDrill:
     """Unpack a table with a failed write."""
-    unpack(TABLES / f"{name}.zip", folder / "unpacked")
+    (zipped,) = (path for path in (TABLES, TABLES / "failed") if (path / f"{name}.zip").exists())
+    unpack(zipped / f"{name}.zip", folder / "unpacked")
     (found,) = (
         path.parent
         for path in (folder / "unpacked").rglob(".hoodie")
@@ -39,7 +56,7 @@ def make_failed(name: str, folder: Path, **said: str) -> Drill:
     )
     found.rename(folder / "table")
     shutil.rmtree(folder / "unpacked", ignore_errors=True)
-    return Drill(folder, {"retention": RETENTION, **said})
+    return FailedDrill(folder, {"retention": RETENTION, **said})
 
 
 def get_step(plan) -> RollbackStep:
@@ -96,3 +113,12 @@ def age(path: Path, seconds: int) -> None:
     """Move a file's time into the past, or into the future."""
     before = path.stat().st_mtime - seconds
     os.utime(path, (before, before))
+
+
+def declare_pending(it: Drill, pending: str = "{clustering: rollback}") -> Drill:
+    """Add to the spec what becomes of pending clusterings, and leave failed writes."""
+    file = it.folder / "spec.yaml"
+    text = file.read_text().replace(", failedWrites: LAZY", "")
+    file.write_text(text.replace("staleAfter: 1h", f"staleAfter: 1h, pending: {pending}"))
+    (it.spec,) = load_specs([file])
+    return it

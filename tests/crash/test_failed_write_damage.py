@@ -24,7 +24,7 @@ from tests.selection import examples
 from tests.timeline_payloads import decode_instant_file
 
 #: in whole plans, and of bytes alone
-PLANS, BYTES = examples(4, many=150), examples(60, many=1000)
+PLANS, BYTES = examples(2, many=170), examples(40, many=1000)
 
 
 def damage(data, rng):

@@ -12,6 +12,7 @@ from tests.crash.drill import Killed, list_data_files, list_traces
 from tests.crash.failed_write_drill import (
     FAILED,
     age,
+    declare_pending,
     get_step,
     list_instant_names,
     list_named,
@@ -25,7 +26,7 @@ from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.timeline_payloads import decode_instant_file
 
 #: a table per version, type and way of a rollback; the others repeat one
-COVERING = ("v6_lazy_mor_tls", "v6_cow_part", "v8_mor_part", "v9_lazy_cow_tls")
+COVERING = ("v6_failed_mor", "v6_lazy_mor_tls", "v6_cow_part", "v8_mor_part", "v9_lazy_cow_tls")
 EVERY = [name if name in COVERING else long(name) for name in FAILED]
 
 
@@ -128,7 +129,7 @@ def test_wherever_the_apply_stops_the_next_one_ends_it(tmp_path, name, how):
     copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
     changes = sum(len(one.mutations) for one in record)
     assert changes >= 12
-    for at in take_turn(range(1, changes + 1), of=6, turn=len(name)):
+    for at in take_turn(range(1, changes + 1), of=12, turn=len(name)):
         copy = it.copy(tmp_path / f"{at}")
         plan = copy.plan()
         instant = get_step(plan).instant
@@ -278,3 +279,83 @@ def test_a_rollback_of_a_completed_write_is_only_reported(tmp_path):
     assert () == table.steps
     (note,) = [note for note in table.warnings if note.rule == "failedWrite"]
     assert "it undoes a completed write, whose rows readers see" in note.because
+
+
+CLUSTERED = ("v6_cow_part", "v9_cow_part")
+
+
+def make_clustering(name, folder):
+    """Unpack a table with a pending clustering, and write a file of it as if it had begun."""
+    it = make_failed(name, folder)
+    (pending,) = it.state().pending_clusterings
+    partition = pending.plan.groups[0].slices[0].partition
+    file = f"99999999-9999-9999-9999-999999999999-0_9-9-9_{pending.instant}.parquet"
+    marker = it.table / ".hoodie/.temp" / pending.instant / partition / f"{file}.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    age(marker, 30 * 86400)
+    (it.table / partition / file).write_bytes(b"new")
+    return declare_pending(it), pending.instant
+
+
+@pytest.mark.parametrize("name", CLUSTERED)
+def test_a_clustering_that_nobody_finishes_is_rolled_back(tmp_path, name):
+    it, instant = make_clustering(name, tmp_path)
+    visible = list_visible(it)
+    plan = it.plan()
+    step = get_step(plan)
+
+    assert (instant, "foreign", 1) == (step.instant, step.writer, len(step.files))
+    assert "longer than concurrency.pending.after, 6h; it keeps 1 file group" in step.because
+    assert [] == [n for n in plan.tables[0].warnings if n.rule == "pendingClustering"]
+
+    result = it.apply(plan)
+
+    (done,) = [one for one in result.tables[0].outcomes if one.kind == "rollback"]
+    assert (0, "completed", 1) == (result.exit_code, done.how, done.removed)
+    assert ([], visible) == (list_instant_names(it, instant), list_visible(it))
+    assert () == it.state().pending_clusterings
+    assert () == it.plan().tables[0].steps
+
+
+@pytest.mark.parametrize("name", CLUSTERED)
+@pytest.mark.parametrize("how", ["before", long("after")])
+def test_wherever_the_rollback_of_a_clustering_stops_the_next_apply_ends_it(tmp_path, name, how):
+    it, instant = make_clustering(name, tmp_path / "first")
+    visible = list_visible(it)
+    record = []
+    copy = declare_pending(it.copy(tmp_path / "calls"))
+    copy.apply(copy.plan(), around=lambda s: record.append(RecordingStorage(s)) or record[-1])
+    changes = sum(len(one.mutations) for one in record)
+    for at in take_turn(range(1, changes + 1), of=17, turn=len(name)):
+        copy = declare_pending(it.copy(tmp_path / f"{at}"))
+        with pytest.raises(Killed):
+            copy.apply(
+                copy.plan(),
+                around=lambda s, at=at: FaultyStorage(s, StorageFault(at=at, mode=how), Killed()),
+            )
+        result = copy.apply(copy.plan())
+        assert 0 == result.exit_code, (at, result.tables)
+        copy.apply(copy.plan())
+        assert ([], visible) == (list_instant_names(copy, instant), list_visible(copy)), at
+        assert () == copy.state().timeline.pending({Action.ROLLBACK}), at
+        assert () == copy.plan().tables[0].steps, at
+        shutil.rmtree(tmp_path / f"{at}")
+
+
+@pytest.mark.parametrize(
+    ("pending", "lock", "text"),
+    [
+        ("{clustering: report}", "filesystem", "concurrency.pending.clustering: report leaves it"),
+        ("{clustering: rollback}", "none", "without a lock it cannot be known to be left behind"),
+        ("{clustering: rollback, after: 90d}", "filesystem", None),
+    ],
+)
+def test_a_clustering_that_stays_is_only_reported(tmp_path, pending, lock, text):
+    it = declare_pending(make_failed("v9_cow_part", tmp_path, lock=lock), pending)
+    (table,) = it.plan().tables
+    notes = [note.because for note in table.warnings if note.rule == "pendingClustering"]
+
+    assert () == table.steps
+    assert (text is not None) == bool(notes)
+    assert all(text in note for note in notes)

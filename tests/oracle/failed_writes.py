@@ -52,14 +52,27 @@ def fail_write(
     raise AssertionError("the write was committed")
 
 
+def break_off_clustering(hudi: RealHudi, table: HudiTable) -> str:
+    """Have a clustering die after its files and metadata table entries; return its instant."""
+    instant = hudi.schedule(table, "CLUSTER")
+    assert instant
+    hudi.cluster(table, instant)
+    _remove_completed(table, instant)
+    return instant
+
+
 def break_off(hudi: RealHudi, table: HudiTable, rows: Sequence[Sequence[object]] = BATCH) -> str:
     """Have a write die after its metadata table entries, without markers; return its instant."""
     instant = hudi.write(table, rows, options=LAZY)
+    _remove_completed(table, instant)
+    return instant
+
+
+def _remove_completed(table: HudiTable, instant: str) -> None:
     (done,) = [n for n in table.instants() if re.fullmatch(rf"{instant}(_\d+)?\.\w*commit", n)]
     for path in (table.timeline / done, table.timeline / f".{done}.crc"):
         path.unlink(missing_ok=True)
     make_old(table, instant)
-    return instant
 
 
 def find_pending(table: HudiTable) -> str:
@@ -94,7 +107,9 @@ def list_written(table: HudiTable, instant: str) -> set[str]:
 
 
 def make_plan(table: HudiTable) -> Plan:
-    return our_clean.make_plan(table, RETENTION, stale_after="1m")
+    """Plan with a short patience for writers and for clusterings."""
+    patience = "1m, pending: {clustering: rollback, after: 1m}"
+    return our_clean.make_plan(table, RETENTION, stale_after=patience)
 
 
 def get_step(plan: Plan) -> RollbackStep:
