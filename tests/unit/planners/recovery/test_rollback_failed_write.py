@@ -13,14 +13,26 @@ from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.rollback import RollbackPlan, RollbackRequest
 from reconciler.planners.compose import plan_table
+from reconciler.planners.recovery.rollback_clustering import (
+    list_abandoned,
+    plan_clustering_rollbacks,
+    warn_of_abandoned_clusterings,
+)
 from reconciler.planners.recovery.rollback_failed_write import (
     find_log_appends,
     plan_failed_writes,
     warn_of_failed_writes,
 )
 from reconciler.plans.model import LogAppend, RollbackStep
-from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
-from reconciler.state.model import ForeignWrite, PendingRollback
+from reconciler.spec.model import (
+    Concurrency,
+    Lock,
+    PendingServices,
+    Policy,
+    Retention,
+    TableSpec,
+)
+from reconciler.state.model import ForeignWrite, PendingClusteringSlice, PendingRollback
 from tests.unit.planners.cow import base, commit, stamp, table
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC)
@@ -269,3 +281,83 @@ def test_a_pending_rollback_names_the_slices_that_still_have_log_files():
     (step,) = plan_failed_writes(SPEC, state)
 
     assert (append("g", 1, log("g", 1, 2)),) == step.appends
+
+
+# clusterings
+
+
+def clustering_spec(what="rollback", after=21_600, failed_writes=None, provider="filesystem"):
+    found = make_spec(failed_writes, provider)
+    services = PendingServices(clustering=what, after=after)
+    return replace(found, concurrency=replace(found.concurrency, pending=services))
+
+
+def clustering(hour, minutes, **more):
+    return write(hour, minutes, action=Action.CLUSTERING, beat_ms=None, **more)
+
+
+def state_with(*clusterings, rollbacks=(), names=None):
+    slices = [
+        PendingClusteringSlice(
+            instant=one.instant, partition="a", file_id=group, base_file=None, log_files=()
+        )
+        for one in clusterings
+        for group in ("g", "h")
+    ]
+    return state_of(
+        names=names,
+        foreign_clusterings=clusterings,
+        clusterings=tuple(slices),
+        pending_rollbacks=rollbacks,
+    )
+
+
+def test_a_clustering_is_rolled_back_when_nothing_of_it_changed_for_long_enough():
+    state = state_with(clustering(6, 361), names={"b": [base("h", 6)]})
+    (step,) = plan_clustering_rollbacks(clustering_spec(), state)
+
+    assert ("clustering", "foreign", [("b", base("h", 6))]) == (
+        step.action,
+        step.writer,
+        list_named(step),
+    )
+    assert (
+        f"clustering {stamp(6)} of another writer was left inflight: nothing of it changed since "
+        "2024-01-01 17:59:00 UTC, longer than concurrency.pending.after, 6h; it keeps 2 file "
+        "groups of 1 partition from updates, compactions and clusterings; apply rolls it back and "
+        "deletes 1 file that no reader has seen" == step.because
+    )
+    assert () == plan_clustering_rollbacks(clustering_spec(), state_with(clustering(6, 360)))
+    assert frozenset({stamp(6)}) == list_abandoned(clustering_spec(), state)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (clustering_spec("report"), "concurrency.pending.clustering: report leaves it"),
+        (clustering_spec(provider="none"), "without a lock it cannot be known to be left behind"),
+    ],
+)
+def test_a_clustering_that_stays_is_reported(spec, text):
+    state = state_with(clustering(6, 361))
+    (note,) = warn_of_abandoned_clusterings(spec, state)
+
+    assert () == plan_clustering_rollbacks(spec, state)
+    assert text in note.because
+
+
+@pytest.mark.parametrize(
+    ("spec", "pending", "is_planned"),
+    [
+        (clustering_spec(), rollback(8, 6, action="clustering"), True),
+        (clustering_spec(), rollback(8, 7, action="replacecommit"), True),
+        (clustering_spec(failed_writes="LAZY"), rollback(8, 7, action="replacecommit"), False),
+        (clustering_spec(), rollback(8, 7), False),
+        (clustering_spec("report"), rollback(8, 6, action="clustering"), False),
+        (clustering_spec(), rollback(8, 6, action="clustering", minutes=5), False),
+    ],
+)
+def test_a_stale_rollback_of_a_clustering_is_finished(spec, pending, is_planned):
+    steps = plan_clustering_rollbacks(spec, state_with(rollbacks=(pending,)))
+
+    assert [stamp(8)] * is_planned == [step.rollback for step in steps]
