@@ -1,7 +1,8 @@
-"""Run a reviewed rollback: take back a write of ours whose run is dead, and nothing else.
+"""Run a reviewed rollback: take back a write whose run is dead, and nothing else.
 
-Hudi's rollbacks are instants of their own. Ours leaves none: nothing of the write was ever visible,
-and its owner is known to be dead.
+Hudi's rollbacks are instants of their own. Those of our own writes leave none: nothing of the write
+was ever visible, and its owner is known to be dead. A write of another writer is rolled back as
+Hudi does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from reconciler.errors import BusyError, UnsupportedError
+from reconciler.executor.failed_write import roll_back_failed_write
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import make_keys
 from reconciler.executor.result import FileReasons, StepOutcome
@@ -42,6 +44,8 @@ def run_rollback(session: ApplySession, step: RollbackStep, fresh: FreshPlan | N
     lives or Hudi rolls it back, StorageError, FormatError. A write that the metadata table cannot
     forget is not taken back.
     """
+    if step.writer == "foreign":
+        return roll_back_failed_write(session, step, fresh)
     return run_change(_Rollback(session=session, fresh=fresh, step=step))
 
 

@@ -22,7 +22,8 @@ from reconciler.planners.recovery.resume_clustering import (
     ClusteringResumes,
     plan_clustering_resumes,
 )
-from reconciler.planners.recovery.rollback_write import plan_rollbacks, warn_of_rollbacks
+from reconciler.planners.recovery.rollback_clustering import list_abandoned
+from reconciler.planners.recovery.rollbacks import plan_all_rollbacks, warn_of_stuck_work
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (
@@ -189,7 +190,7 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
 def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     """Return the parts with all their steps in order, and with the index that these steps need."""
     clean, cluster = parts.clean, parts.cluster
-    rollbacks = plan_rollbacks(picture.state)
+    rollbacks = plan_all_rollbacks(picture.spec, picture.state)
     steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
     steps.append(cluster.step if cluster else None)
     index = None
@@ -225,7 +226,7 @@ def _collect_warnings(
         *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
         *(parts.index.warnings if parts.index else ()),
         *parts.resumes.warnings,
-        *warn_of_rollbacks(state),
+        *warn_of_stuck_work(spec, state, parts.clean.kept),
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),
         *warn_of_spec(spec, state),
     )
@@ -282,7 +283,8 @@ def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> Clustering
     """Return the steps for pending clusterings; warn of foreign ones only if the spec rewrites."""
     if not picture.state.pending_clusterings:
         return ClusteringResumes()
-    resumes = plan_clustering_resumes(picture.state, now)
+    abandoned = list_abandoned(picture.spec, picture.state)
+    resumes = plan_clustering_resumes(picture.state, now, abandoned)
     return resumes if picture.spec.rewriting else replace(resumes, warnings=())
 
 

@@ -135,18 +135,37 @@ class ResumeStep:
     because: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAppend:
+    """A file slice whose log files get a command block that cancels the rows of a write.
+
+    ``logs``: names of its log files that may hold such rows. Only in version 6, where several
+    writes share a log file.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    logs: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RollbackStep:
-    """Roll back a pending write of this program whose process is dead.
+    """Roll back a pending write whose writer is dead.
 
     ``files``: the files it has written. Readers have never seen them, so they count in no figure
-    of the plan and for no guardrail.
+    of the plan and for no guardrail. ``writer``: ``foreign`` for a write of another writer, None
+    for one of this program. ``rollback``: a pending rollback of it that is finished. ``appends``:
+    slices of log files that stay, where there are any.
     """
 
     kind: Literal["rollback"] = "rollback"
     instant: str
     action: str
     files: NamedFiles = field(metadata=_WRITTEN_APART)
+    writer: Literal["foreign"] | None = field(default=None, metadata={"optional": True})
+    rollback: str | None = field(default=None, metadata={"optional": True})
+    appends: tuple[LogAppend, ...] | None = field(default=None, metadata={"optional": True})
     because: str
 
 

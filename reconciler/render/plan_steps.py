@@ -83,8 +83,14 @@ def _rollback_lines(step: RollbackStep, terminal: Terminal, *, full: bool) -> It
     what = f"{words.escape_text(step.action)} {step.instant}, {amount}"
     yield from terminal.item(terminal.warn("- rollback"), f"{what}: {step.because}")
     if full:
-        names = map(words.escape_text, step.files.name.to_pylist())
+        names = [*map(words.escape_text, step.files.name.to_pylist())]
         yield from _group_by_partition(step.files.partition.to_pylist(), names)
+        appends = [(one.partition, name) for one in step.appends or () for name in one.logs]
+        if appends:
+            yield from terminal.detail("rows of the write are cancelled in:")
+            yield from _group_by_partition(
+                [path for path, _ in appends], [words.escape_text(name) for _, name in appends]
+            )
 
 
 def _clean_lines(

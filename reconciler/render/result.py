@@ -174,8 +174,12 @@ def _describe_rollback(outcome: StepOutcome) -> str:
     if outcome.removed:
         removed = words.format_count(outcome.removed, "file")
         files = f"removed {removed}, {words.format_size(outcome.bytes)}, that no reader has seen"
-    if outcome.how == "undone":
+    if outcome.how in ("undone", "completed"):
         return f"rolled back the dead write; {files}{_already(outcome)}"
+    if outcome.how == "adopted":
+        return f"another writer completed the rollback; {files}{_already(outcome)}"
+    if outcome.how == "inflight":
+        return f"the rollback stays inflight until the next apply; {files}"
     if outcome.left_out or outcome.how == "failed":
         return "the write is not rolled back" + (f"; {files}" if outcome.removed else "")
     return f"nothing left to do{_already(outcome)}"

@@ -44,6 +44,8 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "longest_query": units.format_duration,
     "max_lag": units.format_duration,
     "stale_after": units.format_duration,
+    "heartbeat_timeout": units.format_duration,
+    "after": units.format_duration,
     "validity": units.format_duration,
     "session_timeout": units.format_duration,
     "quiet": units.format_duration,

@@ -190,11 +190,28 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingServices:
+    """What becomes of pending clusterings of other writers that nobody finishes.
+
+    ``after``: seconds without a change.
+    """
+
+    clustering: Literal["rollback", "report"] = "report"
+    after: int = 6 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Concurrency:
-    """``stale_after``: seconds after which a pending clean of another process may be resumed."""
+    """When work of another process counts as left behind, in seconds.
+
+    ``stale_after``: of a pending clean, or a silent write. ``heartbeat_timeout``: of a writer with
+    Hudi that has a heartbeat; None: two minutes, by Hudi's defaults.
+    """
 
     lock: Lock | None = None
     stale_after: int = 3600
+    heartbeat_timeout: int | None = None
+    pending: PendingServices | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

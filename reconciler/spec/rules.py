@@ -221,6 +221,12 @@ def _check_concurrency(block: Block) -> None:
     if block.data.get("staleAfter") == 0:
         message = "0 takes over cleans that are still running"
         block.warn("staleAfter", message, "give running cleans time, such as 1h")
+    if block.data.get("heartbeatTimeout") == 0:
+        message = "0 rolls back writes that are still running"
+        block.warn("heartbeatTimeout", message, "give running writers time, such as 2m")
+    if block.data.get("pending", {}).get("after") == 0:
+        message = "0 rolls back clusterings that are still running"
+        block.warn("pending.after", message, "give running clusterings time, such as 6h")
 
 
 def _check_readers(spec: Block) -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final, Self
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
 from reconciler.hudi.timeline.active import Timeline
-from reconciler.hudi.timeline.heartbeat import is_silent
+from reconciler.hudi.timeline.heartbeat import HUDI_EXPIRES_AFTER_S, is_silent
 from reconciler.hudi.timeline.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
+from reconciler.hudi.timeline.rollback import RollbackPlan
+from reconciler.spec.model import Concurrency, PendingServices
 
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
@@ -143,6 +145,83 @@ class PendingWrite:
         return self.is_running is None and is_silent(self.beat_ms, now_ms)
 
 
+def find_heartbeat_timeout(limits: Concurrency) -> int:
+    """Return the seconds without a heartbeat after which a writer with Hudi counts as dead."""
+    declared = limits.heartbeat_timeout
+    return HUDI_EXPIRES_AFTER_S if declared is None else declared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignWrite:
+    """A requested or inflight write of rows, or clustering, of another writer.
+
+    ``beat_ms``: its last heartbeat; None if it has none. ``active_ms``: when the newest of its
+    timeline files, markers and heartbeat was written; both epoch milliseconds. ``unlisted``: as in
+    ``PendingWrite``. Only for merge-on-read tables of version 6, whose log files several writes
+    share: ``marked_logs`` are partition and name of files that its markers announce,
+    ``updated_slices`` are partition, file id and base instant by its workload profile, and
+    ``problem`` tells why neither is known.
+    """
+
+    instant: str
+    action: Action
+    state: str
+    active_ms: int
+    beat_ms: int | None = None
+    unlisted: tuple[tuple[str, str, int], ...] = ()
+    marked_logs: tuple[tuple[str, str], ...] = ()
+    updated_slices: frozenset[tuple[str, str, str]] = frozenset()
+    problem: str | None = None
+
+    def is_dead(self, now_ms: int, limits: Concurrency) -> bool:
+        """Return whether its writer counts as dead.
+
+        By its heartbeat, if there is one, as Hudi's writers judge each other; otherwise after
+        ``staleAfter`` in which it changed nothing.
+        """
+        limit = limits.stale_after if self.beat_ms is None else find_heartbeat_timeout(limits)
+        return is_silent(self.active_ms, now_ms, limit)
+
+
+def is_abandoned(clustering: ForeignWrite, now_ms: int, services: PendingServices) -> bool:
+    """Return whether nobody is expected to finish a pending clustering."""
+    return is_silent(clustering.active_ms, now_ms, services.after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRollback:
+    """A requested or inflight rollback, whoever began it.
+
+    ``plan``: None if it cannot be decoded; ``problem`` tells why. ``active_ms``: as in
+    ``ForeignWrite``. ``owner``: by its heartbeat, None for another writer's.
+    """
+
+    instant: str
+    state: str
+    active_ms: int
+    plan: RollbackPlan | None = None
+    problem: str | None = None
+    owner: Owner | None = None
+    is_running: bool | None = None
+
+    @property
+    def started_ms(self) -> int:
+        return self.active_ms
+
+    @property
+    def extra(self) -> Mapping[str, str]:
+        """Return no extra metadata: the plan of a rollback has none."""
+        return {}
+
+    def is_dead(self, now_ms: int, limits: Concurrency) -> bool:
+        """Return whether nobody works on it any more."""
+        if self.owner is None:
+            return is_silent(self.active_ms, now_ms, limits.stale_after)
+        if self.owner.ended or self.is_running is False:
+            return True
+        return self.is_running is None and is_silent(self.active_ms, now_ms)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableState:
     """A table at one moment. It makes the view of its file slices once.
@@ -161,6 +240,9 @@ class TableState:
     ``forecast_input``: None if the spec has no queries or it was not read.
     ``recent_writes``: None if file sizes are not reported.
     ``pending_writes``: our pending writes, oldest first; empty if not requested.
+    ``failed_writes``: pending writes of other writers, dead or alive, oldest first; empty if the
+    spec has no ``retention.failedWrites``. ``foreign_clusterings``: likewise their pending
+    clusterings, if it has ``concurrency.pending``. ``pending_rollbacks``: if it has one of both.
     """
 
     location: str
@@ -194,6 +276,9 @@ class TableState:
     recent_writes: RecentWrites | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
+    failed_writes: tuple[ForeignWrite, ...] = ()
+    foreign_clusterings: tuple[ForeignWrite, ...] = ()
+    pending_rollbacks: tuple[PendingRollback, ...] = ()
 
     @cached_property
     def view(self) -> FileView:

@@ -35,6 +35,7 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import TableSpec
+from reconciler.state.failed_writes import FailedWritesReader
 from reconciler.state.model import CompletedClean, TableState
 from reconciler.state.timeline_reader import (
     ProcessCheck,
@@ -118,6 +119,20 @@ class _Observation:
             remedy = "the declared table does not exist yet; create it with reconciler write"
             raise NoTableError(nothing.path, nothing.problem, remedy) from None
 
+    @property
+    def _declares_pending(self) -> bool:
+        """Return whether the spec says what becomes of clusterings that nobody finishes."""
+        concurrency = self.spec.concurrency if self.spec else None
+        is_declared = concurrency is not None and concurrency.pending is not None
+        return is_declared and self.check_process is not None
+
+    @property
+    def _declares_failed_writes(self) -> bool:
+        """Return whether the spec says what becomes of failed writes of other writers."""
+        retention = self.spec.retention if self.spec else None
+        is_declared = retention is not None and retention.failed_writes is not None
+        return is_declared and self.check_process is not None
+
     def read_state(self) -> TableState:
         properties = self._load_properties()
         timeline = load_timeline(self.storage, properties)
@@ -127,13 +142,19 @@ class _Observation:
         pending: tuple[Instant, ...] = ()
         if self.check_process is not None:
             pending = reader.find_pending_writes({clustering.instant for clustering in clusterings})
+        failures = FailedWritesReader(self.storage, properties, timeline)
+        others: tuple[Instant, ...] = ()
+        foreign = tuple(c.instant for c in clusterings if not c.is_ours)
+        if self._declares_failed_writes:
+            others = failures.list_writes({clustering.instant for clustering in clusterings})
+        stuck = failures.list_clusterings(foreign if self._declares_pending else ())
         metadata = load_metadata_listing(self.storage, properties, timeline)
         known = metadata.partitions if metadata else ()
         if self.listing == "metadata" and metadata is not None:
             files = build_files(metadata.read_folders(), properties.base_extension)
             listed = TableListing(files=files, metafile_partitions=frozenset(known))
         else:
-            instants = {write.requested for write in pending}
+            instants = {write.requested for write in (*pending, *others, *stuck)}
             listed = load_listing(self.storage, properties, known, instants)
         cleans = reader.read_completed_cleans() if self.with_history else ()
         zone = _find_zone(properties, self.spec)
@@ -162,6 +183,12 @@ class _Observation:
             pending_writes=()
             if self.check_process is None
             else reader.read_pending_writes(pending, self.check_process, listed.unlisted_files),
+            failed_writes=failures.read_writes(others, listed.unlisted_files),
+            foreign_clusterings=failures.read_writes(stuck, listed.unlisted_files),
+            pending_rollbacks=()
+            if self.check_process is None
+            or not (self._declares_failed_writes or self._declares_pending)
+            else failures.read_rollbacks(self.check_process),
             touched_partitions=self._read_touched(reader, cleans),
             completions=self._find_completions(properties, timeline, listed.files, zone),
             v6_completions=_find_v6_completions(properties, timeline, zone),

@@ -11,6 +11,7 @@ from reconciler.hudi.codecs.log_blocks import BlockType, read_blocks
 from reconciler.hudi.metadata.listing import FileSizes, read_block_entries
 from reconciler.hudi.metadata.own_timeline import ROOT, VERSION_8
 from reconciler.hudi.metadata.table import FILES, MetadataTable
+from reconciler.hudi.timeline.instant import Action
 
 _LISTING: Final = f"{ROOT}/{FILES}/"
 
@@ -35,7 +36,12 @@ def find_earlier_attempt(table: MetadataTable, instant: str, *, indexes: bool) -
     deltacommit back and writes a new one. ``indexes``: look beyond the file listing. Raises
     FormatError, and UnsupportedError when a log file also holds blocks of another instant.
     """
-    files = [file for file in table.timeline.files if file.instant.requested == instant]
+    # a rollback of the metadata table itself has the time of the data table's
+    files = [
+        file
+        for file in table.timeline.files
+        if file.instant.requested == instant and file.instant.action is Action.DELTACOMMIT
+    ]
     if not files:
         return EarlierAttempt()
     paths = table.list_log_paths()

@@ -84,6 +84,7 @@ _FOOTPRINT: Final = CommitProjection(
     stat_fields=(("fileId", TEXT), ("path", TEXT), ("numInserts", COUNT)),
     with_replaced_groups=True,
 )
+_PROFILE: Final = CommitProjection(stat_fields=(("fileId", TEXT), ("prevCommit", TEXT)))
 _COUNTS: Final = CommitProjection(
     stat_fields=(
         ("path", TEXT),
@@ -183,6 +184,24 @@ class WriteFootprint:
                 files=frozenset(files),
                 operation=record.get("operationType"),
             )
+
+
+def parse_updated_slices(data: bytes, path: str) -> frozenset[tuple[str, str, str]]:
+    """Return partition, file id and base instant of each slice that a pending write updates.
+
+    They are in the workload profile of its inflight file. An empty file, as bulk inserts leave it,
+    updates nothing. Raises FormatError naming ``path``.
+    """
+    if not data:
+        return frozenset()
+    record = _PROFILE.read(data, path)
+    with decoding(path, "the workload profile"):
+        return frozenset(
+            (_check_text(partition), str(stat["fileId"]), str(stat.get("prevCommit") or ""))
+            for partition, stats in (record.get("partitionToWriteStats") or {}).items()
+            for stat in stats or ()
+            if stat.get("fileId")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

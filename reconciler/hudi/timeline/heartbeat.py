@@ -13,6 +13,9 @@ HEARTBEAT_FOLDER: Final = ".hoodie/.heartbeat"
 INTERVAL_S: Final = 60
 #: seconds without a beat after which a run of reconciler on another host counts as dead
 DEAD_AFTER_S: Final = 300
+#: seconds without a beat after which Hudi rolls a writer's instant back: two intervals by default
+#: (hoodie.client.heartbeat.interval_in_ms, hoodie.client.heartbeat.tolerable.misses)
+HUDI_EXPIRES_AFTER_S: Final = 120
 
 
 def heartbeat_path(instant: str) -> str:

@@ -11,7 +11,9 @@ import re
 from typing import Final
 
 MARKER_FOLDER: Final = ".hoodie/.temp"
-_MARKER: Final = re.compile(r"(.+)\.marker\.(?:CREATE|MERGE|APPEND)")
+#: the kind of a marker of a log file that other writes may share (version 6)
+APPEND: Final = "APPEND"
+_MARKER: Final = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)")
 _LISTS: Final = re.compile(r"MARKERS\d+")
 
 
@@ -24,14 +26,14 @@ def marker_folder(instant: str) -> str:
     return f"{MARKER_FOLDER}/{instant}"
 
 
-def marker_path(instant: str, partition: str, file_name: str) -> str:
+def marker_path(instant: str, partition: str, file_name: str, kind: str = "CREATE") -> str:
     """Return the path of the marker of a data file that is about to be created.
 
     >>> marker_path("1", "p=1", "a.parquet"), marker_path("1", "", "a.parquet")
     ('.hoodie/.temp/1/p=1/a.parquet.marker.CREATE', '.hoodie/.temp/1/a.parquet.marker.CREATE')
     """
     folder = f"{marker_folder(instant)}/{partition}" if partition else marker_folder(instant)
-    return f"{folder}/{file_name}.marker.CREATE"
+    return f"{folder}/{file_name}.marker.{kind}"
 
 
 def parse_marker(text: str) -> str | None:
@@ -42,6 +44,16 @@ def parse_marker(text: str) -> str | None:
     """
     match = _MARKER.fullmatch(text)
     return match and match[1]
+
+
+def parse_marker_kind(text: str) -> tuple[str, str] | None:
+    """Return the data file of a marker's name or path, and its kind; None for any other file.
+
+    >>> parse_marker_kind("p=1/.f_1.log.2_0-1-3.marker.APPEND")
+    ('p=1/.f_1.log.2_0-1-3', 'APPEND')
+    """
+    match = _MARKER.fullmatch(text)
+    return match and (match[1], match[2])
 
 
 def is_marker_list(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,10 +29,16 @@ class ClusteringResumes:
     warnings: tuple[Note, ...] = ()
 
 
-def plan_clustering_resumes(state: TableState, now: datetime) -> ClusteringResumes:
-    """Return steps for this program's pending clusterings, oldest first; others may run."""
+def plan_clustering_resumes(
+    state: TableState, now: datetime, abandoned: Collection[str] = ()
+) -> ClusteringResumes:
+    """Return steps for this program's pending clusterings, oldest first; others may run.
+
+    ``abandoned``: instants of other writers' that need no warning.
+    """
     ours = [pending for pending in state.pending_clusterings if pending.is_ours]
-    others = [pending for pending in state.pending_clusterings if not pending.is_ours]
+    foreign = (pending for pending in state.pending_clusterings if not pending.is_ours)
+    others = [pending for pending in foreign if pending.instant not in abandoned]
     return ClusteringResumes(
         steps=tuple(_build_step(pending, state) for pending in ours),
         warnings=tuple(

@@ -10,7 +10,7 @@ from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.owner import Owner
-from reconciler.state.model import PendingClean, PendingClustering
+from reconciler.state.model import PendingClean, PendingClustering, PendingRollback
 from reconciler.storage.api import Storage
 from reconciler.transaction.process import OWNER, Process, is_dead, read_store_clock_ms
 from reconciler.transaction.session import TableSession
@@ -63,7 +63,7 @@ def find_living_owner(
 
 def take_over(
     session: TableSession,
-    pending: PendingClean | PendingClustering,
+    pending: PendingClean | PendingClustering | PendingRollback,
     *,
     known: Timeline,
     kind: str,
