@@ -22,7 +22,7 @@ MAPPINGS = ("rank", "direct")
 #: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
-StepKind = Literal["cluster", "index", "clean"]
+StepKind = Literal["deletePartition", "cluster", "index", "clean"]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
 #: rules of warnings that nothing tells whether a declared clustering would pay
@@ -150,6 +150,35 @@ class RollbackStep:
     because: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredPartition:
+    """A partition that is deleted, as it was when the plan was made.
+
+    ``files``, ``bytes``: base and log files of its current file slices; ``rows``: None if unknown.
+    ``date``: the time that it holds by its path, None if the age of its newest write counts.
+    ``last_commit``: the instant of its newest write.
+    """
+
+    path: str
+    files: int
+    bytes: int
+    rows: int | None
+    date: str | None = field(default=None, metadata={"optional": True})
+    last_commit: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePartitionStep:
+    """Delete partitions past ``retention.partitions``, sorted by path.
+
+    Their file groups are replaced by nothing: a later clean removes the files.
+    """
+
+    kind: Literal["deletePartition"] = "deletePartition"
+    partitions: tuple[ExpiredPartition, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterStep:
     """Rewrite groups of file slices with rows ordered by ``columns`` along ``curve``.
@@ -184,7 +213,7 @@ class IndexStep:
     because: str
 
 
-Step = ResumeStep | RollbackStep | ClusterStep | IndexStep | CleanStep
+Step = ResumeStep | RollbackStep | DeletePartitionStep | ClusterStep | IndexStep | CleanStep
 #: a step that removes files of completed writes
 Removal = ResumeStep | CleanStep
 
@@ -192,6 +221,12 @@ Removal = ResumeStep | CleanStep
 def removal_steps(steps: Iterable[Step]) -> tuple[Removal, ...]:
     """Return the steps that remove files of completed writes, in their order."""
     return tuple(step for step in steps if isinstance(step, ResumeStep | CleanStep))
+
+
+def deleted_partitions(steps: Iterable[Step]) -> tuple[ExpiredPartition, ...]:
+    """Return the partitions that steps delete."""
+    deletions = (step.partitions for step in steps if isinstance(step, DeletePartitionStep))
+    return tuple(partition for partitions in deletions for partition in partitions)
 
 
 def rewritten_groups(steps: Iterable[Step | None]) -> tuple[Rewrites, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
+    DeletePartitionStep,
     IndexStep,
     Note,
     ResumeStep,
@@ -48,7 +49,7 @@ def _find_kind(step: Step) -> StepKind | None:
     match step:
         case ResumeStep():
             return "clean" if step.action == "clean" else "cluster"
-        case ClusterStep() | IndexStep() | CleanStep():
+        case DeletePartitionStep() | ClusterStep() | IndexStep() | CleanStep():
             return step.kind
         case _:
             return None
