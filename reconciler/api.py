@@ -99,6 +99,8 @@ def _observe(
         from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
 
         state = add_recent_writes(storage, state, with_footers=with_simulation)
+    if with_predictions and spec.partition_retention is not None:
+        state = _count_partition_rows(storage, spec, state, now or runtime.now())
     if not spec.queries:
         return state
     from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
@@ -107,6 +109,17 @@ def _observe(
     return add_forecast_input(
         storage, spec, state, choose_samples, only_max_scan=not with_predictions
     )
+
+
+def _count_partition_rows(
+    storage: Storage, spec: TableSpec, state: TableState, now: datetime
+) -> TableState:
+    """Return the state with the rows of the partitions that a plan deletes."""
+    from reconciler.planners.expiry.planner import choose_counted_files  # noqa: PLC0415 (few specs)
+    from reconciler.state.partition_rows import MOST_FOOTERS, add_partition_rows  # noqa: PLC0415
+
+    files = choose_counted_files(spec, state, now, MOST_FOOTERS)
+    return add_partition_rows(storage, state, files) if files else state
 
 
 def plan(  # noqa: PLR0913 (the options of a plan)
