@@ -100,7 +100,11 @@ def _observe(
 
         state = add_recent_writes(storage, state, with_footers=with_simulation)
     if with_predictions and spec.partition_retention is not None:
-        state = _count_partition_rows(storage, spec, state, now or runtime.now())
+        from reconciler.planners.expiry.planner import choose_counted_files  # noqa: PLC0415 (few specs)
+        from reconciler.state.partition_rows import add_partition_rows  # noqa: PLC0415
+
+        choose_files = partial(choose_counted_files, spec=spec, now=now or runtime.now())
+        state = add_partition_rows(storage, state, choose_files)
     if not spec.queries:
         return state
     from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
@@ -109,17 +113,6 @@ def _observe(
     return add_forecast_input(
         storage, spec, state, choose_samples, only_max_scan=not with_predictions
     )
-
-
-def _count_partition_rows(
-    storage: Storage, spec: TableSpec, state: TableState, now: datetime
-) -> TableState:
-    """Return the state with the rows of the partitions that a plan deletes."""
-    from reconciler.planners.expiry.planner import choose_counted_files  # noqa: PLC0415 (few specs)
-    from reconciler.state.partition_rows import MOST_FOOTERS, add_partition_rows  # noqa: PLC0415
-
-    files = choose_counted_files(spec, state, now, MOST_FOOTERS)
-    return add_partition_rows(storage, state, files) if files else state
 
 
 def plan(  # noqa: PLR0913 (the options of a plan)
@@ -247,8 +240,8 @@ def _plan_table(
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        simulated = insert is not None
-        state = _observe(spec, now, with_predictions=with_predictions, with_simulation=simulated)
+        more: Any = {"with_predictions": with_predictions, "with_simulation": insert is not None}
+        state = _observe(spec, now, **more)
         return plan_table(spec, state, now, next_insert=insert), state
     except BlockedError as error:  # the state of the table cannot be trusted
         refusals = (Note("pendingRestore", str(error)),)

@@ -11,6 +11,7 @@ from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
+    DeletePartitionStep,
     IndexStep,
     ResumeStep,
     RollbackStep,
@@ -52,7 +53,7 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
             packages = READING_PACKAGES
         case CleanStep() | ResumeStep():
             packages = ()
-        case RollbackStep():
+        case RollbackStep() | DeletePartitionStep():
             return ()
         case _:
             assert_never(step)

@@ -105,26 +105,26 @@ def compile_date_pattern(text: str) -> DatePattern:
     """
     tokens = _TOKEN.findall(text)
     pieces, seen = list[str](), set[str]()
-    for token, before, after in _list_neighbours(tokens):
-        if token == "*":
+    for part, before, after in _list_neighbours(tokens):
+        if part == "*":
             pieces.append("[^/]*")
-        elif token not in _PARTS:
-            pieces.append(re.escape("%" if token == "%%" else token))
-        elif token in seen:
-            pieces.append(f"(?P={_NAMES[token]})")
+        elif part not in _PARTS:
+            pieces.append(re.escape("%" if part == "%%" else part))
+        elif part in seen:
+            pieces.append(f"(?P={_NAMES[part]})")
         else:
-            seen.add(token)
+            seen.add(part)
             is_fixed = before in _PARTS or after in _PARTS
-            digits = "4" if token == "%Y" else "2" if is_fixed else "1,2"
-            pieces.append(f"(?P<{_NAMES[token]}>[0-9]{{{digits}}})")
+            digits = "4" if part == "%Y" else "2" if is_fixed else "1,2"
+            pieces.append(f"(?P<{_NAMES[part]}>[0-9]{{{digits}}})")
     parts = tuple(part for part in _PARTS if part in seen)
     return DatePattern(re.compile("".join(pieces), re.DOTALL), parts)
 
 
 def _find_form_problem(text: str, tokens: Sequence[str]) -> str | None:
     """Return what keeps a text from being the path of partitions, or makes its dates ambiguous."""
-    for token, before, after in _list_neighbours(tokens):
-        if token == "*" and (before in _PARTS or after in _PARTS):
+    for part, before, after in _list_neighbours(tokens):
+        if part == "*" and (before in _PARTS or after in _PARTS):
             return f"{quote_value(text)}: * next to a date does not say where the date is"
     if text.startswith("/") or text.endswith("/"):
         return f"{quote_value(text)} starts or ends with '/', but partition paths do not; remove it"

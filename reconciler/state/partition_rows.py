@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from reconciler.state.footers import read_footers
@@ -13,14 +13,18 @@ from reconciler.storage.api import Storage
 MOST_FOOTERS: Final = 1000
 
 
-def add_partition_rows(
-    storage: Storage, state: TableState, files: Mapping[str, Sequence[tuple[str, int]]]
-) -> TableState:
-    """Return the state with the rows of partitions.
+#: returns path and size of the base files of some partitions, at most so many
+FileChooser = Callable[[TableState, int], Mapping[str, Sequence[tuple[str, int]]]]
 
-    ``files``: path and size of their base files. The rows of a partition with a damaged or missing
-    file are unknown. Raises StorageError.
+
+def add_partition_rows(
+    storage: Storage, state: TableState, choose_files: FileChooser
+) -> TableState:
+    """Return the state with the rows of the chosen partitions.
+
+    The rows of a partition with a damaged or missing file are unknown. Raises StorageError.
     """
+    files = choose_files(state, MOST_FOOTERS)
     listed = [file for paths in files.values() for file in paths]
     footers = iter(read_footers(storage, listed, ()))
     rows = {}

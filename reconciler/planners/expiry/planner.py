@@ -15,7 +15,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from reconciler import units
-from reconciler.arrays import Integers, Mask
+from reconciler.arrays import Mask
+from reconciler.hudi.files.names import decode_folders
 from reconciler.hudi.timeline.instant import parse_instant
 from reconciler.planners.expiry.partition_figures import (
     PartitionFigures,
@@ -30,7 +31,6 @@ from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import PartitionRetention, TableSpec
 from reconciler.spec.partition_dates import LAST_COMMIT, compile_date_pattern
 from reconciler.state.model import TableState
-from reconciler.state.partition_values import decode_folders
 
 FIELD: Final = "retention.partitions"
 _MAX_NAMES: Final = 10
@@ -112,7 +112,7 @@ def find_age_zone(spec: TableSpec, state: TableState) -> tzinfo | None:
 
 
 def choose_counted_files(
-    spec: TableSpec, state: TableState, now: datetime, most: int
+    state: TableState, most: int, *, spec: TableSpec, now: datetime
 ) -> dict[str, list[tuple[str, int]]]:
     """Return the base files whose rows the plan shows, by partition, each with its size.
 
