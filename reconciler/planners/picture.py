@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
@@ -29,7 +29,7 @@ class TablePicture:
     spec: TableSpec
     state: TableState
     now: datetime | None = None
-    expired: Mapping[str, str] = MappingProxyType({})
+    expired: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def view(self) -> FileView:

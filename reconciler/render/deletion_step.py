@@ -21,7 +21,7 @@ def step_lines(
 
     ``full`` lists every partition with its reason.
     """
-    yield from terminal.step("- partitions", terminal.bad, _format_amount(step), refused_by)
+    yield from terminal.step("- deletePartition", terminal.bad, _format_amount(step), refused_by)
     yield from terminal.detail(describe_span(step.partitions))
     yield from terminal.detail(
         "their files stay until a clean, and are read as of before till then"
