@@ -104,9 +104,7 @@ def test_hudi_goes_on_after_partitions_are_deleted(
     real_hudi, tmp_path: Path, version: str, merge_on_read: bool
 ) -> None:
     hudi: RealHudi = real_hudi(version)
-    table = hudi.table(
-        tmp_path / "t", merge_on_read=merge_on_read, options=INDEXES | FEW_GROUPS
-    )
+    table = hudi.table(tmp_path / "t", merge_on_read=merge_on_read, options=INDEXES | FEW_GROUPS)
     first = [row(f"{p}-{n}", p, 1) for p in (OLD, OLDER, YOUNG) for n in range(2)]
     hudi.write(table, first)
     updates = [row(f"{OLD}-0", OLD, 2), row(f"{YOUNG}-0", YOUNG, 2)]

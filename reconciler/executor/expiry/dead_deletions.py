@@ -11,6 +11,7 @@ from reconciler.errors import NotFoundError
 from reconciler.executor.expiry.run import OPERATION
 from reconciler.executor.session import ApplyContext
 from reconciler.hudi.load import load_properties, load_timeline
+from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.plans import RequestedReplace
@@ -38,9 +39,8 @@ def take_back_dead_deletions(
     properties = load_properties(storage)
     timeline = load_timeline(storage, properties)
     zone = choose_zone(properties.timezone, spec.timezone)
-    pending = timeline.pending({Action.REPLACECOMMIT})
     has_lock = spec.concurrency is not None and spec.concurrency.lock is not None
-    if not pending or zone is None or not has_lock:
+    if not timeline.pending({Action.REPLACECOMMIT}) or zone is None or not has_lock:
         return
     session = open_session(
         spec,
@@ -51,28 +51,29 @@ def take_back_dead_deletions(
         owner=context.process.make_owner(context.new_token()),
         context=context.run_context,
     )
-    dead = [instant for instant in pending if _is_dead_deletion(session, instant)]
-    if dead:
+    if find_dead_deletions(session, timeline):
         with session.heartbeats.run():
-            session.run_locked(partial(_take_back, session, dead))
+            session.run_locked(partial(_take_back, session))
 
 
-def _take_back(session: TableSession, dead: list[Instant]) -> None:
-    """Withdraw what is pending and dead still; the table's lock is held."""
-    for instant in dead:
-        timeline = session.reload_timeline()
-        is_there = any(one == instant for one in timeline.pending({Action.REPLACECOMMIT}))
-        if not is_there or not _is_dead_deletion(session, instant):
-            continue
+def find_dead_deletions(session: TableSession, timeline: Timeline) -> list[Instant]:
+    """Return the pending deletions of partitions of dead applies; raises as reading them does."""
+    pending = timeline.pending({Action.REPLACECOMMIT})
+    return [instant for instant in pending if _is_dead_deletion(session, timeline, instant)]
+
+
+def _take_back(session: TableSession) -> None:
+    """Withdraw what is pending and dead; the table's lock is held."""
+    timeline = session.reload_timeline()
+    for instant in find_dead_deletions(session, timeline):
         if not is_being_rolled_back(session, timeline, instant.requested):
             session.lock.confirm()
             withdraw_instant(session, instant.requested, instant.action)
             session.storage.delete(heartbeat_path(instant.requested))
 
 
-def _is_dead_deletion(session: TableSession, instant: Instant) -> bool:
+def _is_dead_deletion(session: TableSession, timeline: Timeline, instant: Instant) -> bool:
     """Return whether an instant deletes partitions for a plan, and its run is dead."""
-    timeline = session.reload_timeline()
     file = timeline.find_file(instant.requested, instant.action, State.REQUESTED)
     if file is None or not file.size:
         return False
