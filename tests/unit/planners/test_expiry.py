@@ -85,8 +85,10 @@ def test_without_a_date_a_partition_stays_and_is_named():
 
     assert list(DAYS[:2]) == paths(made)
     assert [
-        "partition d=unknown has no date by retention.partitions.by: d=%Y-%m-%d: it is never "
-        "deleted"
+        (
+            "partition d=unknown has no date by retention.partitions.by: d=%Y-%m-%d: it is never "
+            "deleted"
+        )
     ] == warnings(made, "partitionDate")
 
 
@@ -102,8 +104,10 @@ def test_the_latest_partitions_stay():
 
     assert [DAYS[0]] == paths(made)
     assert [
-        "partition d=2023-12-02 past retention.partitions.olderThan stays as the newest "
-        "(retention.partitions.keepLatest: 1)"
+        (
+            "partition d=2023-12-02 past retention.partitions.olderThan stays as the newest "
+            "(retention.partitions.keepLatest: 1)"
+        )
     ] == warnings(made, "keepLatest")
     assert [] == paths(plan(days(*DAYS), keep_latest=9))
 
