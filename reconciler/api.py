@@ -89,22 +89,17 @@ def _observe(
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    state = read_state(
-        storage,
-        spec,
-        observed_ms=runtime.to_epoch_ms(now or runtime.now()),
-        check_process=runtime.is_owner_alive,
-    )
+    at, is_alive = now or runtime.now(), runtime.is_owner_alive
+    observed_ms = runtime.to_epoch_ms(at)
+    state = read_state(storage, spec, observed_ms=observed_ms, check_process=is_alive)
     if with_predictions and (spec.files is not None or with_simulation):
         from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
 
         state = add_recent_writes(storage, state, with_footers=with_simulation)
     if with_predictions and spec.partition_retention is not None:
-        from reconciler.planners.expiry.planner import choose_counted_files  # noqa: PLC0415 (few specs)
-        from reconciler.state.partition_rows import add_partition_rows  # noqa: PLC0415
+        from reconciler.status.deleted_rows import count_deleted_rows  # noqa: PLC0415 (few specs)
 
-        choose_files = partial(choose_counted_files, spec=spec, now=now or runtime.now())
-        state = add_partition_rows(storage, state, choose_files)
+        state = count_deleted_rows(storage, spec, state, at)
     if not spec.queries:
         return state
     from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415

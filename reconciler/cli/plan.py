@@ -201,7 +201,7 @@ def _table_exit_code(table: TablePlan, *, is_detailed: bool) -> int:
 
 
 def _describe_table(table: TablePlan) -> str:
-    from reconciler.plans.model import deleted_partitions  # noqa: PLC0415 (numpy)
+    from reconciler.plans.partition_deletion import deleted_partitions  # noqa: PLC0415 (numpy)
     from reconciler.plans.refused_steps import list_applied_steps  # noqa: PLC0415
 
     if table.error is not None:

@@ -27,13 +27,8 @@ from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
-from reconciler.plans.model import (
-    DeletePartitionStep,
-    IndexStep,
-    RollbackStep,
-    Step,
-    TablePlan,
-)
+from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 from reconciler.render import words
 from reconciler.rewrite.model import Rewriter, RewrittenGroup

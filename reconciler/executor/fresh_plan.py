@@ -27,7 +27,6 @@ from reconciler.plans.model import (
     INDEX_TARGETS,
     CleanStep,
     ClusterStep,
-    DeletePartitionStep,
     IndexStep,
     Note,
     Removal,
@@ -38,6 +37,7 @@ from reconciler.plans.model import (
     removal_steps,
     rewritten_groups,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refusals import refuse_apply
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState

@@ -41,13 +41,13 @@ from reconciler.hudi.unchanging_files import is_unchanging
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
-    DeletePartitionStep,
     IndexStep,
     Note,
     ResumeStep,
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.spark.failures import explain_error, is_spark_error
 from reconciler.spec.model import TableSpec

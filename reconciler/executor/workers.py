@@ -11,13 +11,13 @@ from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
-    DeletePartitionStep,
     IndexStep,
     ResumeStep,
     RollbackStep,
     Step,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.spark.connect import refuse_connect
 from reconciler.spark.workers import (
     MERGING_PACKAGES,

@@ -10,7 +10,6 @@ from reconciler.plans import file_rows, groups
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
-    DeletePartitionStep,
     Impact,
     IndexStep,
     NamedFiles,
@@ -21,6 +20,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from reconciler.plans.decode import Lists
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     ClusterStep,
-    DeletePartitionStep,
     IndexStep,
     NamedFiles,
     Rewrites,
@@ -33,6 +32,7 @@ from reconciler.plans.model import (
     removal_steps,
     rewritten_groups,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 
 

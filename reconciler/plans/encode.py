@@ -13,7 +13,6 @@ from reconciler.plans import columns, file_rows, groups
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
-    DeletePartitionStep,
     Impact,
     IndexStep,
     KeptFiles,
@@ -24,6 +23,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 
 Chunk = bytes | memoryview
 

@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from reconciler import units
-from reconciler.plans.model import ClusterStep, Note, StepKind, TablePlan, deleted_partitions
+from reconciler.plans.model import ClusterStep, Note, StepKind, TablePlan
+from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.spec.model import GuardPolicy, PartitionFilter, Policy, Retention, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 

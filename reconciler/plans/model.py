@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
+from reconciler.plans.partition_deletion import DeletePartitionStep
 
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport
@@ -150,35 +151,6 @@ class RollbackStep:
     because: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredPartition:
-    """A partition that is deleted, as it was when the plan was made.
-
-    ``files``, ``bytes``: base and log files of its current file slices; ``rows``: None if unknown.
-    ``date``: the time that it holds by its path, None if the age of its newest write counts.
-    ``last_commit``: the instant of its newest write.
-    """
-
-    path: str
-    files: int
-    bytes: int
-    rows: int | None
-    date: str | None = field(default=None, metadata={"optional": True})
-    last_commit: str
-    because: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletePartitionStep:
-    """Delete partitions past ``retention.partitions``, sorted by path.
-
-    Their file groups are replaced by nothing: a later clean removes the files.
-    """
-
-    kind: Literal["deletePartition"] = "deletePartition"
-    partitions: tuple[ExpiredPartition, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterStep:
     """Rewrite groups of file slices with rows ordered by ``columns`` along ``curve``.
@@ -221,12 +193,6 @@ Removal = ResumeStep | CleanStep
 def removal_steps(steps: Iterable[Step]) -> tuple[Removal, ...]:
     """Return the steps that remove files of completed writes, in their order."""
     return tuple(step for step in steps if isinstance(step, ResumeStep | CleanStep))
-
-
-def deleted_partitions(steps: Iterable[Step]) -> tuple[ExpiredPartition, ...]:
-    """Return the partitions that steps delete."""
-    deletions = (step.partitions for step in steps if isinstance(step, DeletePartitionStep))
-    return tuple(partition for partitions in deletions for partition in partitions)
 
 
 def rewritten_groups(steps: Iterable[Step | None]) -> tuple[Rewrites, ...]:

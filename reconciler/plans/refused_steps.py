@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
-    DeletePartitionStep,
     IndexStep,
     Note,
     ResumeStep,
@@ -19,6 +18,7 @@ from reconciler.plans.model import (
     StepKind,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 
 
 def find_refused_kinds(refusals: Iterable[Note]) -> frozenset[StepKind]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from reconciler.executor.result import DeletionOutcome, StepOutcome, TableResult
-from reconciler.plans.model import DeletePartitionStep, ExpiredPartition
+from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition
 from reconciler.render import words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 

@@ -13,7 +13,6 @@ from reconciler.plans.model import (
     REMOVAL_RULES,
     CleanStep,
     ClusterStep,
-    DeletePartitionStep,
     IndexStep,
     Removal,
     RemovedFiles,
@@ -22,6 +21,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refused_steps import find_refusals
 from reconciler.render import cluster_step, deletion_step, plan_summary, words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows

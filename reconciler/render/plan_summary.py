@@ -20,8 +20,8 @@ from reconciler.plans.model import (
     RemovedFiles,
     RollbackStep,
     TablePlan,
-    deleted_partitions,
 )
+from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.render import words

@@ -25,7 +25,7 @@ from tests.oracle.hudi import (
 )
 from tests.oracle.our_clustering import apply_here
 from tests.oracle.our_writer import read_rows
-from tests.selection import long
+from tests.selection import EVERY_CASE, long
 
 pytestmark = pytest.mark.oracle
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
@@ -124,18 +124,20 @@ def test_hudi_goes_on_after_partitions_are_deleted(
     assert sorted(all_rows, key=repr) == hudi.rows(table, as_of=before)
     assert [] == list_paths(make_plan(spec))
 
-    undone = copy(table, "undone")
-    hudi.rollback(undone, done.instant)
-    assert_reads(hudi, undone, all_rows)
+    if EVERY_CASE or version == "1.2.0":
+        undone = copy(table, "undone")
+        hudi.rollback(undone, done.instant)
+        assert sorted(all_rows, key=repr) == hudi.rows(undone, metadata=True) == read_rows(undone)
 
     again = [row(f"{OLD}-0", OLD, 3), row(f"{OLDER}-9", OLDER, 3), row(f"{YOUNG}-1", YOUNG, 3)]
     hudi.write(table, again)
     now = [*again, *(one for one in young if one[0] != f"{YOUNG}-1")]
-    assert_reads(hudi, table, now)
     hudi.clean(table, keep_commits(1))
     assert_reads(hudi, table, now)
-    for ts in (4, 5, 6):
+    for ts in (4, 5, 6) if EVERY_CASE else ():
         hudi.write(table, [row(f"{YOUNG}-0", YOUNG, ts)])
+    if not EVERY_CASE:
+        return
     hudi.clean(table, keep_commits(1))
     hudi.archive(table)
     now = [row(f"{YOUNG}-0", YOUNG, 6), *(one for one in now if one[0] != f"{YOUNG}-0")]
@@ -146,17 +148,20 @@ def test_hudi_goes_on_after_partitions_are_deleted(
 def test_the_partitions_by_last_commit_are_those_of_hudis_ttl(
     real_hudi, tmp_path: Path, version: str
 ) -> None:
-    """Of a history of writes, deletions and a clustering, whenever the retention ends."""
+    """Of a history of writes and deletions, whenever the retention ends."""
     hudi: RealHudi = real_hudi(version)
     table = hudi.table(tmp_path / "t")
     instants = [
-        hudi.write(table, [("a1", "a", 1), ("b1", "b", 1)]),
-        hudi.write(table, [("c1", "c", 1), ("b1", "b", 2)]),
+        hudi.write(table, [("a1", "a", 1), ("b1", "b", 1), ("c1", "c", 1)]),
+        hudi.write(table, [("b1", "b", 2)]),
         hudi.delete_partition(table, "c"),
-        hudi.write(table, [("d1", "d", 1)]),
-        hudi.write(table, [("a1", "a", 2)], "delete"),
         hudi.write(table, [("c2", "c", 3)]),
     ]
+    if EVERY_CASE:
+        instants += [
+            hudi.write(table, [("d1", "d", 1)]),
+            hudi.write(table, [("a1", "a", 2)], "delete"),
+        ]
     spec = load_spec(table, "partitions: {olderThan: 1d, by: lastCommit}")
     found = set()
     for instant in instants:

@@ -15,7 +15,8 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.hudi.timeline.plans import RequestedReplace
-from reconciler.plans.model import TablePlan, deleted_partitions
+from reconciler.plans.model import TablePlan
+from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.plans.refusals import choose_zone
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import PLAN_DIGEST

@@ -26,7 +26,8 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import Action
 from reconciler.hudi.timeline.write_commit import WriteCommit, encode_replace_request
-from reconciler.plans.model import DeletePartitionStep, Note
+from reconciler.plans.model import Note
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.state.schema import read_declared_schema
 from reconciler.transaction.conflicts import Footprint
 from reconciler.transaction.footprints import (

@@ -17,7 +17,11 @@ from reconciler.planners.expiry.partition_figures import (
     find_held_partitions,
     measure_partitions,
 )
-from reconciler.plans.model import DeletePartitionStep, ExpiredPartition, deleted_partitions
+from reconciler.plans.partition_deletion import (
+    DeletePartitionStep,
+    ExpiredPartition,
+    deleted_partitions,
+)
 from reconciler.state.model import TableState
 from reconciler.transaction.conflicts import Footprint, GroupClaim
 

@@ -26,7 +26,8 @@ from reconciler.planners.expiry.partition_figures import (
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.protection import find_protection
 from reconciler.planners.reasons import pluralize
-from reconciler.plans.model import DeletePartitionStep, ExpiredPartition, Finding, Note
+from reconciler.plans.model import Finding, Note
+from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import PartitionRetention, TableSpec
 from reconciler.spec.partition_dates import LAST_COMMIT, compile_date_pattern

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
+from reconciler.planners.expiry.planner import choose_counted_files
+from reconciler.spec.model import TableSpec
 from reconciler.state.footers import read_footers
 from reconciler.state.model import TableState
 from reconciler.storage.api import Storage
 
 #: footers that are read at most, a request each
-MOST_FOOTERS: Final = 1000
+_MOST_FOOTERS: Final = 1000
 
 
-#: returns path and size of the base files of some partitions, at most so many
-FileChooser = Callable[[TableState, int], Mapping[str, Sequence[tuple[str, int]]]]
-
-
-def add_partition_rows(
-    storage: Storage, state: TableState, choose_files: FileChooser
+def count_deleted_rows(
+    storage: Storage, spec: TableSpec, state: TableState, now: datetime
 ) -> TableState:
-    """Return the state with the rows of the chosen partitions.
+    """Return the state with the rows of the partitions that a plan deletes at a time.
 
     The rows of a partition with a damaged or missing file are unknown. Raises StorageError.
     """
-    files = choose_files(state, MOST_FOOTERS)
-    listed = [file for paths in files.values() for file in paths]
-    footers = iter(read_footers(storage, listed, ()))
+    files = choose_counted_files(state, _MOST_FOOTERS, spec=spec, now=now)
+    footers = iter(read_footers(storage, [file for paths in files.values() for file in paths], ()))
     rows = {}
     for partition, paths in files.items():
         read = [next(footers) for _ in paths]
