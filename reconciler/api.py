@@ -89,16 +89,17 @@ def _observe(
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    state = read_state(
-        storage,
-        spec,
-        observed_ms=runtime.to_epoch_ms(now or runtime.now()),
-        check_process=runtime.is_owner_alive,
-    )
+    at, is_alive = now or runtime.now(), runtime.is_owner_alive
+    observed_ms = runtime.to_epoch_ms(at)
+    state = read_state(storage, spec, observed_ms=observed_ms, check_process=is_alive)
     if with_predictions and (spec.files is not None or with_simulation):
         from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
 
         state = add_recent_writes(storage, state, with_footers=with_simulation)
+    if with_predictions and spec.partition_retention is not None:
+        from reconciler.status.deleted_rows import count_deleted_rows  # noqa: PLC0415 (few specs)
+
+        state = count_deleted_rows(storage, spec, state, at)
     if not spec.queries:
         return state
     from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
@@ -234,8 +235,8 @@ def _plan_table(
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        simulated = insert is not None
-        state = _observe(spec, now, with_predictions=with_predictions, with_simulation=simulated)
+        more: Any = {"with_predictions": with_predictions, "with_simulation": insert is not None}
+        state = _observe(spec, now, **more)
         return plan_table(spec, state, now, next_insert=insert), state
     except BlockedError as error:  # the state of the table cannot be trusted
         refusals = (Note("pendingRestore", str(error)),)

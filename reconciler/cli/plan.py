@@ -201,7 +201,8 @@ def _table_exit_code(table: TablePlan, *, is_detailed: bool) -> int:
 
 
 def _describe_table(table: TablePlan) -> str:
-    from reconciler.plans.refused_steps import list_applied_steps  # noqa: PLC0415 (numpy)
+    from reconciler.plans.partition_deletion import deleted_partitions  # noqa: PLC0415 (numpy)
+    from reconciler.plans.refused_steps import list_applied_steps  # noqa: PLC0415
 
     if table.error is not None:
         return f"error: {table.error}"
@@ -212,6 +213,8 @@ def _describe_table(table: TablePlan) -> str:
         return f"nothing to do{left}"
     kinds = ", ".join(step.kind for step in steps)
     rewrite = table.impact.bytes_rewritten
+    deleted = len(deleted_partitions(steps))
+    deletes = f"{words.format_count(deleted, 'partition')} to delete, " if deleted else ""
     rewrites = f"{words.format_size(rewrite)} to rewrite, " if rewrite else ""
     removes = f"{words.format_count(table.impact.files_removed, 'file')} to remove"
-    return f"{kinds}; {rewrites}{removes}{left}"
+    return f"{kinds}; {deletes}{rewrites}{removes}{left}"

@@ -28,6 +28,7 @@ from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 from reconciler.render import words
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
@@ -243,7 +244,7 @@ def _needs_workers(table: TablePlan) -> bool:
 
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
-        return is_index or isinstance(step, RollbackStep)
+        return is_index or isinstance(step, RollbackStep | DeletePartitionStep)
 
     return not all(map(is_small, table.steps))
 

@@ -37,6 +37,7 @@ from reconciler.plans.model import (
     removal_steps,
     rewritten_groups,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refusals import refuse_apply
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
@@ -100,7 +101,7 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
     sized = (replace(step, files=update_sizes(step.files, fresh.state.files)) for step in left)
-    kinds = RollbackStep | ClusterStep | IndexStep
+    kinds = RollbackStep | DeletePartitionStep | ClusterStep | IndexStep
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
     return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
 

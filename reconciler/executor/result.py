@@ -152,6 +152,32 @@ class IndexOutcome:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftPartition:
+    """A partition that was reviewed and is not deleted."""
+
+    path: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionOutcome:
+    """The outcome of a deletion of partitions; a later clean removes their files.
+
+    ``groups``: file groups that are replaced; ``files``, ``bytes``, ``rows``: as they were
+    reviewed, rows None if unknown. ``gone``: partitions without files before. ``left``: reviewed
+    partitions that stay.
+    """
+
+    partitions: tuple[str, ...] = ()
+    groups: int = field(default=0, metadata={"name": "fileGroups"})
+    files: int = 0
+    bytes: int = 0
+    rows: int | None = None
+    gone: int = field(default=0, metadata={"name": "partitionsGone"})
+    left: tuple[LeftPartition, ...] = field(default=(), metadata={"name": "leftOut"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """The outcome of one step.
@@ -167,10 +193,11 @@ class StepOutcome:
     ``left_out`` was reviewed and stays, or keeps a dead write pending. ``failed`` files could not
     be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
     path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
-    clustering, also a resumed one. ``indexed``: set for an index step.
+    clustering, also a resumed one. ``indexed``: set for an index step. ``deletion``: set for a
+    deletion of partitions.
     """
 
-    kind: Literal["clean", "resume", "rollback", "cluster", "index"]
+    kind: Literal["clean", "resume", "rollback", "deletePartition", "cluster", "index"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = field(default=0, metadata={"name": "filesRemoved"})
@@ -185,6 +212,7 @@ class StepOutcome:
     warnings: tuple[Note, ...] = ()
     rewritten: ClusterOutcome | None = None
     indexed: IndexOutcome | None = None
+    deletion: DeletionOutcome | None = field(default=None, metadata={"optional": True})
     seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
 
     def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
@@ -207,6 +235,7 @@ class StepOutcome:
             self.partitions_left,
             self.rewritten and self.rewritten.left,
             self.indexed and self.indexed.left,
+            self.deletion and self.deletion.left,
         )
         return 4 if any(left) else 0
 

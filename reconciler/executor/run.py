@@ -15,6 +15,8 @@ from reconciler.executor.clean.resume import report_finished_clean, resume_clean
 from reconciler.executor.clean.run import run_clean
 from reconciler.executor.cluster.resume import resume_clusterings
 from reconciler.executor.cluster.run import run_cluster
+from reconciler.executor.expiry.dead_deletions import take_back_dead_deletions
+from reconciler.executor.expiry.run import run_delete_partitions
 from reconciler.executor.fresh_plan import FreshPlan, check_identity, effective_plan
 from reconciler.executor.gate import (
     AdmittedPlan,
@@ -45,6 +47,7 @@ from reconciler.plans.model import (
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.spark.failures import explain_error, is_spark_error
 from reconciler.spec.model import TableSpec
@@ -169,6 +172,7 @@ class _ApplyRun:
         remove_finished_runs(storage, spec, context.run_context, owner)
         if not plan.steps and not _waits_for_clean(plan, spec):
             return done.make_result(unchanged=not done.refusals)
+        take_back_dead_deletions(plan, spec, storage, context)
         with context.phase(plan.name, "observe"):
             session, fresh = open_apply_session(plan, spec, storage, self.digest, context)
             check_identity(plan, fresh.state)
@@ -248,9 +252,9 @@ def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Ite
             case RollbackStep():
                 yield run_rollback(session, step, fresh)
                 fresh = None
-            case ClusterStep():
+            case DeletePartitionStep() | ClusterStep():
                 with _leave_refused(done):
-                    yield _remember_clustering(session, run_cluster(session, step, fresh))
+                    yield _remember_replaced(session, _replace_groups(session, step, fresh))
                 fresh = None
             case IndexStep():
                 yield from run_index(session, step, fresh)
@@ -262,6 +266,19 @@ def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Ite
                     yield run_clean(session, step, fresh)
             case _:
                 assert_never(step)
+
+
+def _replace_groups(
+    session: ApplySession, step: DeletePartitionStep | ClusterStep, fresh: FreshPlan | None
+) -> StepOutcome:
+    """Run a step that replaces file groups."""
+    match step:
+        case DeletePartitionStep():
+            return run_delete_partitions(session, step, fresh)
+        case ClusterStep():
+            return run_cluster(session, step, fresh)
+        case _:
+            assert_never(step)
 
 
 def _find_pending(first: FreshPlan) -> frozenset[str]:
@@ -278,7 +295,7 @@ def _resume(session: ApplySession, first: FreshPlan, done: _TableProgress) -> It
     if "cluster" not in kinds:
         with _leave_refused(done):
             for outcome in resume_clusterings(session, first):
-                yield _remember_clustering(session, outcome)
+                yield _remember_replaced(session, outcome)
 
 
 @contextmanager
@@ -292,9 +309,10 @@ def _leave_refused(done: _TableProgress) -> Iterator[None]:
         done.add_refusals(error.notes)
 
 
-def _remember_clustering(session: ApplySession, outcome: StepOutcome) -> StepOutcome:
-    """Remember a completed clustering: what it replaced is cleaned as it was reviewed."""
-    if outcome.how == "completed" and outcome.rewritten is not None and outcome.instant is not None:
+def _remember_replaced(session: ApplySession, outcome: StepOutcome) -> StepOutcome:
+    """Remember a completed clustering or deletion: what it replaced is cleaned as reviewed."""
+    replaces = outcome.rewritten is not None or outcome.deletion is not None
+    if outcome.how == "completed" and replaces and outcome.instant is not None:
         session.clustered.add(outcome.instant)
     return outcome
 

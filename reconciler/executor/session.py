@@ -101,7 +101,8 @@ class ApplyContext:
 class ApplySession(TableSession):
     """One apply's work on one table. ``plan`` is the reviewed one, ``digest`` the whole plan's.
 
-    ``clustered``: the clusterings that this run has completed, which it adds to.
+    ``clustered``: the clusterings and deletions of partitions that this run has completed, which it
+    adds to.
     """
 
     context: ApplyContext
@@ -204,10 +205,11 @@ def make_fresh_plan(
 ) -> FreshPlan:
     """Observe a table and plan it again; raises RefusedError or BusyError for what stops an apply.
 
-    ``reviewed``: the steps that are to run. ``clustered``: clusterings that this run has completed.
-    The file groups that those replaced are planned as if they were not replaced. Their old file
-    slices were reviewed together with the clustering, and expire as they did then; otherwise a
-    clean would leave them until the replaced groups expire. No other rewrite is planned then.
+    ``reviewed``: the steps that are to run. ``clustered``: clusterings and deletions of partitions
+    that this run has completed. The file groups that those replaced are planned as if they were
+    not replaced. Their old file slices were reviewed together with that step, and expire as they
+    did then; otherwise a clean would leave them until the replaced groups expire. Nothing else is
+    replaced then.
     """
     now = context.get_policy_time()
     observed_ms = context.clock.now_ms()
@@ -221,7 +223,7 @@ def make_fresh_plan(
     if clustered:
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
         planned_state = replace(state, replaced=left)
-        planned_spec = replace(spec, clustering=None, files=None)
+        planned_spec = replace(spec, clustering=None, files=None, partition_retention=None)
     fresh = FreshPlan(state=state, plan=plan_table(planned_spec, planned_state, now))
     check_refusals(fresh, spec, get_properties(state), now, reviewed)
     return fresh

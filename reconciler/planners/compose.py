@@ -12,8 +12,10 @@ import numpy as np
 from reconciler.arrays import Mask
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.planners.clean import explanations
-from reconciler.planners.clean.planner import CleanDecision, plan_clean
+from reconciler.planners.clean.excess import find_excess
+from reconciler.planners.clean.planner import plan_clean
 from reconciler.planners.drift import ExcessSlices, find_drift
+from reconciler.planners.expiry.planner import PartitionExpiry, plan_expiry
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
@@ -80,6 +82,7 @@ class _TableParts:
 
     window: ReaderWindow | None
     clean: _CleanPart
+    expiry: PartitionExpiry
     forecast: Forecast | None
     cluster: ClusterPlan | None
     resumes: ClusteringResumes
@@ -97,6 +100,14 @@ class _TableParts:
         removed = self.clean.is_removed
         return np.zeros_like(removed) if "clean" in self.refused else removed
 
+    @property
+    def is_leaving(self) -> Mask:
+        """Return per file of the table whether no reader sees it after a step that is applied."""
+        if "deletePartition" in self.refused:
+            return self.is_removed
+        leaving: Mask = self.is_removed | self.expiry.is_deleted
+        return leaving
+
 
 def plan_table(
     spec: TableSpec, state: TableState, now: datetime, *, next_insert: NextInsert | None = None
@@ -112,7 +123,7 @@ def plan_table(
     parts = _plan_parts(picture, now, is_blocked=bool(blocked))
     plan = _build_plan(picture, parts)
     policies = evaluate_policies(plan, spec, now)
-    unplannable = parts.cluster.refusals if parts.cluster else ()
+    unplannable = (*parts.expiry.refusals, *(parts.cluster.refusals if parts.cluster else ()))
     guards = (
         *refuse_shrinking(parts.window, plan.impact),
         *refuse_by_spec(spec),
@@ -169,20 +180,29 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     """Plan every part of a table; a blocked table has no steps."""
     spec, state = picture.spec, picture.state
     resumes = _plan_clustering_resumes(picture, now)
+    nothing = np.zeros(len(state.files), np.bool_)
     if is_blocked:
         return _TableParts(
             window=None,
-            clean=_CleanPart(is_removed=np.zeros(len(state.files), np.bool_)),
+            clean=_CleanPart(is_removed=nothing),
+            expiry=PartitionExpiry(is_deleted=nothing),
             forecast=None,
             cluster=None,
             resumes=resumes,
         )
+    expiry = plan_expiry(picture)
+    picture = replace(picture, expired=expiry.reasons)
     window = find_reader_window(spec, state, now)
     clean = _plan_clean_part(picture, now, window)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
     cluster = _plan_cluster(picture, forecast) if spec.rewriting is not None else None
     parts = _TableParts(
-        window=window, clean=clean, forecast=forecast, cluster=cluster, resumes=resumes
+        window=window,
+        clean=clean,
+        expiry=expiry,
+        forecast=forecast,
+        cluster=cluster,
+        resumes=resumes,
     )
     return _order_steps(picture, parts)
 
@@ -192,11 +212,11 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     clean, cluster = parts.clean, parts.cluster
     rollbacks = plan_all_rollbacks(picture.spec, picture.state)
     steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
-    steps.append(cluster.step if cluster else None)
+    steps += [parts.expiry.step, cluster.step if cluster else None]
     index = None
     if picture.spec.index is not None:
         earlier = omit_refused_steps((step for step in steps if step), parts.refused)
-        index = _plan_index(picture, earlier, parts.is_removed)
+        index = _plan_index(picture, earlier, parts.is_leaving)
     steps += [index.step if index else None, clean.step]
     return replace(parts, index=index, steps=tuple(step for step in steps if step is not None))
 
@@ -206,6 +226,7 @@ def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, 
     unclustered = parts.cluster.unclustered if parts.cluster else None
     return (
         *find_drift(picture.spec, picture.state, parts.clean.excess, unclustered),
+        *parts.expiry.drift,
         *(parts.cluster.findings if parts.cluster else ()),
         *(parts.forecast.findings if parts.forecast else ()),
         *(parts.index.drift if parts.index else ()),
@@ -221,6 +242,7 @@ def _collect_warnings(
     refused = {note.rule for note in blocked}
     return (
         *parts.clean.warnings,
+        *parts.expiry.warnings,
         *(parts.cluster.warnings if parts.cluster else ()),
         *(parts.forecast.warnings if parts.forecast else ()),
         *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
@@ -302,7 +324,7 @@ def _plan_clean_part(
     warnings = (*resumes.warnings, *explanations.warn_of_resumes(retention, decision))
     cleaning = _CleanPart(
         resumes=resumes.steps,
-        excess=_find_excess(decision, cutoff),
+        excess=find_excess(decision, cutoff),
         warnings=warnings,
         is_removed=resumes.rows,
     )
@@ -340,25 +362,6 @@ def _find_cutoff(
     zone = find_timeline_zone(spec, state)
     assert zone is not None, "a missing zone is refused before"
     return format_instant(now - timedelta(hours=retention.keep), zone)
-
-
-def _find_excess(decision: CleanDecision, cutoff: str | None) -> ExcessSlices | None:
-    """Return the slices past retention that neither savepoints nor pending plans keep."""
-    view = decision.view
-    rows = decision.is_removed | (
-        decision.is_kept & ~decision.protection.is_protected[view.row_slice]
-    )
-    if not rows.any():
-        return None
-    beyond = np.zeros(len(view), np.bool_)
-    beyond[view.row_slice[rows]] = True
-    return ExcessSlices(
-        slices=int(beyond.sum()),
-        files=int(rows.sum()),
-        oldest=view.times[int(view.key[beyond].min())],
-        versions=int(view.rank[view.is_visible & view.is_live].max(initial=-1)) + 1,
-        cutoff=cutoff,
-    )
 
 
 def _measure_impact(state: TableState, is_removed: Mask, steps: tuple[Step, ...]) -> Impact:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconciler.spec.model import FileSizes, TableSpec
@@ -19,13 +21,15 @@ if TYPE_CHECKING:
 class TablePicture:
     """The input of a table's planners: its spec, its state, the file view and the statistics.
 
-    ``now``: the time of the plan, with a zone; None if nothing depends on it. View and statistics
-    are made once, when the first planner needs them.
+    ``now``: the time of the plan, with a zone; None if nothing depends on it. ``expired``: the
+    partitions past their retention, each with the reason. View and statistics are made once, when
+    the first planner needs them.
     """
 
     spec: TableSpec
     state: TableState
     now: datetime | None = None
+    expired: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def view(self) -> FileView:

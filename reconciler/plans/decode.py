@@ -20,6 +20,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 
 if TYPE_CHECKING:
@@ -40,9 +41,15 @@ def take_lists(
     """
     holders = (table, *table["steps"])
     return tuple(
-        {key: read(holder, key) for key in _LIST_KEYS if _is_filled_list(holder.get(key))}
+        {key: read(holder, key) for key in _LIST_KEYS if _has_columns(holder, key)}
         for holder in holders
     )
+
+
+def _has_columns(holder: Mapping[str, Any], key: str) -> bool:
+    """Return whether a list becomes columns; that of a deletion has an object per partition."""
+    is_plain = key == "partitions" and holder.get("kind") == "deletePartition"
+    return not is_plain and _is_filled_list(holder.get(key))
 
 
 def _is_filled_list(value: Any) -> bool:
@@ -102,6 +109,8 @@ def _decode_impact(impact: Mapping[str, Any]) -> Impact:
 def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
     if step["kind"] == "index":
         return from_document(IndexStep, step)
+    if step["kind"] == "deletePartition":
+        return from_document(DeletePartitionStep, step)
     if step["kind"] == "rollback":
         files = lists.get("files") or empty_named_files()
         return from_document(RollbackStep, step, files=files)

@@ -32,6 +32,7 @@ from reconciler.plans.model import (
     removal_steps,
     rewritten_groups,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 
 
@@ -67,6 +68,7 @@ _LIST_FORMATS = (
             b'"}]},{"action":"',
             b'"}]},{"columns":[',
             b'"}]},{"add":[',
+            b'"}]},{"kind":"',
             b'"}]}],"stepsDigest":"',
         ),
         file_rows.read_partitions,
@@ -232,7 +234,8 @@ def _has_valid_lists(table: TablePlan) -> bool:
 
 
 def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
-    return [step.files for step in table.steps if not isinstance(step, ClusterStep | IndexStep)]
+    others = ClusterStep | IndexStep | DeletePartitionStep
+    return [step.files for step in table.steps if not isinstance(step, others)]
 
 
 def _has_valid_groups(rewrites: Rewrites) -> bool:

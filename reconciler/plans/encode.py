@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -22,6 +23,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 
 Chunk = bytes | memoryview
 
@@ -133,6 +135,9 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"partitions": _encode_partitions(step)}
         case IndexStep():
             return {}
+        case DeletePartitionStep():
+            _check_partitions_sorted([partition.path for partition in step.partitions])
+            return {}
         case _:
             assert_never(step)
 
@@ -153,6 +158,12 @@ def _check_sorted(files: NamedFiles) -> None:
     """Raise ValueError for files out of order: the order is part of the format."""
     if not columns.is_increasing(columns.rank_values(files.partition)[1], files.name):
         raise ValueError("the files of a plan must be sorted by (partition, name), each once")
+
+
+def _check_partitions_sorted(paths: Sequence[str]) -> None:
+    """Raise ValueError for partitions out of order."""
+    if any(before >= after for before, after in itertools.pairwise(paths)):
+        raise ValueError("the partitions of a step must be sorted by path, each once")
 
 
 def compute_spec_digest(document: Mapping[str, Any]) -> str:

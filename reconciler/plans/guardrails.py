@@ -14,7 +14,9 @@ from typing import Final
 
 from reconciler import units
 from reconciler.plans.model import ClusterStep, Note, StepKind, TablePlan
-from reconciler.spec.model import GuardPolicy, Policy, Retention, TableSpec
+from reconciler.plans.partition_deletion import deleted_partitions
+from reconciler.spec.model import GuardPolicy, PartitionFilter, Policy, Retention, TableSpec
+from reconciler.spec.partition_filter import find_excluded_partitions
 
 _COUNT_NAMES: Final = {
     Policy.COMMITS: "commits",
@@ -27,6 +29,8 @@ _STEP_OF_RULE: Final[Mapping[str, StepKind]] = {
     "maxFilesRemoved": "clean",
     "maxBytesRemoved": "clean",
     "maxRewrite": "cluster",
+    "maxPartitionsRemoved": "deletePartition",
+    "protectedPartitions": "deletePartition",
 }
 
 
@@ -71,6 +75,7 @@ def _find_violations(policy: GuardPolicy, plan: TablePlan, spec: TableSpec) -> I
     if spec.retention is not None and policy.min_retention:
         yield from _check_retention(policy, spec.retention)
     yield from _check_impact(policy, plan)
+    yield from _check_partitions(policy, plan)
 
 
 def _check_retention(policy: GuardPolicy, retention: Retention) -> Iterator[Note]:
@@ -114,6 +119,27 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
             limit, actual = units.format_size(most), _format_rounded_up(amount)
         because = f"lets a plan {verb} {limit}, but this one {verb}s {actual}; {remedy}"
         yield Note(rule, because)
+
+
+def _check_partitions(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
+    """Yield what forbids the deletion of partitions: their number, and those that must stay."""
+    paths = sorted(partition.path for partition in deleted_partitions(plan.steps))
+    most = policy.max_partitions_removed
+    if most is not None and len(paths) > most:
+        yield Note(
+            "maxPartitionsRemoved",
+            f"lets a plan delete {most} partition{'s' * (most != 1)}, but this one deletes "
+            f"{len(paths)}; raise retention.partitions.olderThan",
+        )
+    wanted = PartitionFilter(exclude=policy.protected_partitions)
+    protected = find_excluded_partitions(paths, wanted)
+    if protected:
+        first = min(protected)
+        others = f" and {len(protected) - 1} more that this plan deletes" * (len(protected) > 1)
+        yield Note(
+            "protectedPartitions",
+            f"protects partition {first}{others}; raise retention.partitions.olderThan",
+        )
 
 
 def _format_rounded_up(size: int) -> str:

@@ -106,7 +106,7 @@ def _check_order(table: Mapping[str, Any]) -> None:
     for step in table["steps"]:
         partitions = step.get("partitions", ())
         _check_rising([p["path"] for p in partitions], "partition", table)
-        for partition in partitions:
+        for partition in () if step["kind"] == "deletePartition" else partitions:
             _check_rising([f["name"] for f in partition["files"]], "file", table)
             if not partition["files"] and not partition["deletePartition"]:
                 raise PlanError(

@@ -20,6 +20,7 @@ from reconciler.plans.timeline_zone import (
 )
 from reconciler.spec.lock_rules import find_lock_problem, propose_provider
 from reconciler.spec.model import Policy, TableSpec
+from reconciler.spec.partition_dates import LAST_COMMIT
 from reconciler.state.model import TableState
 
 _AHEAD = timedelta(minutes=5)
@@ -27,9 +28,14 @@ _AHEAD = timedelta(minutes=5)
 
 def find_timeline_zone(spec: TableSpec, state: TableState) -> tzinfo | None:
     """Return the zone of the timeline: the table's, else the spec's; None if unknown."""
-    if state.timezone == "UTC":
+    return choose_zone(state.timezone, spec.timezone)
+
+
+def choose_zone(of_table: str | None, declared: str | None) -> tzinfo | None:
+    """Return the zone of a timeline: UTC if the table says so, else the declared one, or None."""
+    if of_table == "UTC":
         return UTC
-    return ZoneInfo(spec.timezone) if spec.timezone else None
+    return ZoneInfo(declared) if declared else None
 
 
 def format_instant(moment: datetime, zone: tzinfo) -> str:
@@ -87,7 +93,9 @@ def _explain_impossible(state: TableState, newest: str) -> str | None:
 
 
 def _time_dependent_block(spec: TableSpec) -> str | None:
-    """Return the field of the spec that makes a clean depend on the time, or None."""
+    """Return the field of the spec that makes a removal depend on the time, or None."""
+    if spec.partition_retention is not None:
+        return "retention.partitions"
     if spec.retention is None:
         return None
     if spec.retention.policy is Policy.HOURS:
@@ -148,7 +156,8 @@ def warn_of_unlocked_writes(spec: TableSpec, state: TableState) -> tuple[Note, .
 def warn_of_spec(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
     """Return warnings about fields of the spec or the table that have no effect on the steps."""
     notes = []
-    if state.timezone == "UTC" and spec.timezone not in (None, "UTC"):
+    by_date = spec.partition_retention and spec.partition_retention.by != LAST_COMMIT
+    if state.timezone == "UTC" and spec.timezone not in (None, "UTC") and not by_date:
         notes.append(
             Note("zone", f"timezone: {spec.timezone} is ignored, the table's timeline is in UTC")
         )

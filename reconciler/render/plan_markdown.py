@@ -32,7 +32,16 @@ _MIN_LIMIT: Final = 10_000
 _UNSAFE_IN_MARKER: Final = re.compile(r"[^A-Za-z0-9._/-]|(?<=-)-")
 #: rules of policies, which are outside the tables' own files
 _POLICY_RULES: Final = frozenset(
-    {"protected", "requireLock", "minRetention", "maxFilesRemoved", "maxBytesRemoved", "maxRewrite"}
+    {
+        "protected",
+        "requireLock",
+        "minRetention",
+        "maxFilesRemoved",
+        "maxBytesRemoved",
+        "maxRewrite",
+        "maxPartitionsRemoved",
+        "protectedPartitions",
+    }
 )
 _WAIVED_PREFIX: Final = "waived "
 #: verdict of a table in the overview
@@ -194,7 +203,7 @@ def _overview_table(tables: Sequence[TablePlan]) -> tuple[str, list[str]]:
 def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
     impact, owner = table.impact, _owner_name(table)
     is_shown = bool(list_applied_steps(table)) or (table.is_blocked and table.has_changes)
-    removes = words.format_count(impact.files_removed, "file") if is_shown else "—"
+    removes = _describe_removal(table) if is_shown else "—"
     frees, share = "—", "—"
     if impact.bytes_removed:
         whole = 0 if table.observed is None else table.observed.bytes
@@ -209,6 +218,16 @@ def _table_row(table: TablePlan, *, owned: bool, clustered: bool) -> str:
     cells += [size if impact.bytes_rewritten else "—"] if clustered else []
     cells += [removes, frees, share, _time_travel_cell(table), verdict]
     return f"| {' | '.join(cells)} |\n"
+
+
+def _describe_removal(table: TablePlan) -> str:
+    """Return the number of files that go, after the number of partitions that are deleted."""
+    files = words.format_count(table.impact.files_removed, "file")
+    partitions = plan_summary.count_deleted_partitions(table)
+    if not partitions:
+        return files
+    amount = f"**{words.format_count(partitions, 'partition')}**"
+    return f"{amount}, {files}" if table.impact.files_removed else amount
 
 
 def _unbroken_size(size: int) -> str:

@@ -21,8 +21,9 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refused_steps import find_refusals
-from reconciler.render import cluster_step, plan_summary, words
+from reconciler.render import cluster_step, deletion_step, plan_summary, words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_PARTITIONS: Final = 8
@@ -43,6 +44,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from _resume_lines(step, terminal, refused_by, full=full)
         case RollbackStep():
             yield from _rollback_lines(step, terminal, full=full)
+        case DeletePartitionStep():
+            yield from deletion_step.step_lines(step, terminal, refused_by, full=full)
         case CleanStep():
             yield from _clean_lines(step, table, terminal, refused_by, full=full)
         case ClusterStep():

@@ -21,6 +21,7 @@ from reconciler.plans.model import (
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import list_applied_steps
 from reconciler.render import words
@@ -57,7 +58,8 @@ class PlanTotals:
     step; the others are applied. ``is_empty``: no table has a step that is applied.
     ``bytes_rewritten``: bytes that are read and written anew. ``bytes_added``: estimated bytes of
     the new files. ``tables_indexed``: tables with an index step. ``rollbacks``: dead writes, whose
-    files are in none of these figures.
+    files are in none of these figures. ``partitions_deleted``, ``bytes_deleted``: those of
+    deletions of partitions, whose files stay until a clean.
     """
 
     tables: int
@@ -73,6 +75,8 @@ class PlanTotals:
     bytes_added: int
     tables_indexed: int
     rollbacks: int
+    partitions_deleted: int = 0
+    bytes_deleted: int = 0
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
@@ -103,7 +107,19 @@ def count_totals(plan: Plan) -> PlanTotals:
         bytes_added=sum(map(estimate_bytes_added, changing)),
         tables_indexed=sum(any(isinstance(s, IndexStep) for s in steps) for steps in applied),
         rollbacks=sum(isinstance(s, RollbackStep) for steps in applied for s in steps),
+        partitions_deleted=sum(map(count_deleted_partitions, changing)),
+        bytes_deleted=sum(map(sum_deleted_bytes, changing)),
     )
+
+
+def count_deleted_partitions(table: TablePlan) -> int:
+    """Return the number of partitions that are deleted."""
+    return len(deleted_partitions(list_applied_steps(table)))
+
+
+def sum_deleted_bytes(table: TablePlan) -> int:
+    """Return the bytes of the partitions that are deleted, which a clean removes later."""
+    return sum(partition.bytes for partition in deleted_partitions(list_applied_steps(table)))
 
 
 def estimate_bytes_added(table: TablePlan) -> int:
@@ -135,7 +151,7 @@ def tables_by_size(plan: Plan, *wanted: TableVerdict) -> list[TablePlan]:
     return sorted(
         (table for table in plan.tables if table_verdict(table) in wanted),
         key=lambda table: (
-            -(table.impact.bytes_removed + table.impact.bytes_rewritten),
+            -(table.impact.bytes_removed + table.impact.bytes_rewritten + sum_deleted_bytes(table)),
             -table.impact.files_removed,
             table.name,
         ),

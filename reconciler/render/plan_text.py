@@ -78,6 +78,10 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     work = []
     if totals.rollbacks:
         work.append(f"rolls back {strong(words.format_count(totals.rollbacks, 'dead write'))}")
+    if totals.partitions_deleted:
+        amount = words.format_count(totals.partitions_deleted, "partition")
+        size = words.format_size(totals.bytes_deleted)
+        work.append(f"deletes {strong(amount)} ({size}, whose files a later clean removes)")
     if totals.bytes_rewritten:
         work.append(f"rewrites {strong(_describe_rewrite(totals))}")
     if totals.tables_indexed:
@@ -136,6 +140,8 @@ def _summary_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
     totals = plan_summary.count_totals(plan)
     work = words.format_count(totals.files_removed, "file") + " to remove"
     work += f" ({words.format_size(totals.bytes_removed)})" if totals.files_removed else ""
+    if totals.partitions_deleted:
+        work += f", {words.format_count(totals.partitions_deleted, 'partition')} to delete"
     if totals.bytes_rewritten:
         work += f", {words.format_size(totals.bytes_rewritten)} to rewrite"
     if totals.rollbacks:

@@ -11,6 +11,7 @@ from reconciler.plans.model import Note
 from reconciler.render import result as result_render
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
+from reconciler.render.deletion_step import sum_deletions
 from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
@@ -56,7 +57,7 @@ def _describe_effect(result: ApplyResult) -> str:
     size = words.format_size(sum(table.bytes for table in result.tables))
     took = words.format_time_taken(result.seconds)
     deleted = f"**{words.format_count(removed, 'file')}**, **{size}**"
-    parts = (sum_rewrites(result.tables), sum_indexes(result.tables))
+    parts = (sum_deletions(result.tables), sum_rewrites(result.tables), sum_indexes(result.tables))
     done = [f"**{part}**" for part in parts if part]
     done += [f"{'removed' if done else 'Removed'} {deleted}"] if removed else []
     meaning = result_render.EXIT_MEANINGS.get(result.exit_code)
@@ -79,6 +80,8 @@ def _trouble_lines(table: TableResult) -> list[str]:
         sentences += [
             f"folder {note.rule} kept: {note.because}" for note in outcome.partitions_left
         ]
+        partitions = outcome.deletion.left if outcome.deletion else ()
+        sentences += [f"partition {each.path} kept: {each.because}" for each in partitions]
         left = outcome.rewritten.left if outcome.rewritten else ()
         sentences += [f"skipped: {describe_left_group(group)}" for group in left]
         sentences += _index_troubles(outcome.indexed) if outcome.indexed else []
@@ -112,6 +115,8 @@ def _table_row(table: TableResult) -> str:
     groups = sum(len(result.left) for result in table.rewritten)
     rows = [words.format_count(skipped, "file")] if skipped else []
     rows += [words.format_count(groups, "group")] if groups else []
+    partitions = sum(len(o.deletion.left) for o in table.outcomes if o.deletion)
+    rows += [words.format_count(partitions, "partition")] if partitions else []
     label = result_render.status_label(table)
     cells = (
         code_span(clip_text(table.name)),

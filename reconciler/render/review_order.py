@@ -3,7 +3,7 @@
 The riskiest table is first, by the first of these that differs:
 
 1. blocked tables before tables to change, because the spec asks for what a guardrail forbids;
-2. the share of the table's bytes that is removed, in tenths;
+2. the share of the table's bytes that is removed or deleted with its partition, in tenths;
 3. the share of the time travel that is lost, in tenths;
 4. the bytes removed, then the files, then the bytes rewritten, then the name.
 
@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 from reconciler.plans.model import TablePlan
 from reconciler.render import words
+from reconciler.render.plan_summary import sum_deleted_bytes
 
 _ALL_TENTHS = 10
 
@@ -40,7 +41,7 @@ def _sort_key(table: TablePlan) -> tuple[bool, int, int, int, int, int, str]:
 
 def _tenths_of_bytes(table: TablePlan) -> int:
     whole = 0 if table.observed is None else table.observed.bytes
-    return _count_tenths(table.impact.bytes_removed, whole)
+    return _count_tenths(table.impact.bytes_removed + sum_deleted_bytes(table), whole)
 
 
 def _tenths_of_time_travel(table: TablePlan) -> int:

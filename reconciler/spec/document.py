@@ -49,6 +49,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "validity": units.format_duration,
     "session_timeout": units.format_duration,
     "quiet": units.format_duration,
+    "older_than": units.format_duration,
 }
 #: attributes that a document omits if they are empty
 _OPTIONAL: Final = (
@@ -65,7 +66,14 @@ _OPTIONAL: Final = (
 )
 #: conditions of ``clustering.when``; a spec that names one has only those that it names
 _CONDITIONS: Final = ("smallFileShareAbove", "overlapAbove", "gainAbove")
-_NOT_IN_DOCUMENT: Final = ("name", "source", "provenance", "document", "guarded_by")
+_NOT_IN_DOCUMENT: Final = (
+    "name",
+    "source",
+    "provenance",
+    "document",
+    "guarded_by",
+    "partition_retention",
+)
 
 
 def spec_from_document(document: Data, name: str, path: str) -> TableSpec:
@@ -113,7 +121,11 @@ def _allow_plain_sizes(schema: Any) -> Any:
 
 def spec_to_document(spec: TableSpec) -> dict[str, Any]:
     """Return a spec as JSON data: everything that decides what is done to the table."""
-    return _encode_fields(spec, *_NOT_IN_DOCUMENT)
+    document = _encode_fields(spec, *_NOT_IN_DOCUMENT)
+    if spec.partition_retention is not None:
+        partitions = _encode_fields(spec.partition_retention)
+        document["retention"] = {**document.get("retention", {}), "partitions": partitions}
+    return document
 
 
 def _encode_fields(block: Any, *hidden: str) -> dict[str, Any]:
@@ -159,7 +171,7 @@ def build_spec(data: Data, *, name: str, path: str) -> TableSpec:
     """Return the spec of data without structural errors or broken rules."""
     blocks = {**data, "name": name, "path": path}
     if "retention" in data:
-        blocks["retention"] = _name_policy(data["retention"])
+        blocks |= _split_retention(data["retention"])
     if "clustering" in data:
         blocks["clustering"] = _fill_clustering(data["clustering"])
     if "when" in data.get("files", {}):
@@ -181,10 +193,14 @@ def fill_sizes(data: Data) -> Data:
     return {**data, "files": {**defaults, **files}}
 
 
-def _name_policy(retention: Data) -> Data:
-    """Return a retention with the policy that its count means."""
-    count = next(count for count in POLICY_BY_COUNT if count in retention)
-    return {**retention, "policy": POLICY_BY_COUNT[count], "keep": retention[count]}
+def _split_retention(retention: Data) -> dict[str, Any]:
+    """Return the retention of file slices with the policy of its count, and that of partitions."""
+    slices = {key: value for key, value in retention.items() if key != "partitions"}
+    count = next((count for count in POLICY_BY_COUNT if count in slices), None)
+    named = None
+    if count is not None:
+        named = {**slices, "policy": POLICY_BY_COUNT[count], "keep": slices[count]}
+    return {"retention": named, "partitionRetention": retention.get("partitions")}
 
 
 def _fill_clustering(clustering: Data) -> Data:

@@ -26,6 +26,9 @@ ALIASES: Final = {
     "retention.maxCommitsPerRun": "hoodie.clean.max.commits.to.clean",
     "retention.failedWrites": "failedWritesPolicy hoodie.clean.failed.writes.policy"
     " hoodie.cleaner.policy.failed.writes",
+    "retention.partitions": "ttl partitionTtl hoodie.partition.ttl.inline",
+    "retention.partitions.olderThan": "maxAge days hoodie.partition.ttl.strategy.days.retain",
+    "retention.partitions.by": "pattern dateFormat hoodie.partition.ttl.strategy.class",
     "files": "fileSize fileSizes sizing",
     "files.target": "maxFileSize targetSize hoodie.parquet.max.file.size",
     "files.small": "smallFileLimit hoodie.parquet.small.file.limit",

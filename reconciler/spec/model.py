@@ -33,6 +33,19 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRetention:
+    """The age past which partitions are deleted: ``retention.partitions`` of a spec.
+
+    ``older_than``: seconds. ``by``: a pattern of dates in partition paths (``partition_dates``), or
+    ``lastCommit``. ``keep_latest``: the newest partitions stay, whatever their age.
+    """
+
+    older_than: int
+    by: str
+    keep_latest: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFilter:
     """Partitions that a clustering works on: globs or ``/regex/``; bounds compare as strings."""
 
@@ -242,7 +255,9 @@ class GuardPolicy:
     """Limits on plans, in counts and bytes; None is no limit.
 
     ``min_retention`` is the least count by ``commits``, ``hours`` and ``fileVersions``;
-    ``protected`` are globs of the names of tables that no plan may change. ``source`` is the file.
+    ``protected`` are globs of the names of tables that no plan may change, and
+    ``protected_partitions`` filters of the partitions that no plan may delete. ``source`` is the
+    file.
     """
 
     name: str
@@ -251,6 +266,8 @@ class GuardPolicy:
     max_files_removed: int | None = None
     max_bytes_removed: int | None = None
     max_rewrite: int | None = None
+    max_partitions_removed: int | None = None
+    protected_partitions: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
     require_lock: bool = False
     severity: Literal["error", "warn"] = "error"
@@ -267,6 +284,8 @@ class GuardPolicy:
             "maxFilesRemoved": self.max_files_removed is not None,
             "maxBytesRemoved": self.max_bytes_removed is not None,
             "maxRewrite": self.max_rewrite is not None,
+            "maxPartitionsRemoved": self.max_partitions_removed is not None,
+            "protectedPartitions": self.protected_partitions,
         }
         return tuple(rule for rule, is_set in given.items() if is_set)
 
@@ -311,6 +330,8 @@ class TableSpec:
     the table, sorted by name; they are not in the document. ``catalog``: the catalog that gave the
     location, None if a path did. ``file_times``: "copied" if the files
     of the timeline are a copy's, later than their writers'; None: they are the writers'.
+    ``retention``: that of file slices, None if no count is declared; ``partition_retention``: the
+    ``partitions`` of the same block.
     """
 
     name: str
@@ -322,6 +343,7 @@ class TableSpec:
     file_times: Literal["copied"] | None = None
     suspend: bool = False
     retention: Retention | None = None
+    partition_retention: PartitionRetention | None = None
     files: FileSizes | None = None
     clustering: Clustering | None = None
     index: IndexColumns | None = None

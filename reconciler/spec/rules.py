@@ -97,6 +97,7 @@ def check_rules(spec: Block) -> None:
     if clustering := spec.find_block("clustering"):
         _check_clustering(spec, clustering)
     _check_readers(spec)
+    _check_partition_retention(spec)
     _check_query_columns(spec)
 
 
@@ -119,7 +120,13 @@ def _check_retention(block: Block) -> None:
     given = [key for key in node.entries if key in COUNTS]
     policy = block.data.get("policy")
     known = load_definition("retention")["properties"]
-    if not given and not block.is_partial and all(key in known for key in node.entries):
+    needs_count = node.entries.keys() != {"partitions"}
+    if (
+        not given
+        and needs_count
+        and not block.is_partial
+        and all(key in known for key in node.entries)
+    ):
         needed = COUNT_BY_POLICY[Policy(policy)] if policy else "commits, hours or fileVersions"
         hint = "add it: retention has no default"
         block.problems.error(node.position, block.path, f"{needed} is missing", hint)
@@ -130,6 +137,21 @@ def _check_retention(block: Block) -> None:
         needed = COUNT_BY_POLICY[Policy(policy)]
         hint = f"remove policy, or give {needed} instead of {given[0]}"
         block.error("policy", f"{policy} contradicts {given[0]}", hint)
+
+
+def _check_partition_retention(spec: Block) -> None:
+    """Report a retention of partitions that removes all of them, or that has none to remove."""
+    retention = spec.find_block("retention")
+    block = retention.find_block("partitions") if retention else None
+    if block is None:
+        return
+    if block.data.get("olderThan") == 0:
+        message = "0 would delete every partition"
+        block.error("olderThan", message, "write the age that data may reach, such as 400d")
+    table = spec.data.get("table", {})
+    if "recordKey" in table and not table.get("partitionBy"):
+        message = "table.partitionBy is empty, so the table has no partitions to delete"
+        block.problems.error(block.node.position, block.path, message, "remove it")
 
 
 def _check_files(spec: Block, block: Block) -> None:

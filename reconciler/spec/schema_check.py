@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import units
+from reconciler.spec.partition_dates import find_date_pattern_problem
 from reconciler.spec.schema import Schema
 from reconciler.spec.text_rules import (
     find_day_problem,
@@ -45,6 +46,7 @@ _PROBLEM_FINDERS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "date": find_day_problem,
     "location-pattern": find_pattern_problem,
     "lock-folder": find_folder_problem,
+    "partition-date": find_date_pattern_problem,
     "partition-pattern": find_filter_problem,
     "sql-condition": _find_condition_problem,
     "table-location": find_location_problem,

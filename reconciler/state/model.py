@@ -234,6 +234,9 @@ class TableState:
     does not need them. ``v6_completions``: in version 6, requested time -> completion time from the
     modification time of the completed file, as Hudi 1.x reads it.
     ``observed_ms``: epoch milliseconds at which the listing began.
+    ``written_partitions``: completed write of the timeline -> partitions that it wrote, in version
+    6 of merge-on-read for a spec that deletes partitions; None otherwise. ``partition_rows``: rows
+    of partitions that are deleted, as far as they are known; None if they were not counted.
     ``clustering_facts``: None if the spec declares no rewrite, or a past write is damaged;
     ``damaged_write``: the error of that write if file sizes alone are declared, else empty.
     ``index_state``: None if the spec has no index block.
@@ -269,6 +272,8 @@ class TableState:
     completions: Mapping[str, str]
     v6_completions: Mapping[str, str]
     observed_ms: int
+    written_partitions: Mapping[str, frozenset[str]] | None = None
+    partition_rows: Mapping[str, int] | None = None
     clustering_facts: ClusteringFacts | None = None
     damaged_write: str = ""
     index_state: IndexState | None = None
@@ -307,6 +312,7 @@ class TableState:
         forecast_input: ForecastInput | None = None,
         recent_writes: RecentWrites | None = None,
         damaged_write: str = "",
+        partition_rows: Mapping[str, int] | None = None,
     ) -> Self:
         """Return the state with these facts added. The files are the same, so it keeps its view."""
         changed = replace(
@@ -316,6 +322,7 @@ class TableState:
             forecast_input=forecast_input or self.forecast_input,
             recent_writes=recent_writes or self.recent_writes,
             damaged_write=damaged_write or self.damaged_write,
+            partition_rows=partition_rows or self.partition_rows,
         )
         if "view" in self.__dict__:
             changed.__dict__["view"] = self.view

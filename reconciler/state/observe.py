@@ -193,6 +193,7 @@ class _Observation:
             completions=self._find_completions(properties, timeline, listed.files, zone),
             v6_completions=_find_v6_completions(properties, timeline, zone),
             observed_ms=self.observed_ms,
+            written_partitions=self._read_written(reader, properties),
         )
         return state if self.spec is None else self._add_spec_facts(self.spec, properties, state)
 
@@ -236,6 +237,16 @@ class _Observation:
             return None
         since = cleans[-1].earliest_instant_to_retain
         return reader.read_touched(since) if since.strip() else None
+
+    def _read_written(
+        self, reader: TimelineReader, properties: TableProperties
+    ) -> Mapping[str, frozenset[str]] | None:
+        """Read the partitions of every write, if names of log files do not tell when they were."""
+        needs = self.spec is not None and self.spec.partition_retention is not None
+        is_merge_on_read = properties.table_type == "MERGE_ON_READ"
+        if not needs or not is_merge_on_read or properties.table_version >= _BY_COMPLETION:
+            return None
+        return reader.read_written_partitions()
 
     def _find_completions(
         self, properties: TableProperties, timeline: Timeline, files: TableFiles, zone: tzinfo

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import encode_distinct, to_arrow
 from reconciler.errors import UnsupportedError
+from reconciler.hudi.files.names import ENCODED, unescape_folder
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.state.schema import drops_partition_columns
 
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
-_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -59,8 +59,7 @@ def read_partition_columns(
     style = _PathStyle(
         fields=properties.partition_fields,
         hive=_read_flag(properties.raw, "hoodie.datasource.write.hive_style_partitioning"),
-        encoded=_read_flag(properties.raw, "hoodie.datasource.write.partitionpath.urlencode")
-        or False,
+        encoded=_read_flag(properties.raw, ENCODED) or False,
         dropped=drops_partition_columns(properties),
     )
     if not style.fields:
@@ -143,7 +142,7 @@ def _read_column(
             values.append(None)
             continue
         try:
-            values.append(parse(_unescape(value) if encoded else value))
+            values.append(parse(unescape_folder(value) if encoded else value))
         except (ValueError, InvalidOperation):
             return None
     return pa.array(values, kind).take(to_arrow(codes))
@@ -157,15 +156,6 @@ def _find_parser(kind: pa.DataType) -> Callable[[str], Any] | None:
     if types.is_floating(kind):
         return float
     return _PARSERS.get(kind)
-
-
-def _unescape(text: str) -> str:
-    """Undo PartitionPathEncodeUtils.escapePathName.
-
-    >>> _unescape("a%2Fb%")
-    'a/b%'
-    """
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def _parse_whole(text: str, bits: int) -> int:

@@ -194,6 +194,13 @@ class TimelineReader:
             for entry in self.timeline.completed_files(COMMITS, since)
         }
 
+    def read_written_partitions(self) -> Mapping[str, frozenset[str]]:
+        """Return the partitions that each completed write has written files to."""
+        return {
+            entry.instant.requested: frozenset(CommitMetadata.parse(*self._read(entry)).has_updates)
+            for entry in self.timeline.completed_files(COMMITS)
+        }
+
     def _read_partitions(self, entry: TimelineFile) -> frozenset[str]:
         commit = CommitMetadata.parse(*self._read(entry))
         is_plain = (

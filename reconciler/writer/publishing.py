@@ -12,18 +12,17 @@ from reconciler.errors import AlreadyExistsError, BusyError, ReconcilerError
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import PARTITION_METAFILE, make_file_path
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.instant import State
 from reconciler.hudi.timeline.write_commit import WriteCommit
 from reconciler.plans.model import Note
-from reconciler.transaction.footprints import find_rollback_ms, read_footprints
+from reconciler.transaction.footprints import read_footprints
 from reconciler.transaction.metadata.write_sync import WriteChanges, prepare_write_sync
-from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.marked_files import (
     is_written_by,
     list_marked_files,
     remove_files,
     remove_markers,
 )
+from reconciler.transaction.recovery.own_writes import is_still_pending
 from reconciler.transaction.run import MARKERS, Completion
 from reconciler.transaction.session import TableSession
 from reconciler.writer.conflicts import check_conflicts, check_no_unlocked_write
@@ -71,16 +70,8 @@ def remove_leftovers(
 
 def _check_still_pending(session: TableSession, done: UnpublishedWrite) -> None:
     """Raise BusyError if another writer has rolled the write back, or has begun to."""
-    timeline, action = session.reload_timeline(), done.mode.action
-    is_there = (
-        timeline.find_file(done.instant, action, State.REQUESTED) is not None
-        and timeline.find_file(done.instant, action, State.INFLIGHT) is not None
-        and find_completion(timeline, done.instant, action) is None
-    )
-    if (
-        not is_there
-        or find_rollback_ms(session, timeline, done.instant, done.known_writes) is not None
-    ):
+    action = done.mode.action
+    if not is_still_pending(session, done.instant, action, done.known_writes):
         raise BusyError(
             f"another writer has rolled back {action} {done.instant} while it was being written; "
             "nothing of it is in the table, run the write again"

@@ -18,11 +18,10 @@ from reconciler.errors import (
     RowsError,
     UsageError,
 )
-from reconciler.hudi.codecs.avro_container import encode_container
 from reconciler.hudi.load import PROPERTIES
 from reconciler.hudi.table.properties import TableProperties
-from reconciler.hudi.timeline.instant import Action, State
-from reconciler.hudi.timeline.write_commit import WorkloadProfile
+from reconciler.hudi.timeline.instant import Action
+from reconciler.hudi.timeline.write_commit import WorkloadProfile, encode_replace_request
 from reconciler.layout.sizing.assign import Workload
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes
 from reconciler.plans.encode import compute_spec_digest
@@ -30,19 +29,10 @@ from reconciler.plans.model import Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.observe import observe
 from reconciler.storage.api import StorageRef
-from reconciler.transaction.footprints import (
-    collect_completed_writes,
-    is_being_rolled_back,
-    read_footprints,
-)
+from reconciler.transaction.footprints import collect_completed_writes, read_footprints
 from reconciler.transaction.process import make_ownership_metadata
-from reconciler.transaction.publish import find_completion
 from reconciler.transaction.recovery.dead_writes import undo_dead_writes
-from reconciler.transaction.recovery.marked_files import remove_marked_files, remove_markers
-from reconciler.transaction.recovery.pending_instants import (
-    remove_withdrawn_attempt,
-    withdraw_instant,
-)
+from reconciler.transaction.recovery.own_writes import take_back_write
 from reconciler.transaction.retry import ShouldWait
 from reconciler.transaction.run import Change, Completion, Ended, run_change
 from reconciler.transaction.session import RunContext, TableSession
@@ -61,8 +51,6 @@ from reconciler.writer.request import WriteMode, WriteRequest, WriteResult
 from reconciler.writer.stream_batches import has_batch, make_batch_extra
 from reconciler.writer.table_opening import open_for_writing
 
-#: what Hudi requests when it is going to replace something without a plan
-_NO_PLAN: Final = {"operationType": None, "clusteringPlan": None, "extraMetadata": None}
 _NOTHING: Final = RowCounts(
     incoming=0, dropped=0, absent_deletes=0, inserts=0, updates=0, deletes=0
 )
@@ -178,11 +166,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         if announced is not None:  # a commit announced the new table, and this is another action
             session.publisher.withdraw(announced, Action.COMMIT)
             session.make_heartbeat(announced).remove()
-        plan = b""
-        if mode.replaces:
-            plan = encode_container(
-                "HoodieRequestedReplaceMetadata.avsc", {**_NO_PLAN, "version": 1}
-            )
+        plan = encode_replace_request() if mode.replaces else b""
         try:
             return session.request_write(mode.action, timeline, plan)
         except AlreadyExistsError:
@@ -194,7 +178,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         if instant is None:
             return
         with contextlib.suppress(ReconcilerError):
-            self.session.run_locked(partial(self._undo, instant, action))
+            self.session.run_locked(partial(take_back_write, self.session, instant, action))
             self.session.make_heartbeat(instant).remove()
 
     def work(self, pending: _RequestedWrite) -> UnpublishedWrite:
@@ -274,30 +258,7 @@ class _RowWrite(Change[WriteFacts, _RequestedWrite, UnpublishedWrite, WriteResul
         return remove_leftovers(self.session, result, outcome)
 
     def abandon(self, pending: _RequestedWrite) -> None:
-        self._undo(pending.instant, pending.action)
-
-    def _undo(self, instant: str, action: Action) -> None:
-        """Undo a write that failed; the table's lock is held.
-
-        If another run has undone it already, what was written since is removed too. A rollback that
-        is pending may count on the rest, which stays. An upgrade of the table may have moved it.
-        """
-        session = self.session.follow_upgrade()
-        timeline = session.reload_timeline()
-        if find_completion(timeline, instant, action) is not None:
-            return
-        if session.make_heartbeat(instant).is_taken_over():
-            return  # another run has undone it, and has taken its time since
-        session.lock.confirm()
-        if is_being_rolled_back(session, timeline, instant):
-            remove_marked_files(session.storage, instant)
-            remove_markers(session.storage, instant)
-        elif timeline.find_file(instant, action, State.REQUESTED) is not None:
-            withdraw_instant(session, instant, action)
-        else:  # nobody else looks for what the metadata table was given since
-            remove_withdrawn_attempt(session.storage, instant)
-        if session is not self.session:
-            self.session.publisher.withdraw(instant, action)  # what it wrote after the upgrade
+        take_back_write(self.session, pending.instant, pending.action)
 
 
 def _note_absent_partitions(done: UnpublishedWrite) -> tuple[Note, ...]:

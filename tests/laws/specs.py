@@ -16,6 +16,7 @@ _WORDS = st.text(
 _FORMATS = {
     "time-zone": st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
     "partition-pattern": st.sampled_from(["dt=2026-*", "a/b", "/dt=.*-0[13]/", "2026-01-01", "on"]),
+    "partition-date": st.sampled_from(["lastCommit", "dt=%Y-%m-%d", "*/year=%Y/month=%m"]),
     "lock-folder": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
     "sql-condition": st.sampled_from(["a = 1", "b.c LIKE 'x%' OR f(d) > 1.5", "true"]),
     "table-location": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
@@ -152,6 +153,8 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
         block.update(small="1B", target="1B", large="2B")
     if "validity" in block and units.parse_duration(block["validity"]) < 10:
         block["validity"] = "10s"  # no lock is taken for less
+    if "olderThan" in block and units.parse_duration(block["olderThan"]) == 0:
+        block["olderThan"] = "1d"  # less would delete every partition
     _complete_lock(block)
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
@@ -168,7 +171,12 @@ def table_specs() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _fit_lock_to_place(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the spec with a lock that writers can take where the table is."""
+    """Return the spec with a lock that writers can take where the table is.
+
+    A new table of a spec that deletes partitions has some.
+    """
+    if "partitions" in spec.get("retention", {}) and "table" in spec:
+        spec["table"].setdefault("partitionBy", []).append("day")
     lock, scheme = (spec.get("concurrency") or {}).get("lock"), spec["path"].partition("://")
     if lock and scheme[1]:
         if lock.get("provider") == "filesystem":

@@ -351,6 +351,16 @@ class RealHudi:
         )
         return answer
 
+    def expired_partitions(self, table: HudiTable, instant: str, options: Options) -> list[str]:
+        """Return the partitions that Hudi's partition TTL would delete at an instant."""
+        answer: list[str] = self.ask(
+            "expired_partitions",
+            table=table,
+            instant=instant,
+            options=self._service(table, options),
+        )
+        return answer
+
     def timed_clean_plan(
         self, table: HudiTable, options: Options, times: int
     ) -> list[dict[str, Any]]:

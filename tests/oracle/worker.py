@@ -404,6 +404,16 @@ class Worker:
             "partitions": partitions,
         }
 
+    def expired_partitions(self, table: str, options: dict[str, str], instant: str) -> list[str]:
+        """Return the partitions that Hudi's partition TTL would delete at an instant."""
+        hudi = self.jvm.org.apache.hudi
+        engine = hudi.client.common.HoodieSparkEngineContext(self.spark.sparkContext._jsc)
+        config = self._config(table, options)
+        hoodie_table = hudi.table.HoodieSparkTable.create(config, engine)
+        factory = hudi.table.action.ttl.strategy.HoodiePartitionTTLStrategyFactory
+        strategy = factory.createStrategy(hoodie_table, config.getProps(), instant)
+        return sorted(map(str, strategy.getExpiredPartitionPaths()))
+
     def reconcile(self, plan: str) -> dict[str, Any]:
         """Run ``apply PLAN --executor hudi`` in this process, whose Spark has Hudi."""
         from reconciler.cli.files import read_plan  # noqa: PLC0415 - few requests need it

@@ -7,11 +7,15 @@ FSUtils (BASE_FILE_PATTERN, LOG_FILE_PATTERN) and HoodiePartitionMetadata.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 PARTITION_METAFILE: Final = ".hoodie_partition_metadata"
+#: the property of tables whose folders have special characters escaped
+ENCODED: Final = "hoodie.datasource.write.partitionpath.urlencode"
 
+_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _BASE: Final = re.compile(
     r"(?P<file_id>[^_./]+)_(?P<token>[^_./]+)_(?P<instant>\d+)(?P<extension>\.[A-Za-z0-9]+)",
     re.ASCII,
@@ -100,3 +104,24 @@ class LogName:
         """The sort key for merge order within a slice, as Hudi's LogFileComparator."""
         token = tuple(int(part) for part in self.token.split("-")) if self.token else ()
         return (self.instant, self.version, token, self.is_cdc)
+
+
+def unescape_folder(text: str) -> str:
+    """Undo PartitionPathEncodeUtils.escapePathName.
+
+    >>> unescape_folder("a%2Fb%")
+    'a/b%'
+    """
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def decode_folders(paths: Iterable[str], raw: Mapping[str, str]) -> list[str]:
+    """Return partition paths with their special characters, if the table escapes them.
+
+    ``raw``: the table's properties. A slash within a value is then a slash too.
+
+    >>> decode_folders(["d=1%2F2"], {ENCODED: "true"})
+    ['d=1/2']
+    """
+    is_encoded = raw.get(ENCODED, "").lower() == "true"
+    return [*map(unescape_folder, paths)] if is_encoded else [*paths]

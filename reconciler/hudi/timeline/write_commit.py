@@ -14,6 +14,7 @@ from typing import Any, Final
 from reconciler.hudi.codecs.avro_container import encode_container
 
 _COMMIT: Final = "HoodieCommitMetadata.avsc"
+_REQUEST: Final = "HoodieRequestedReplaceMetadata.avsc"
 _REPLACE: Final = "HoodieReplaceCommitMetadata.avsc"
 #: the first table version whose commits are Avro
 _AVRO_FROM: Final = 8
@@ -91,6 +92,18 @@ class WorkloadProfile:
                 planned.append(_planned_stat(stat, version))
             stats[path] = planned
         return encode_commit(stats, self.operation, {}, version)
+
+
+def encode_replace_request(
+    operation: str | None = None, extra: Mapping[str, str] | None = None
+) -> bytes:
+    """Encode the requested file of a write that replaces file groups without a plan.
+
+    Hudi names the operation where a write deletes partitions (DeletePartitionCommitActionExecutor).
+    """
+    given = None if extra is None else dict(extra)
+    record = {"operationType": operation, "clusteringPlan": None, "extraMetadata": given}
+    return encode_container(_REQUEST, {**record, "version": 1})
 
 
 def encode_commit(

@@ -127,9 +127,9 @@ def decide_clustering(
 
     ``max_scan``: slices to rewrite for a query. ``simulated``: simulated gains of queries.
     """
-    busy = find_busy_partitions(picture)
+    avoided = {"expired": picture.expired, "quiet": find_busy_partitions(picture)}
     return plan_clustering(
-        picture.spec, picture.state, picture.statistics, max_scan, simulated, busy=busy
+        picture.spec, picture.state, picture.statistics, max_scan, simulated, avoided=avoided
     )
 
 
@@ -140,13 +140,14 @@ def plan_clustering(
     max_scan: MaxScanDemand | None = None,
     simulated: SimulatedGains | None = None,
     *,
-    busy: Mapping[str, str] = MappingProxyType({}),
+    avoided: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> ClusteringDecision:
     """Decide about the newest slice of every file group. The spec declares a rewrite.
 
     ``max_scan``: slices to rewrite for a query's ``maxScan``; ignored under ``when: always``.
     ``simulated``: simulated gains of declared queries; None: gains are predicted from ranges.
-    ``busy``: partitions to leave alone because they were written recently, each with the reason.
+    ``avoided``: partitions to leave alone, each with the reason, by rule: ``expired`` ones are past
+    their retention, ``quiet`` ones were written recently.
     Damaged files of the ``statistics`` are not rewritten.
     """
     if (clustering := spec.rewriting) is None:
@@ -166,7 +167,7 @@ def plan_clustering(
         max_scan=max_scan,
     )
     exclude_pending(candidates, table.verdicts, but_writes=clustering.when.always)
-    _exclude_partitions(table, busy)
+    _exclude_partitions(table, avoided)
     _exclude_damaged(table)
     blocking_note = check_after_commits(
         clustering, state, statistics.past, table.layout, table.verdicts
@@ -218,13 +219,13 @@ def _add_gains(decision: ClusteringDecision, gains: PartitionGains | None) -> Cl
     return replace(decision, gains=gains, warnings=warnings)
 
 
-def _exclude_partitions(table: _ClusteringRun, busy: Mapping[str, str]) -> None:
+def _exclude_partitions(table: _ClusteringRun, avoided: Mapping[str, Mapping[str, str]]) -> None:
     known, field = table.state.partitions, f"{table.block}.partitions"
     reasons = find_excluded_partitions(known, table.clustering.partitions, field)
     paths, partition = table.candidates.view.files.partitions, table.candidates.partition
     unknown = set(paths) - set(known)
     reasons |= dict.fromkeys(unknown, "its folder is not a partition of the table")
-    for rule, excluded in (("partition", reasons), ("quiet", busy)):
+    for rule, excluded in (("partition", reasons), *avoided.items()):
         texts = [excluded.get(path, "") for path in paths]
         is_out = np.array([bool(text) for text in texts], np.bool_)
         table.verdicts.decide(rule, is_out[partition], texts.__getitem__, partition)

@@ -18,6 +18,7 @@ RULES: Final = (
     "pendingClustering",
     "pendingWrite",
     "partition",
+    "expired",
     "quiet",
     "damaged",
     "afterCommits",
@@ -38,6 +39,7 @@ _RULE_SENTENCES: Final = {
     "pendingClustering": "{} wait for a pending clustering",
     "pendingWrite": "{} wait for a pending write",
     "partition": "{block}.partitions leaves out {}",
+    "expired": "{} are in partitions past retention.partitions",
     "quiet": "files.quiet leaves out {} in partitions that were written recently",
     "damaged": "{} cannot be read",
     "bucket": "{} are buckets that are as declared, and are not merged or split",
@@ -59,6 +61,7 @@ _SINGULAR_FORMS: Final = (
     ("{} are buckets that are as declared, and are not", "{} is a bucket as declared, and is not"),
     ("{} are ", "{} is "),
     ("in partitions below", "in a partition below"),
+    ("in partitions past", "in a partition past"),
 )
 _UNDECIDED: Final = -1
 #: why a slice stays that could only be rewritten alone

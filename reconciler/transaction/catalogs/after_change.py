@@ -69,12 +69,6 @@ def sync_after_change(
     return None
 
 
-def find_removed_partitions(storage: Storage, partitions: tuple[str, ...]) -> PartitionChanges:
-    """Return the partitions to drop from the catalog: no writer has begun them again by now."""
-    begun = find_begun_partitions(storage, partitions)
-    return PartitionChanges(absent=tuple(path for path in partitions if path not in begun))
-
-
 def find_begun_partitions(storage: Storage, partitions: Collection[str]) -> frozenset[str]:
     """Return the partitions among the given ones that a writer has begun: they have a metafile."""
     return frozenset(path for path in partitions if _is_begun(storage, path))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.file_slices.merge.avro_schema import add_meta_columns, to_arrow_schema
@@ -36,8 +37,10 @@ class WriteChanges:
 
     ``added``: partition path ("" of a table without partitions) -> its new files, which are on
     storage. ``previous``: path of a new file -> the one that it follows in its file group.
-    ``replaced``: files of file groups that the write replaces. ``types``: Arrow types of all
+    ``replaced``: base files of file groups that the write replaces. ``types``: Arrow types of all
     columns of the new files. ``rewritten_partitions``: those of which the new files hold all rows.
+    ``replaced_groups``: replaced file groups without a base file among them; ``read_log_keys``
+    returns the keys of replaced groups that have log files.
     """
 
     added: Mapping[str, Sequence[WrittenFile]]
@@ -45,6 +48,8 @@ class WriteChanges:
     replaced: Sequence[SizedPath] = ()
     types: Mapping[str, Any] = field(default_factory=dict)
     rewritten_partitions: frozenset[str] = frozenset()
+    replaced_groups: Sequence[FileGroupLocation] = ()
+    read_log_keys: Callable[[], Iterable[Any]] = tuple
 
 
 def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
@@ -57,7 +62,8 @@ def prepare_write_sync(request: SyncRequest, changes: WriteChanges) -> SyncPlan:
         return SyncPlan()
     completed = request.choose_time()
     table = request.open_table()
-    index = open_record_index(storage, properties, timeline) if changes.replaced else None
+    replaces = bool(changes.replaced or changes.replaced_groups)
+    index = open_record_index(storage, properties, timeline) if replaces else None
     moved = _MovedKeys(storage, changes, index)
     # the columns as they are under the lock: an index may have got more since the write began
     columns = find_indexed_columns(storage, properties, timeline)
@@ -126,6 +132,7 @@ class _MovedKeys:
                 yield keys
             else:
                 locations = {_parse_location(path) for path, _size in self.changes.replaced}
+                locations.update(self.changes.replaced_groups)
                 yield from select_keys_in(self.index, self.storage, keys, locations)
 
     def _read_replaced_keys(self) -> Iterator[Any]:
@@ -137,12 +144,12 @@ class _MovedKeys:
         import pyarrow as pa  # noqa: PLC0415
 
         batch: list[Any] = []
-        for file in self.changes.replaced:
-            for keys in read_record_keys(self.storage, *file):
-                batch.append(keys)
-                if sum(map(len, batch)) >= _KEYS_AT_ONCE:
-                    yield pa.concat_arrays(batch)
-                    batch = []
+        of_bases = (read_record_keys(self.storage, *file) for file in self.changes.replaced)
+        for keys in chain(chain.from_iterable(of_bases), self.changes.read_log_keys()):
+            batch.append(keys)
+            if sum(map(len, batch)) >= _KEYS_AT_ONCE:
+                yield pa.concat_arrays(batch)
+                batch = []
         if batch:
             yield pa.concat_arrays(batch)
 

@@ -45,7 +45,8 @@ def spec_of(clustering=None, **more):
 
 def decide(state, *, clustering=None, sizes=PLAIN, past=(), busy=None, **more):
     statistics = KnownStatistics(sizes=sizes, past=past)
-    return plan_clustering(spec_of(clustering, **more), state, statistics, busy=busy or {})
+    avoided = {"quiet": busy or {}}
+    return plan_clustering(spec_of(clustering, **more), state, statistics, avoided=avoided)
 
 
 def plan_of(state, now=NOW, past=(), written=(), footers=None, **more):
