@@ -170,7 +170,7 @@ class StepOutcome:
     clustering, also a resumed one. ``indexed``: set for an index step.
     """
 
-    kind: Literal["clean", "resume", "rollback", "cluster", "index"]
+    kind: Literal["clean", "resume", "rollback", "cluster", "index", "orphans"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = field(default=0, metadata={"name": "filesRemoved"})

@@ -30,6 +30,7 @@ from reconciler.plans.model import (
     Rewrites,
     TablePlan,
     removal_steps,
+    removed_sizes,
     rewritten_groups,
 )
 from reconciler.plans.plan import Plan
@@ -67,9 +68,16 @@ _LIST_FORMATS = (
             b'"}]},{"action":"',
             b'"}]},{"columns":[',
             b'"}]},{"add":[',
+            b'"}]},{"kind":"',
             b'"}]}],"stepsDigest":"',
         ),
         file_rows.read_partitions,
+    ),
+    _ListFormat(
+        "partitions",
+        b'"partitions":[{"files":[',
+        (b'"}]},{', b'"}]}],"stepsDigest":"'),
+        file_rows.read_orphans,
     ),
     _ListFormat(
         "groups",
@@ -227,7 +235,7 @@ def _has_valid_lists(table: TablePlan) -> bool:
         and (table.kept is None or _has_valid_files(table.kept))
         and all(map(_has_valid_groups, rewritten_groups(table.steps)))
         and all(map(validation.is_partition, deleted))
-        and all(bool((step.files.bytes >= 0).all()) for step in removals)
+        and all(bool((sizes >= 0).all()) for sizes in removed_sizes(table.steps))
     )
 
 

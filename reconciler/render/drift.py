@@ -12,6 +12,7 @@ _LIMITS: Final = {
     "retention.commits": ("readable: ", "commit", "keeps"),
     "retention.hours": ("readable: ", "hour", "keeps"),
     "retention.fileVersions": ("kept: ", "version", "keeps"),
+    "orphans.olderThan": ("oldest ", "", "removes from"),
     "files.target": ("mean size ", "", "targets"),
     "files.large": ("up to ", "", "allows"),
     "clustering.when.overlapAbove": ("observed ", "", "allows"),
