@@ -55,6 +55,15 @@ class _ListFormat:
         return len(self.key) + len('"":[')
 
 
+#: what follows the last list of a step: the first key of the next one, or the end
+_STEP_ENDINGS = (
+    b'"}]},{"earliestInstantToRetain":',
+    b'"}]},{"action":"',
+    b'"}]},{"columns":[',
+    b'"}]},{"add":[',
+    b'"}]},{"kind":"',
+    b'"}]}],"stepsDigest":"',
+)
 _LIST_FORMATS = (
     _ListFormat(
         "kept", b'"kept":[{"because":"', (b'"}],"name":"', b'"}],"layout":{'), file_rows.read_kept
@@ -62,21 +71,13 @@ _LIST_FORMATS = (
     _ListFormat(
         "partitions",
         b'"partitions":[{"deletePartition":',
-        (
-            b'"}],"policy":"',
-            b'"}]},{"earliestInstantToRetain":',
-            b'"}]},{"action":"',
-            b'"}]},{"columns":[',
-            b'"}]},{"add":[',
-            b'"}]},{"kind":"',
-            b'"}]}],"stepsDigest":"',
-        ),
+        (b'"}],"policy":"', *_STEP_ENDINGS),
         file_rows.read_partitions,
     ),
     _ListFormat(
         "partitions",
         b'"partitions":[{"files":[',
-        (b'"}]},{', b'"}]}],"stepsDigest":"'),
+        _STEP_ENDINGS,
         file_rows.read_orphans,
     ),
     _ListFormat(

@@ -5,7 +5,7 @@ Status documents have these fields, named by ``canonical_json.to_document``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from reconciler.plans.model import Note
@@ -221,7 +221,7 @@ class TableStatus:
     layout: LayoutStatus | None = None
     index: IndexStatus | None = None
     writers: tuple[Note, ...] = ()
-    orphans: OrphanStatus | None = field(default=None, metadata={"optional": True})
+    orphans: OrphanStatus | None = None
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -66,7 +66,7 @@ class OrphanStatus:
     undecided_bytes: int = 0
     why_undecided: str = ""
     reasons: tuple[OrphanReason, ...] = ()
-    listed: tuple[OrphanFile, ...] = field(default=())
+    listed: tuple[OrphanFile, ...] = ()
 
 
 def orphan_status(spec: TableSpec, state: TableState, plan: TablePlan) -> OrphanStatus | None:
