@@ -33,6 +33,7 @@ from reconciler.transaction.run import Ended, run_change
 #: most files that are removed while writers wait for the lock
 _PER_LOCK: Final = 20_000
 _KEPT_NOW: Final = "a plan made now keeps it: the table has moved since the review"
+_YOUNG: Final = "it was written within orphans.olderThan"
 _CHANGED: Final = "it was written again since it was looked at: plan again"
 
 
@@ -121,9 +122,10 @@ def _remove_share(
     is_there, known_ms = _find_times(before, rows)
     now, report = _look_again(session, state, timeline, rows[is_there])
     assert now.orphan_facts is not None, "they were refreshed"
-    _is_known, now_ms = _find_times(now.orphan_facts, rows)
+    is_orphan, now_ms = _find_times(now.orphan_facts, rows)
     is_allowed = np.isin(rows, report.rows[report.is_removable]) & is_there
     is_changed = is_allowed & (now_ms != known_ms)
+    is_young = is_orphan & (now_ms > report.newest_ms)
     is_gone = (rows < 0) | (is_there & (now_ms == GONE))
     chosen = take_rows(reviewed, np.flatnonzero(is_allowed & ~is_changed))
     session.lock.confirm()
@@ -137,7 +139,11 @@ def _remove_share(
         removed=deleted,
         bytes=sum(size for file, size in sizes.items() if file not in stays),
         gone=int(is_gone.sum()) + len(absent),
-        left=_explain_left(reviewed, ~is_allowed & ~is_gone, is_changed, rows, report),
+        left=[
+            *_explain(reviewed, is_allowed & is_changed, _CHANGED),
+            *_explain(reviewed, is_young & ~is_gone, _YOUNG),
+            *_explain_left(reviewed, ~is_allowed & ~is_gone & ~is_young, rows, report),
+        ],
         failed=failed,
     )
 
@@ -164,21 +170,29 @@ def _look_again(
     return now, find_orphans(now, age, time)
 
 
+def _explain(files: OrphanFiles, chosen: Mask, because: str) -> list[tuple[str, str, str]]:
+    pairs = _list_pairs(files)
+    return [(*pairs[at], because) for at in np.flatnonzero(chosen)]
+
+
 def _explain_left(
-    reviewed: OrphanFiles, is_left: Mask, is_changed: Mask, rows: Integers, report: OrphanReport
+    files: OrphanFiles, chosen: Mask, rows: Integers, report: OrphanReport
 ) -> list[tuple[str, str, str]]:
-    """Return the files that stay, each with the reason that there is now."""
+    """Return the chosen files, each with the reason for which it stays now."""
     reasons = dict(zip(report.rows.tolist(), report.because.to_pylist(), strict=True))
-    files = _list_pairs(reviewed)
-    left = [(*files[at], reasons.get(int(rows[at]), _KEPT_NOW)) for at in np.flatnonzero(is_left)]
-    return [*left, *((*files[at], _CHANGED) for at in np.flatnonzero(is_changed))]
+    pairs = _list_pairs(files)
+    places = np.flatnonzero(chosen).tolist()
+    return [(*pairs[at], reasons.get(int(rows[at]), _KEPT_NOW)) for at in places]
 
 
 def _delete_files(session: ApplySession, files: OrphanFiles) -> list[DeletionOutcome]:
     """Delete files, few of them in this process; PartialError when that stops half way."""
+    if not len(files):
+        return []
     batches = split_batches(files, LARGEST_CALL)
     deleter = session.context.deleter
-    if len(files) <= DELETED_HERE:
+    # Hudi's session may have no Python on its workers
+    if len(files) <= DELETED_HERE or session.context.hudi is not None:
         deleter = LocalDeleter(lambda _ref: session.storage)
     with session.phase("delete", len(files)) as advance:
         try:

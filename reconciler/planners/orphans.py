@@ -51,13 +51,14 @@ class OrphanReport:
     """The orphan files of a table that are old enough, ordered by partition and name.
 
     Arrays have one element per file. ``rows``: int64, rows of the table's files. ``modified_ms``:
-    when they were written, or UNTOLD; ``now_ms``: from when their age counts. ``is_removable``: no
-    reader sees it, and nothing may own it. ``because``: pyarrow dictionary<int32, string>, why it
-    goes or stays. ``undecided``: rows of files that the archive tells nothing of;
-    ``why_undecided``: a clause about that.
+    when they were written, or UNTOLD; ``now_ms``: from when their age counts; ``newest_ms``: later
+    files are too young. ``is_removable``: no reader sees it, and nothing may own it. ``because``:
+    pyarrow dictionary<int32, string>, why it goes or stays. ``undecided``: rows of files that the
+    archive tells nothing of; ``why_undecided``: a clause about that.
     """
 
     now_ms: int
+    newest_ms: int
     rows: Integers
     modified_ms: Integers
     is_removable: Mask
@@ -111,7 +112,8 @@ def find_orphans(
     verdicts = _OrphanVerdicts(state, facts, older_than, frozenset(finished))
     reasons, is_removable = verdicts.explain()
     now_ms = min(int(now.timestamp() * 1000), state.observed_ms)
-    is_old = (facts.modified_ms >= UNTOLD) & (facts.modified_ms <= now_ms - older_than * 1000)
+    newest_ms = now_ms - older_than * 1000
+    is_old = (facts.modified_ms >= UNTOLD) & (facts.modified_ms <= newest_ms)
     undecided = facts.undecided
     if is_removed is not None:
         is_old &= ~is_removed[facts.rows]
@@ -119,6 +121,7 @@ def find_orphans(
     places = np.flatnonzero(is_old)
     return OrphanReport(
         now_ms=now_ms,
+        newest_ms=newest_ms,
         rows=facts.rows[places],
         modified_ms=facts.modified_ms[places],
         is_removable=is_removable[places],
@@ -289,7 +292,7 @@ class _OrphanVerdicts:
             reasons.assign(state.files.kind[facts.rows] == FileKind.LOG, text)
         start = find_visible_start(state.timeline)
         if start is None:
-            text = "the active timeline has no completed write, so nobody can say who sees it"
+            text = "the active timeline has no completed write but savepoints: readers may see it"
             reasons.assign(everything, text)
             return
         is_before = self._has_time(lambda time: time < start)

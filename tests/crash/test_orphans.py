@@ -118,20 +118,22 @@ def test_an_apply_that_ran_before_leaves_nothing_to_do(it):
 # stops
 
 
-def list_stops(it, among):
-    """Return the calls of an undisturbed apply of a copy, from 1."""
+def list_stops(it, among, *methods):
+    """Return the numbers of the calls of an undisturbed apply, or of those by the methods."""
     copy = OrphanDrill(it.folder, it.said)
     begin = Tree.from_folder(it.folder)
     counted = []
     copy.apply(copy.plan(), around=lambda s: counted.append(RecordingStorage(s)) or counted[-1])
     it.begin_again(begin)
-    return range(1, sum(len(getattr(one, among)) for one in counted) + 1)
+    (calls,) = (getattr(one, among) for one in counted)
+    return [at for at, call in enumerate(calls, 1) if not methods or call.method in methods]
 
 
 @pytest.mark.parametrize("how", ["before", long("after"), long("torn")])
 def test_an_apply_that_stops_at_any_change_is_finished_by_the_next(it, how):
     begin, plan, newest = Tree.from_folder(it.folder), it.plan(), list_newest_files(it.state())
-    for at in list_stops(it, "mutations"):
+    torn = ("delete_many",) if how == "torn" else ()  # half a lock file is no call of ours
+    for at in list_stops(it, "mutations", *torn):
         it.begin_again(begin)
         with pytest.raises(Killed):
             it.apply(
@@ -186,7 +188,7 @@ def test_a_file_that_was_written_again_stays(it):
     result = it.apply(plan)
 
     assert (4, {name}) == (result.exit_code, it.names())
-    assert [name] == [one for one, _ in explain_left(result)]
+    assert [(name, "it was written within orphans.olderThan")] == explain_left(result)
 
 
 def test_a_file_whose_write_came_to_the_timeline_stays(it):

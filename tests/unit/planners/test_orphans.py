@@ -127,7 +127,7 @@ def test_without_a_completed_write_nothing_goes():
     facts = OrphanFacts(rows=rows, modified_ms=np.array([OLD_MS]), is_listed=np.zeros(1, np.bool_))
     state = replace(state, observed_ms=NOW_MS, orphan_facts=facts)
 
-    assert "the active timeline has no completed write" in stays_because(state)
+    assert "the active timeline has no completed write but savepoints" in stays_because(state)
 
 
 def test_a_file_that_the_metadata_table_lists_is_a_difference_and_stays():
