@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -279,14 +278,8 @@ class _OrphanVerdicts:
         everything = np.ones(len(facts.rows), np.bool_)
         is_stray = np.isin(facts.rows, np.fromiter(facts.strays, np.int64, len(facts.strays)))
         reasons.assign(is_stray, facts.strays.__getitem__, facts.rows)
-        reasons.assign(
-            facts.is_listed,
-            lambda code: (
-                "the metadata table lists it, although no instant of the timeline knows "
-                f"its write {self._times[code]}: find out which of the two is wrong"
-            ),
-            self._codes,
-        )
+        text = "the metadata table lists it, although no instant of the timeline knows its write"
+        reasons.assign(facts.is_listed, f"{text}: find out which of the two is wrong")
         if state.table_version < LOGS_BY_COMPLETION:
             text = "a log file of table version 6 may hold blocks of several writes"
             reasons.assign(state.files.kind[facts.rows] == FileKind.LOG, text)
@@ -298,7 +291,9 @@ class _OrphanVerdicts:
         is_before = self._has_time(lambda time: time < start)
         is_read = self._find_read() if is_before.any() else everything
         for mask, reads in ((is_read, "read it now"), (everything, "may still read it")):
-            reasons.assign(is_before & mask, partial(self._explain_before, reads), self._codes)
+            text = "no instant of the timeline knows its write, but readers take files from before"
+            text += f" the active timeline for committed and {reads}: delete it by hand if its rows"
+            reasons.assign(is_before & mask, f"{text} do not belong to the table")
         if facts.archive_problem:
             reasons.assign(everything, facts.archive_problem)
         pinned = to_arrow(sorted(set().union(*(one.files for one in state.savepoints))))
@@ -313,13 +308,6 @@ class _OrphanVerdicts:
         is_read &= self.state.files.kind[rows] != FileKind.CDC
         return is_read
 
-    def _explain_before(self, reads: str, code: int) -> str:
-        return (
-            f"no instant of the timeline knows its write {self._times[code]}, but readers take "
-            f"files from before the active timeline for committed and {reads}: delete it by hand "
-            "if its rows do not belong to the table"
-        )
-
     def _explain_owned(self, reasons: RowReasons) -> None:
         """Explain why files stay that a write may own which has not ended."""
         facts = self.facts
@@ -328,16 +316,10 @@ class _OrphanVerdicts:
         if facts.rollback_problem:
             text = f"a pending rollback may be about to remove it: {facts.rollback_problem}"
             reasons.assign(everything, text)
-        reasons.assign(
-            self._has_time(facts.being_rolled_back.__contains__),
-            lambda code: f"a rollback of its write {self._times[code]} is pending and removes it",
-            self._codes,
-        )
+        is_undone = self._has_time(facts.being_rolled_back.__contains__)
+        reasons.assign(is_undone, "a rollback of its write is pending and removes it")
         for start_ms, text in explain_pending_owner(self.state.timeline, self.finished):
             reasons.assign(facts.modified_ms >= start_ms, text)
         alive_ms = self.state.observed_ms - self.older_than * 1000
-        reasons.assign(
-            self._has_time(lambda time: facts.beats_ms.get(time, 0) > alive_ms),
-            lambda code: f"its write {self._times[code]} had a heartbeat within orphans.olderThan",
-            self._codes,
-        )
+        is_alive = self._has_time(lambda time: facts.beats_ms.get(time, 0) > alive_ms)
+        reasons.assign(is_alive, "its write had a heartbeat within orphans.olderThan")

@@ -200,8 +200,8 @@ class _OrphanReader:
             return dict.fromkeys(rows, f"its file group has two files of {what}, and {damaged}")
         files = self._name(np.array(rows, np.int64))
         return {
-            row: f"{what} does not name it: an attempt that was repeated left it, and readers that "
-            "list the folder may take it instead of the file that the commit names"
+            row: "its commit does not name it: an attempt that was repeated left it, and readers "
+            "that list the folder may take it instead of the file that the commit names"
             for row, file in zip(rows, files, strict=True)
             if file not in named
         }
