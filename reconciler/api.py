@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from reconciler import runtime
 from reconciler.errors import BlockedError, UsageError
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _INTERRUPT_WAIT_S: Final = 0.5
 
 Location = str | os.PathLike[str]
+#: what a state is read for; a view needs neither predictions nor orphan files
+_Purpose = Literal["plan", "status", "view"]
 OnTable = Callable[[TablePlan], None]
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
@@ -78,25 +80,30 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
 
     Raises StorageError, FormatError or UnsupportedError; each names the file.
     """
-    return _observe(spec, now, with_predictions=True)
+    return _observe(spec, now, "plan")
 
 
 def _observe(
-    spec: TableSpec, now: datetime | None, *, with_predictions: bool, with_simulation: bool = False
+    spec: TableSpec, now: datetime | None, purpose: _Purpose, *, with_simulation: bool = False
 ) -> TableState:
-    """Read the state for planning, also for predictions and for a simulated insert if asked."""
+    """Read the state for a purpose, and for a simulated insert if asked."""
     from reconciler.state.observe import observe as read_state  # noqa: PLC0415 (Avro)
     from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
 
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    at, is_alive = now or runtime.now(), runtime.is_owner_alive
-    observed_ms = runtime.to_epoch_ms(at)
-    state = read_state(storage, spec, observed_ms=observed_ms, check_process=is_alive)
-    if with_predictions and (spec.files is not None or with_simulation):
+    at = now or runtime.now()
+    state = read_state(
+        storage,
+        spec,
+        observed_ms=runtime.to_epoch_ms(at),
+        check_process=runtime.is_owner_alive,
+        with_orphans=purpose == "status",
+    )
+    if purpose == "plan" and (spec.files is not None or with_simulation):
         from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
 
         state = add_recent_writes(storage, state, with_footers=with_simulation)
-    if with_predictions and spec.partition_retention is not None:
+    if purpose == "plan" and spec.partition_retention is not None:
         from reconciler.status.deleted_rows import count_deleted_rows  # noqa: PLC0415 (few specs)
 
         state = count_deleted_rows(storage, spec, state, at)
@@ -105,9 +112,7 @@ def _observe(
     from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
     from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
 
-    return add_forecast_input(
-        storage, spec, state, choose_samples, only_max_scan=not with_predictions
-    )
+    return add_forecast_input(storage, spec, state, choose_samples, only_max_scan=purpose != "plan")
 
 
 def plan(  # noqa: PLR0913 (the options of a plan)
@@ -162,7 +167,7 @@ def status(
     moment = now or runtime.now()
 
     def work(spec: TableSpec) -> tuple[TablePlan, TableStatus]:
-        made, state = _plan_table(spec, moment, on_crash, with_predictions=False)
+        made, state = _plan_table(spec, moment, on_crash, "status")
         try:
             storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
             writes = () if state is None else read_known_writes(storage, spec, state)
@@ -227,16 +232,16 @@ def _plan_table(
     spec: TableSpec,
     now: datetime,
     on_crash: OnCrash | None,
+    purpose: _Purpose = "plan",
     *,
-    with_predictions: bool = True,
     insert: NextInsert | None = None,
 ) -> tuple[TablePlan, TableState | None]:
     """Return a table's plan and the state it was made from; no state if it cannot be read."""
     from reconciler.planners.compose import plan_table  # noqa: PLC0415
 
     try:
-        more: Any = {"with_predictions": with_predictions, "with_simulation": insert is not None}
-        state = _observe(spec, now, **more)
+        simulated = insert is not None
+        state = _observe(spec, now, purpose, with_simulation=simulated)
         return plan_table(spec, state, now, next_insert=insert), state
     except BlockedError as error:  # the state of the table cannot be trusted
         refusals = (Note("pendingRestore", str(error)),)
@@ -300,7 +305,7 @@ def sync(spec: TableSpec) -> PartitionSync:
     if spec.catalog is None:
         raise UsageError(f"{spec.name}: its spec declares no catalog to sync")
     storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    view = _observe(spec, None, with_predictions=False).view
+    view = _observe(spec, None, "view").view
     present = list_current_partitions(view)
     return sync_all_partitions(storage, spec.path, present, spec.catalog, runtime.open_catalog)
 

@@ -17,7 +17,7 @@ from reconciler.cli.spark import open_spark_session
 from reconciler.cli.terminal import find_terminal, log_message, show_progress
 from reconciler.errors import ReconcilerError
 from reconciler.executor.audit import AuditLog
-from reconciler.executor.deletion import DeletionOutcome, FileDeleter, LocalDeleter
+from reconciler.executor.deletion import DELETED_HERE, DeletionOutcome, FileDeleter, LocalDeleter
 from reconciler.executor.early_refusals import refuse_early
 from reconciler.executor.gate import AdmittedPlan, admit_plan, get_waiver_time
 from reconciler.executor.origin import Origin
@@ -27,7 +27,7 @@ from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
-from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
+from reconciler.plans.model import IndexStep, OrphansStep, RollbackStep, Step, TablePlan
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 from reconciler.render import words
@@ -45,6 +45,7 @@ _PHASES: Mapping[Phase, str] = {
     "observe": "reading the table again",
     "resume": "finishing pending work",
     "rollback": "rolling back a failed write",
+    "orphans": "looking at orphan files again",
     "request": "recording the request",
     "rewrite": "rewriting files",
     "index": "reading footers for the index",
@@ -244,7 +245,8 @@ def _needs_workers(table: TablePlan) -> bool:
 
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
-        return is_index or isinstance(step, RollbackStep | DeletePartitionStep)
+        is_few = isinstance(step, OrphansStep) and len(step.files) <= DELETED_HERE
+        return is_index or is_few or isinstance(step, RollbackStep | DeletePartitionStep)
 
     return not all(map(is_small, table.steps))
 

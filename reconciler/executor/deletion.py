@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from reconciler.storage.api import Advance, Storage, StorageRef
 from reconciler.transaction.paths import LARGEST_CALL, resolve_path
+
+#: most orphan files that are deleted without the workers of a cluster
+DELETED_HERE: Final = LARGEST_CALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.arrays import Mask, to_arrow
+from reconciler.arrays import Mask, take_rows, to_arrow
 from reconciler.errors import BusyError, StaleError
 from reconciler.executor.freshness import (
     is_in,
@@ -20,7 +20,7 @@ from reconciler.executor.freshness import (
     update_sizes,
 )
 from reconciler.executor.gate import check_table_refusals, recount
-from reconciler.hudi.files.table_files import has_files
+from reconciler.hudi.files.table_files import find_sizes, has_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.plans.model import (
@@ -29,6 +29,7 @@ from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
     Note,
+    OrphansStep,
     Removal,
     ResumeStep,
     RollbackStep,
@@ -101,9 +102,19 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
     sized = (replace(step, files=update_sizes(step.files, fresh.state.files)) for step in left)
+    orphans = [
+        _take_present(step, fresh) for step in reviewed.steps if isinstance(step, OrphansStep)
+    ]
     kinds = RollbackStep | DeletePartitionStep | ClusterStep | IndexStep
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
-    return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
+    return recount(replace(reviewed, steps=(*resumed, *others, *sized, *orphans)))
+
+
+def _take_present(step: OrphansStep, fresh: FreshPlan) -> OrphansStep:
+    """Return the step with the files that exist, with the size that each has now."""
+    sizes = find_sizes(fresh.state.files, make_keys(step.files))
+    rows = np.flatnonzero(sizes >= 0)
+    return replace(step, files=replace(take_rows(step.files, rows), bytes=sizes[rows]))
 
 
 def _match_files(step: Removal, *others: Removal) -> Mask:

@@ -18,7 +18,7 @@ from reconciler.plans.model import (
     Impact,
     Note,
     TablePlan,
-    removal_steps,
+    removed_sizes,
     rewritten_groups,
 )
 from reconciler.plans.plan import Plan
@@ -156,8 +156,8 @@ def omit_refused(plan: TablePlan, refusals: Iterable[Note]) -> TablePlan:
 def recount(plan: TablePlan) -> TablePlan:
     """Return the plan with the sums of its own steps, which may be wrong in an edited plan."""
     impact = Impact(
-        files_removed=sum(len(step.files) for step in removal_steps(plan.steps)),
-        bytes_removed=sum(int(step.files.bytes.sum()) for step in removal_steps(plan.steps)),
+        files_removed=sum(map(len, removed_sizes(plan.steps))),
+        bytes_removed=sum(int(sizes.sum()) for sizes in removed_sizes(plan.steps)),
         bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten_groups(plan.steps)),
     )
     return replace(plan, impact=impact)

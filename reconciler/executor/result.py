@@ -197,7 +197,7 @@ class StepOutcome:
     deletion of partitions.
     """
 
-    kind: Literal["clean", "resume", "rollback", "deletePartition", "cluster", "index"]
+    kind: Literal["clean", "resume", "rollback", "deletePartition", "cluster", "index", "orphans"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = field(default=0, metadata={"name": "filesRemoved"})

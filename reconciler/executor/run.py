@@ -28,6 +28,7 @@ from reconciler.executor.gate import (
     omit_refused,
 )
 from reconciler.executor.index.run import HUDI_TARGET, run_index
+from reconciler.executor.orphans import run_orphans
 from reconciler.executor.result import (
     ApplyResult,
     StepOutcome,
@@ -43,6 +44,7 @@ from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
     Note,
+    OrphansStep,
     ResumeStep,
     RollbackStep,
     TablePlan,
@@ -259,11 +261,11 @@ def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Ite
             case IndexStep():
                 yield from run_index(session, step, fresh)
                 if HUDI_TARGET in step.targets:
-                    fresh = None
-                    session = replace(session, properties=load_properties(session.storage))
-            case CleanStep():
+                    fresh, session = None, _reload_properties(session)
+            case CleanStep() | OrphansStep():
                 with _leave_refused(done):
-                    yield run_clean(session, step, fresh)
+                    yield _run_removal(session, step, fresh)
+                fresh = None
             case _:
                 assert_never(step)
 
@@ -279,6 +281,19 @@ def _replace_groups(
             return run_cluster(session, step, fresh)
         case _:
             assert_never(step)
+
+
+def _reload_properties(session: ApplySession) -> ApplySession:
+    """Return the session with the partitions that the metadata table has now."""
+    return replace(session, properties=load_properties(session.storage))
+
+
+def _run_removal(
+    session: ApplySession, step: CleanStep | OrphansStep, fresh: FreshPlan | None
+) -> StepOutcome:
+    if isinstance(step, CleanStep):
+        return run_clean(session, step, fresh)
+    return run_orphans(session, step, fresh)
 
 
 def _find_pending(first: FreshPlan) -> frozenset[str]:

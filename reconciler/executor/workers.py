@@ -7,11 +7,13 @@ from typing import Any, assert_never
 
 import pyarrow.compute as pc
 
+from reconciler.executor.deletion import DELETED_HERE
 from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    OrphansStep,
     ResumeStep,
     RollbackStep,
     Step,
@@ -52,6 +54,10 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
                 return ()
             packages = READING_PACKAGES
         case CleanStep() | ResumeStep():
+            packages = ()
+        case OrphansStep(files=orphans):
+            if len(orphans) <= DELETED_HERE:
+                return ()
             packages = ()
         case RollbackStep() | DeletePartitionStep():
             return ()

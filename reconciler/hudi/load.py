@@ -19,6 +19,7 @@ from reconciler.hudi.timeline import archive_v1, archive_v2
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.archive_v1 import read_archive
 from reconciler.hudi.timeline.archive_v2 import find_newest_time, read_history
+from reconciler.hudi.timeline.archived_writes import ArchivedWrites
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import COMMITS, Instant
@@ -151,6 +152,19 @@ def load_archived_completion_times(
         return {}
     history = read_history(storage, properties.archive_folder, requested_times)
     return {i.requested: i.completed for i in history if i.completed}
+
+
+def find_archived_writes(
+    storage: Storage, properties: TableProperties, wanted: Collection[str]
+) -> ArchivedWrites:
+    """Return which of the wanted instants are completed writes of the archived timeline.
+
+    Raises FormatError naming a file of the archive that is damaged or missing.
+    """
+    folder = properties.archive_folder
+    if properties.layout == 1:
+        return archive_v1.find_archived_writes(storage, folder, wanted)
+    return archive_v2.find_archived_writes(storage, folder, wanted)
 
 
 def find_newest_archived_time(storage: Storage, properties: TableProperties) -> str | None:

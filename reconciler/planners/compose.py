@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reconciler.arrays import Mask
-from reconciler.hudi.files.table_files import FileKind
 from reconciler.planners.clean import explanations
 from reconciler.planners.clean.excess import find_excess
 from reconciler.planners.clean.planner import plan_clean
 from reconciler.planners.drift import ExcessSlices, find_drift
 from reconciler.planners.expiry.planner import PartitionExpiry, plan_expiry
+from reconciler.planners.observed_table import describe_state
+from reconciler.planners.orphans import OrphanPlan, plan_orphans
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
@@ -34,8 +35,7 @@ from reconciler.plans.model import (
     Impact,
     KeptFiles,
     Note,
-    Observed,
-    PendingInstant,
+    OrphansStep,
     Step,
     StepKind,
     TablePlan,
@@ -87,6 +87,7 @@ class _TableParts:
     cluster: ClusterPlan | None
     resumes: ClusteringResumes
     index: IndexDecision | None = None
+    orphans: OrphanPlan = field(default_factory=OrphanPlan)
     steps: tuple[Step, ...] = ()
     refused: frozenset[StepKind] = frozenset()
 
@@ -147,7 +148,7 @@ def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
         path=spec.path,
         spec=spec.document,
         spec_digest=compute_spec_digest(spec.document),
-        observed=_describe_state(picture),
+        observed=describe_state(picture),
         drift=_collect_drift(picture, parts),
         steps=parts.steps,
         kept=parts.clean.kept,
@@ -218,7 +219,11 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
         earlier = omit_refused_steps((step for step in steps if step), parts.refused)
         index = _plan_index(picture, earlier, parts.is_leaving)
     steps += [index.step if index else None, clean.step]
-    return replace(parts, index=index, steps=tuple(step for step in steps if step is not None))
+    earlier = omit_refused_steps((step for step in steps if step), parts.refused)
+    orphans = plan_orphans(picture, earlier, parts.is_removed)
+    steps.append(orphans.step)
+    ordered = tuple(step for step in steps if step is not None)
+    return replace(parts, index=index, orphans=orphans, steps=ordered)
 
 
 def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, ...]:
@@ -230,6 +235,7 @@ def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, 
         *(parts.cluster.findings if parts.cluster else ()),
         *(parts.forecast.findings if parts.forecast else ()),
         *(parts.index.drift if parts.index else ()),
+        *parts.orphans.drift,
     )
 
 
@@ -249,6 +255,7 @@ def _collect_warnings(
         *(parts.index.warnings if parts.index else ()),
         *parts.resumes.warnings,
         *warn_of_stuck_work(spec, state, parts.clean.kept),
+        *parts.orphans.warnings,
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),
         *warn_of_spec(spec, state),
     )
@@ -366,31 +373,11 @@ def _find_cutoff(
 
 def _measure_impact(state: TableState, is_removed: Mask, steps: tuple[Step, ...]) -> Impact:
     before, after = find_earliest_readable(state, is_removed)
+    orphans = [step.files.bytes for step in steps if isinstance(step, OrphansStep)]
     return Impact(
-        files_removed=int(is_removed.sum()),
-        bytes_removed=int(state.files.size[is_removed].sum()),
+        files_removed=int(is_removed.sum()) + sum(map(len, orphans)),
+        bytes_removed=int(state.files.size[is_removed].sum() + sum(map(np.sum, orphans))),
         bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten_groups(steps)),
         earliest_readable_before=before,
         earliest_readable_after=after,
-    )
-
-
-def _describe_state(picture: TablePicture) -> Observed:
-    state, view, small = picture.state, picture.view, picture.file_sizes.small
-    files, timeline = state.files, state.timeline
-    is_read = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
-    completed = [i.requested for i in timeline.instants if i.is_completed]
-    return Observed(
-        table_version=state.table_version,
-        table_type=state.table_type,
-        last_completed=max(completed, default=None),
-        pending=tuple(
-            PendingInstant(i.requested, i.action.value, i.state.value)
-            for i in timeline.instants
-            if not i.is_completed
-        ),
-        savepoints=tuple(s.instant for s in state.savepoints if s.completed),
-        files=len(files),
-        bytes=int(files.size.sum()),
-        small_files=int((is_read & (files.size < small)).sum()),
     )

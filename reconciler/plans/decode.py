@@ -13,6 +13,8 @@ from reconciler.plans.model import (
     Impact,
     IndexStep,
     NamedFiles,
+    OrphanFiles,
+    OrphansStep,
     RemovedFiles,
     ResumeStep,
     RollbackStep,
@@ -66,6 +68,11 @@ def empty_named_files() -> NamedFiles:
     return file_rows.named_from_json(())
 
 
+def empty_orphan_files() -> OrphanFiles:
+    """Return the columns of no orphan file."""
+    return file_rows.orphans_from_json(())
+
+
 def decode_plan(document: Mapping[str, Any], lists: Sequence[tuple[Lists, ...]]) -> Plan:
     """Return the plan of a valid document. Long lists come from ``lists``, not the document."""
     selection = document.get("selection")
@@ -116,6 +123,9 @@ def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
         return from_document(RollbackStep, step, files=files)
     if step["kind"] == "cluster":
         return from_document(ClusterStep, step, groups=lists.get("groups", groups.empty_rewrites()))
+    if step["kind"] == "orphans":
+        orphans = lists.get("partitions") or empty_orphan_files()
+        return from_document(OrphansStep, step, files=orphans)
     removed, deleted = lists.get("partitions", (empty_removed_files(), ()))
     if step["kind"] == "clean":
         return from_document(CleanStep, step, files=removed, delete_partitions=deleted)

@@ -30,6 +30,7 @@ from reconciler.plans.model import (
     Rewrites,
     TablePlan,
     removal_steps,
+    removed_sizes,
     rewritten_groups,
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
@@ -55,6 +56,15 @@ class _ListFormat:
         return len(self.key) + len('"":[')
 
 
+#: what follows the last list of a step: the first key of the next one, or the end
+_STEP_ENDINGS = (
+    b'"}]},{"earliestInstantToRetain":',
+    b'"}]},{"action":"',
+    b'"}]},{"columns":[',
+    b'"}]},{"add":[',
+    b'"}]},{"kind":"',
+    b'"}]}],"stepsDigest":"',
+)
 _LIST_FORMATS = (
     _ListFormat(
         "kept", b'"kept":[{"because":"', (b'"}],"name":"', b'"}],"layout":{'), file_rows.read_kept
@@ -62,16 +72,14 @@ _LIST_FORMATS = (
     _ListFormat(
         "partitions",
         b'"partitions":[{"deletePartition":',
-        (
-            b'"}],"policy":"',
-            b'"}]},{"earliestInstantToRetain":',
-            b'"}]},{"action":"',
-            b'"}]},{"columns":[',
-            b'"}]},{"add":[',
-            b'"}]},{"kind":"',
-            b'"}]}],"stepsDigest":"',
-        ),
+        (b'"}],"policy":"', *_STEP_ENDINGS),
         file_rows.read_partitions,
+    ),
+    _ListFormat(
+        "partitions",
+        b'"partitions":[{"files":[',
+        _STEP_ENDINGS,
+        file_rows.read_orphans,
     ),
     _ListFormat(
         "groups",
@@ -229,7 +237,7 @@ def _has_valid_lists(table: TablePlan) -> bool:
         and (table.kept is None or _has_valid_files(table.kept))
         and all(map(_has_valid_groups, rewritten_groups(table.steps)))
         and all(map(validation.is_partition, deleted))
-        and all(bool((step.files.bytes >= 0).all()) for step in removals)
+        and all(bool((sizes >= 0).all()) for sizes in removed_sizes(table.steps))
     )
 
 

@@ -17,6 +17,7 @@ from reconciler.plans.model import (
     IndexStep,
     KeptFiles,
     NamedFiles,
+    OrphansStep,
     ResumeStep,
     RollbackStep,
     Selection,
@@ -133,6 +134,9 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"groups": _encode_list([groups.encode_groups(step.groups)])}
         case CleanStep():
             return {"partitions": _encode_partitions(step)}
+        case OrphansStep():
+            _check_sorted(step.files)
+            return {"partitions": _encode_list([file_rows.encode_orphans(step.files)])}
         case IndexStep():
             return {}
         case DeletePartitionStep():

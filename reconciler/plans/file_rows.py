@@ -26,13 +26,14 @@ from reconciler.plans.model import (
     REMOVAL_RULES,
     KeptFiles,
     NamedFiles,
+    OrphanFiles,
     RemovedFiles,
 )
 
 _CHUNK_ROWS = 1 << 15
 _CHUNK_BYTES = 1 << 23
 _ROW, _NAMED_ROW = b'{"because":"', b'{"name":"'
-_REMOVED_QUOTES, _KEPT_QUOTES, _NAMED_QUOTES = 18, 16, 8
+_REMOVED_QUOTES, _ORPHAN_QUOTES, _KEPT_QUOTES, _NAMED_QUOTES = 18, 14, 16, 8
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -61,6 +62,21 @@ def encode_partitions(files: RemovedFiles, deleted: Sequence[str]) -> Iterator[b
         yield b'],"path":%s}' % canonical_json.to_bytes(path)
 
 
+def encode_orphans(files: OrphanFiles) -> Iterator[bytes | memoryview]:
+    """Yield the text between the brackets of the ``partitions`` of orphan files, by path."""
+    paths, by_row = columns.rank_values(files.partition)
+    parts = (
+        *_sized_text_parts(files),
+        lambda rows: columns.escape_json(files.name[rows]),
+        _constant_text('"}}', ("",), np.zeros(len(files), np.int8)),
+    )
+    text = _ChunkReader(_join_chunks(len(files), parts))
+    for number, (start, end) in enumerate(itertools.pairwise(_find_run_bounds(by_row))):
+        yield b'%s{"files":[' % (b"," if number else b"")
+        yield from text.cut(start, end)
+        yield b'],"path":%s}' % canonical_json.to_bytes(paths[by_row[start]])
+
+
 def encode_kept(kept: KeptFiles) -> Iterator[bytes | memoryview]:
     """Yield the text between the brackets of ``kept``."""
     parts = (
@@ -84,11 +100,18 @@ def encode_named(files: NamedFiles) -> Iterator[bytes | memoryview]:
     yield from _ChunkReader(_join_chunks(len(files), parts)).cut(0, len(files))
 
 
-def _removed_text_parts(files: RemovedFiles) -> tuple[_TextPart, ...]:
+def _sized_text_parts(files: RemovedFiles | OrphanFiles) -> tuple[_TextPart, ...]:
+    """Return what is written of a file up to its name."""
     return (
         _dictionary_text(',{"because":"', files.because, '","bytes":'),
         lambda rows: arrays.to_arrow(files.bytes[rows]).cast(pa.string()),
         _constant_text(',"kind":"{}","name":"', FILE_KINDS, files.kind),
+    )
+
+
+def _removed_text_parts(files: RemovedFiles) -> tuple[_TextPart, ...]:
+    return (
+        *_sized_text_parts(files),
         lambda rows: columns.escape_json(files.name[rows]),
         _constant_text('","rule":"{}"}}', REMOVAL_RULES, files.rule),
     )
@@ -155,20 +178,38 @@ def read_partitions(document: bytes, start: int, end: int) -> tuple[RemovedFiles
 
     Raises ValueError or IndexError when the bytes are not canonical.
     """
-    rows = [_parse_removed(chunk) for chunk in _split_document(document, start, end)]
-    paths = [path for row in rows for path in row.paths]
-    goes = [flag for row in rows for flag in row.is_deleted]
-    before = np.cumsum([0, *(len(row.is_deleted) for row in rows)])
-    owner = np.concatenate([row.partition + n for row, n in zip(rows, before, strict=False)])
-    files = RemovedFiles(
-        partition=columns.build_dictionary(owner, paths),
-        name=pa.concat_arrays([row.name for row in rows]),
-        bytes=np.concatenate([row.bytes for row in rows]),
-        kind=np.concatenate([row.kind for row in rows]),
-        rule=np.concatenate([row.rule for row in rows]),
-        because=_unify_dictionaries([row.because for row in rows]),
+    chunks = [_parse_removed(chunk) for chunk in _split_document(document, start, end)]
+    goes = [flag for chunk in chunks for flag in chunk.is_deleted]
+    files = _join_sized([chunk.files for chunk in chunks])
+    removed = RemovedFiles(
+        partition=files.partition,
+        name=files.name,
+        bytes=files.bytes,
+        kind=files.kind,
+        rule=np.concatenate([chunk.rule for chunk in chunks]),
+        because=files.because,
     )
-    return files, tuple(path for path, flag in zip(paths, goes, strict=True) if flag)
+    paths = [path for chunk in chunks for path in chunk.files.paths]
+    return removed, tuple(path for path, flag in zip(paths, goes, strict=True) if flag)
+
+
+def read_orphans(document: bytes, start: int, end: int) -> OrphanFiles:
+    """Undo ``encode_orphans``; raises like ``read_partitions``."""
+    return _join_sized([_parse_orphans(c) for c in _split_document(document, start, end)])
+
+
+def _join_sized(chunks: Sequence[_SizedChunk]) -> OrphanFiles:
+    """Return the files of all chunks."""
+    paths = [path for chunk in chunks for path in chunk.paths]
+    before = np.cumsum([0, *(chunk.heads for chunk in chunks)])
+    owners = [chunk.partition + n for chunk, n in zip(chunks, before, strict=False)]
+    return OrphanFiles(
+        partition=columns.build_dictionary(np.concatenate(owners), paths),
+        name=pa.concat_arrays([chunk.name for chunk in chunks]),
+        bytes=np.concatenate([chunk.bytes for chunk in chunks]),
+        kind=np.concatenate([chunk.kind for chunk in chunks]),
+        because=_unify_dictionaries([chunk.because for chunk in chunks]),
+    )
 
 
 def read_kept(document: bytes, start: int, end: int) -> KeptFiles:
@@ -199,45 +240,73 @@ def read_named(document: bytes, start: int, end: int) -> NamedFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class _RemovedChunk:
-    """One chunk of removed files.
+class _SizedChunk:
+    """One chunk of files with sizes, below their partitions.
 
     ``partition``: number of the partition among those that open in the chunk; -1 for the one
-    before. ``paths``: paths of the partitions that close in the chunk.
+    before. ``heads``: how many open. ``paths``: paths of the partitions that close in the chunk.
     """
 
     partition: Integers
+    heads: int
     name: Any
     bytes: Integers
     kind: NDArray[np.int8]
-    rule: NDArray[np.int8]
     because: Any
     paths: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _RemovedChunk:
+    """One chunk of removed files; ``is_deleted``: of the partitions that open in the chunk."""
+
+    files: _SizedChunk
+    rule: NDArray[np.int8]
     is_deleted: list[bool]
 
 
 def _parse_removed(block: bytes) -> _RemovedChunk:
     text = np.frombuffer(block, np.uint8)
     at = columns.find_quotes(block)
+    files, fields, heads = _parse_sized(block, at, "d", _REMOVED_QUOTES)
+    return _RemovedChunk(
+        files=files,
+        rule=_encode_names(_string_values(block, fields, 16), REMOVAL_RULES),
+        is_deleted=(text[at[heads + 1] + 2] == ord("t")).tolist(),
+    )
+
+
+def _parse_orphans(block: bytes) -> _SizedChunk:
+    return _parse_sized(block, columns.find_quotes(block), "f", _ORPHAN_QUOTES)[0]
+
+
+def _parse_sized(
+    block: bytes, at: Integers, head: str, quotes: int
+) -> tuple[_SizedChunk, Integers, Integers]:
+    """Return files with sizes, the quotes of each, and the first quotes of partitions.
+
+    ``at``: all quotes. ``head``: how a partition's first key begins. ``quotes``: those of a file.
+    """
+    text = np.frombuffer(block, np.uint8)
     opens = text[at - 1] == ord("{")
     rows = np.flatnonzero(opens & (text[at + 1] == ord("b")))
-    heads = np.flatnonzero(opens & (text[at + 1] == ord("d")))
+    heads = np.flatnonzero(opens & (text[at + 1] == ord(head)))
     is_last = block.endswith(b'"}')
     tails = np.append(heads[heads > 0], len(at)) if is_last else heads[heads > 0]
-    fields = at[rows[:, None] + np.arange(_REMOVED_QUOTES)]
+    fields = at[rows[:, None] + np.arange(quotes)]
     sizes = columns.cut_strings(block, fields[:, 5] + 2, fields[:, 6] - 1).cast(pa.int64())
-    return _RemovedChunk(
+    files = _SizedChunk(
         partition=np.searchsorted(heads, rows) - 1,
+        heads=len(heads),
         name=_string_values(block, fields, 12),
         bytes=np.frombuffer(sizes.buffers()[1] or b"", np.int64)[: len(sizes)],
         kind=_encode_names(_string_values(block, fields, 8), FILE_KINDS),
-        rule=_encode_names(_string_values(block, fields, 16), REMOVAL_RULES),
         because=_string_values(block, fields, 2).dictionary_encode(),
         paths=columns.unescape_json(
             columns.cut_strings(block, at[tails - 2] + 1, at[tails - 1])
         ).to_pylist(),
-        is_deleted=(text[at[heads + 1] + 2] == ord("t")).tolist(),
     )
+    return files, fields, heads
 
 
 def _split_document(document: bytes, start: int, end: int, row: bytes = _ROW) -> Iterator[bytes]:
@@ -284,6 +353,19 @@ def removed_from_json(
         because=columns.encode_dictionary([file["because"] for file in files]),
     )
     return removed, tuple(p["path"] for p in partitions if p["deletePartition"])
+
+
+def orphans_from_json(partitions: Sequence[Mapping[str, Any]]) -> OrphanFiles:
+    """Return the columns of the validated ``partitions`` of orphan files."""
+    files = [file for partition in partitions for file in partition["files"]]
+    paths = [partition["path"] for partition in partitions for _ in partition["files"]]
+    return OrphanFiles(
+        partition=columns.encode_dictionary(paths),
+        name=arrays.to_arrow([file["name"] for file in files]),
+        bytes=np.array([file["bytes"] for file in files], np.int64),
+        kind=np.array([FILE_KINDS.index(file["kind"]) for file in files], np.int8),
+        because=columns.encode_dictionary([file["because"] for file in files]),
+    )
 
 
 def named_from_json(files: Sequence[Mapping[str, Any]]) -> NamedFiles:

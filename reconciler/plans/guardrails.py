@@ -7,13 +7,20 @@ the policy only warns or a waiver is in force. A rule about one kind of step ref
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Final
 
 from reconciler import units
-from reconciler.plans.model import ClusterStep, Note, StepKind, TablePlan
+from reconciler.plans.model import (
+    ClusterStep,
+    Note,
+    OrphansStep,
+    StepKind,
+    TablePlan,
+    removal_steps,
+)
 from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.spec.model import GuardPolicy, PartitionFilter, Policy, Retention, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
@@ -32,6 +39,7 @@ _STEP_OF_RULE: Final[Mapping[str, StepKind]] = {
     "maxPartitionsRemoved": "deletePartition",
     "protectedPartitions": "deletePartition",
 }
+_REMOVAL_RULES: Final = ("maxFilesRemoved", "maxBytesRemoved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +61,10 @@ def evaluate_policies(plan: TablePlan, spec: TableSpec, now: datetime) -> Policy
     for policy in spec.guarded_by:
         for broken in _find_violations(policy, plan, spec):
             verdict, is_waived = _describe_violation(broken, policy, spec.name, today)
-            notes = warnings if is_waived or policy.severity == "warn" else refusals
-            notes.append(verdict)
+            if is_waived or policy.severity == "warn":
+                warnings.append(verdict)
+            else:
+                refusals += (replace(verdict, step=kind) for kind in _find_kinds(broken.rule, plan))
     return PolicyNotes(tuple(refusals), tuple(warnings))
 
 
@@ -101,6 +111,8 @@ def _check_impact(policy: GuardPolicy, plan: TablePlan) -> Iterator[Note]:
     is_for_sizes = any(isinstance(s, ClusterStep) and s.purpose for s in plan.steps)
     block = "files" if is_for_sizes else "clustering"
     fewer = "remove less at a time with retention.maxCommitsPerRun, or keep more"
+    if _has_orphans(plan) and not removal_steps(plan.steps):
+        fewer = "raise orphans.olderThan, or find out what leaves so many files"
     for rule, most, amount, verb, remedy in (
         ("maxFilesRemoved", policy.max_files_removed, impact.files_removed, "remove", fewer),
         ("maxBytesRemoved", policy.max_bytes_removed, impact.bytes_removed, "remove", fewer),
@@ -168,5 +180,20 @@ def _describe_violation(
         sentence += f", or ask {policy.owner or 'its owner'} for a waiver"
     if waiver is not None:
         sentence += f"; the last waiver ended on {waiver.until} ({waiver.reason})"
-    step = _STEP_OF_RULE.get(broken.rule) if policy.severity == "error" else None
-    return Note(broken.rule, sentence, step), False
+    return Note(broken.rule, sentence), False
+
+
+def _find_kinds(rule: str, plan: TablePlan) -> tuple[StepKind | None, ...]:
+    """Return the kinds of steps that a violated rule refuses; None: all work on the table.
+
+    What a plan removes counts together, so a limit on it refuses orphan files too.
+    """
+    kind = _STEP_OF_RULE.get(rule)
+    if rule not in _REMOVAL_RULES or not _has_orphans(plan):
+        return (kind,)
+    others: tuple[StepKind | None, ...] = (kind,) if removal_steps(plan.steps) else ()
+    return (*others, "orphans")
+
+
+def _has_orphans(plan: TablePlan) -> bool:
+    return any(isinstance(step, OrphansStep) for step in plan.steps)

@@ -108,7 +108,7 @@ def _check_order(table: Mapping[str, Any]) -> None:
         _check_rising([p["path"] for p in partitions], "partition", table)
         for partition in () if step["kind"] == "deletePartition" else partitions:
             _check_rising([f["name"] for f in partition["files"]], "file", table)
-            if not partition["files"] and not partition["deletePartition"]:
+            if not partition["files"] and not partition.get("deletePartition"):
                 raise PlanError(
                     f"lists partition {partition['path']!r} of table {table['name']} without files "
                     "and does not delete it"
@@ -127,6 +127,8 @@ def _check_rising(values: Sequence[Any], what: str, table: Mapping[str, Any]) ->
 
 
 def _read_list(holder: Mapping[str, Any], key: str) -> Any:
+    if key == "partitions" and holder["kind"] == "orphans":
+        return file_rows.orphans_from_json(holder[key])
     return _LIST_READERS[key](holder[key])
 
 

@@ -23,7 +23,7 @@ MAPPINGS = ("rank", "direct")
 #: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
-StepKind = Literal["deletePartition", "cluster", "index", "clean"]
+StepKind = Literal["deletePartition", "cluster", "index", "clean", "orphans"]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
 #: rules of warnings that nothing tells whether a declared clustering would pay
@@ -66,6 +66,19 @@ class RemovedFiles(NamedFiles):
     bytes: Integers
     kind: NDArray[np.int8]
     rule: NDArray[np.int8]
+    because: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrphanFiles(NamedFiles):
+    """Files to remove that no write knows.
+
+    ``bytes``: int64. ``kind``: int8 into FILE_KINDS. ``because``: pyarrow dictionary<int32,
+    string>.
+    """
+
+    bytes: Integers
+    kind: NDArray[np.int8]
     because: Any
 
 
@@ -204,7 +217,23 @@ class IndexStep:
     because: str
 
 
-Step = ResumeStep | RollbackStep | DeletePartitionStep | ClusterStep | IndexStep | CleanStep
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OrphansStep:
+    """Remove files that no write knows and that no reader sees."""
+
+    kind: Literal["orphans"] = "orphans"
+    files: OrphanFiles = field(metadata=_WRITTEN_APART)
+
+
+Step = (
+    ResumeStep
+    | RollbackStep
+    | DeletePartitionStep
+    | ClusterStep
+    | IndexStep
+    | CleanStep
+    | OrphansStep
+)
 #: a step that removes files of completed writes
 Removal = ResumeStep | CleanStep
 
@@ -212,6 +241,12 @@ Removal = ResumeStep | CleanStep
 def removal_steps(steps: Iterable[Step]) -> tuple[Removal, ...]:
     """Return the steps that remove files of completed writes, in their order."""
     return tuple(step for step in steps if isinstance(step, ResumeStep | CleanStep))
+
+
+def removed_sizes(steps: Iterable[Step]) -> tuple[Integers, ...]:
+    """Return the sizes of the files that each step removes, in bytes."""
+    removing = ResumeStep | CleanStep | OrphansStep
+    return tuple(step.files.bytes for step in steps if isinstance(step, removing))
 
 
 def rewritten_groups(steps: Iterable[Step | None]) -> tuple[Rewrites, ...]:

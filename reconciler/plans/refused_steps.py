@@ -13,6 +13,7 @@ from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
     Note,
+    OrphansStep,
     ResumeStep,
     Step,
     StepKind,
@@ -49,7 +50,7 @@ def _find_kind(step: Step) -> StepKind | None:
     match step:
         case ResumeStep():
             return "clean" if step.action == "clean" else "cluster"
-        case DeletePartitionStep() | ClusterStep() | IndexStep() | CleanStep():
+        case DeletePartitionStep() | ClusterStep() | IndexStep() | CleanStep() | OrphansStep():
             return step.kind
         case _:
             return None

@@ -13,6 +13,7 @@ _LIMITS: Final = {
     "retention.hours": ("readable: ", "hour", "keeps"),
     "retention.fileVersions": ("kept: ", "version", "keeps"),
     "retention.partitions": ("oldest: ", "", "keeps"),
+    "orphans.olderThan": ("oldest ", "", "removes from"),
     "files.target": ("mean size ", "", "targets"),
     "files.large": ("up to ", "", "allows"),
     "clustering.when.overlapAbove": ("observed ", "", "allows"),

@@ -14,6 +14,8 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    OrphanFiles,
+    OrphansStep,
     Removal,
     RemovedFiles,
     ResumeStep,
@@ -52,6 +54,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
         case IndexStep():
             yield from _index_lines(step, terminal, refused_by)
+        case OrphansStep():
+            yield from _orphan_lines(step, table, terminal, refused_by, full=full)
         case _:
             assert_never(step)
 
@@ -124,6 +128,20 @@ def _index_lines(step: IndexStep, terminal: Terminal, refused_by: str) -> Iterat
     yield from terminal.detail(step.because)
 
 
+def _orphan_lines(
+    step: OrphansStep, table: TablePlan, terminal: Terminal, refused_by: str, *, full: bool
+) -> Iterator[str]:
+    total = 0 if table.observed is None else table.observed.bytes
+    share = words.format_share(int(step.files.bytes.sum()), total)
+    amount = f"{_format_amount(step.files)} ({share} of the table)"
+    yield from terminal.step("- orphans", terminal.bad, amount, refused_by)
+    yield from terminal.detail(plan_summary.describe_orphan_age(table.spec))
+    reasons = plan_summary.orphan_reasons(step.files)
+    sentences = [f"{words.format_count(r.count, 'file')}: {r.text}" for r in reasons]
+    yield from terminal.details(sentences, _MAX_REASONS, "reason")
+    yield from _orphan_file_lines(step.files) if full else _partition_lines(step.files, terminal)
+
+
 # --- removed files -------------------------------------------------------------------------------
 
 
@@ -134,7 +152,7 @@ def _removal_lines(step: Removal, terminal: Terminal, *, full: bool) -> Iterator
         yield from _deleted_partition_lines(step.delete_partitions, terminal, full=full)
 
 
-def _format_amount(files: RemovedFiles) -> str:
+def _format_amount(files: RemovedFiles | OrphanFiles) -> str:
     if not len(files):
         return "no files"
     partitions = len(plan_summary.removed_by_partition(files))
@@ -144,7 +162,7 @@ def _format_amount(files: RemovedFiles) -> str:
     return f"{words.format_count(len(files), 'file')}, {size}" + ("" if is_flat else f" in {where}")
 
 
-def _partition_lines(files: RemovedFiles, terminal: Terminal) -> Iterator[str]:
+def _partition_lines(files: RemovedFiles | OrphanFiles, terminal: Terminal) -> Iterator[str]:
     """The partitions that lose most bytes, in the order of their paths."""
     removals = plan_summary.removed_by_partition(files)
     if len(removals) == 1 and not removals[0].name:
@@ -175,6 +193,16 @@ def _file_lines(files: RemovedFiles) -> Iterator[str]:
         f"{words.escape_text(name)}  {FILE_KINDS[kind]}, {words.format_size(size)}, "
         f"{REMOVAL_RULES[rule]}: {words.escape_text(because)}"
         for name, size, kind, rule, because in rows
+    )
+    return _group_by_partition(files.partition.to_pylist(), texts)
+
+
+def _orphan_file_lines(files: OrphanFiles) -> Iterator[str]:
+    columns = (files.bytes.tolist(), files.kind.tolist(), files.because.to_pylist())
+    texts = (
+        f"{words.escape_text(name)}  {FILE_KINDS[kind]}, {words.format_size(size)}: "
+        f"{words.escape_text(because)}"
+        for name, size, kind, because in zip(files.name.to_pylist(), *columns, strict=True)
     )
     return _group_by_partition(files.partition.to_pylist(), texts)
 

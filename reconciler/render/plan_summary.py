@@ -17,6 +17,8 @@ from reconciler.plans.model import (
     IndexStep,
     KeptFiles,
     Note,
+    OrphanFiles,
+    OrphansStep,
     RemovedFiles,
     RollbackStep,
     TablePlan,
@@ -30,6 +32,7 @@ from reconciler.render.reasons import Reason, join_reasons
 TableVerdict = Literal["error", "blocked", "blockedInPart", "change", "unchanged"]
 #: warnings that explain by themselves why a table has no step
 _BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle")
+_NO_ORPHANS: Final = "no retention declared, and no orphan file to remove"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,9 @@ class PlanTotals:
     step; the others are applied. ``is_empty``: no table has a step that is applied.
     ``bytes_rewritten``: bytes that are read and written anew. ``bytes_added``: estimated bytes of
     the new files. ``tables_indexed``: tables with an index step. ``rollbacks``: dead writes, whose
-    files are in none of these figures. ``partitions_deleted``, ``bytes_deleted``: those of
-    deletions of partitions, whose files stay until a clean.
+    files are in none of these figures. ``orphans``: files that no write knows, which are among
+    those removed. ``partitions_deleted``, ``bytes_deleted``: those of deletions of partitions,
+    whose files stay until a clean.
     """
 
     tables: int
@@ -75,6 +79,7 @@ class PlanTotals:
     bytes_added: int
     tables_indexed: int
     rollbacks: int
+    orphans: int
     partitions_deleted: int = 0
     bytes_deleted: int = 0
 
@@ -109,6 +114,7 @@ def count_totals(plan: Plan) -> PlanTotals:
         rollbacks=sum(isinstance(s, RollbackStep) for steps in applied for s in steps),
         partitions_deleted=sum(map(count_deleted_partitions, changing)),
         bytes_deleted=sum(map(sum_deleted_bytes, changing)),
+        orphans=sum(len(s.files) for steps in applied for s in steps if isinstance(s, OrphansStep)),
     )
 
 
@@ -158,7 +164,7 @@ def tables_by_size(plan: Plan, *wanted: TableVerdict) -> list[TablePlan]:
     )
 
 
-def removed_by_partition(files: RemovedFiles) -> list[PartitionRemoval]:
+def removed_by_partition(files: RemovedFiles | OrphanFiles) -> list[PartitionRemoval]:
     """Return what every partition loses: most bytes first, then most files, then by path."""
     paths, row = columns.rank_values(files.partition)
     count = np.bincount(row, minlength=len(paths))
@@ -173,6 +179,29 @@ def removed_by_partition(files: RemovedFiles) -> list[PartitionRemoval]:
 def removal_reasons(files: RemovedFiles) -> list[RuleReasons]:
     """Return the rules by which a step removes files, with their reasons."""
     return _count_reasons(REMOVAL_RULES, files.rule, files.because)
+
+
+def orphan_reasons(files: OrphanFiles) -> tuple[Reason, ...]:
+    """Return the reasons for which orphan files are removed, the most frequent first."""
+    texts, row = columns.rank_values(files.because)
+    counts = np.bincount(row, minlength=len(texts)).tolist()
+    return tuple(
+        join_reasons(
+            Reason(text, count) for text, count in zip(texts, counts, strict=True) if count
+        )
+    )
+
+
+def describe_orphan_age(spec: Mapping[str, Any]) -> str:
+    """Return from which age on orphan files are removed, as text.
+
+    >>> describe_orphan_age({"orphans": {"olderThan": "3d"}})
+    'files that no write knows and no reader sees, older than 3d'
+    """
+    block = spec.get("orphans")
+    age = block.get("olderThan") if isinstance(block, Mapping) else None
+    older = f", older than {words.escape_text(str(age))}" if age else ""
+    return f"files that no write knows and no reader sees{older}"
 
 
 def keep_reasons(kept: KeptFiles) -> list[RuleReasons]:
@@ -248,7 +277,8 @@ def explain_unchanged(table: TablePlan) -> str:
         reasons = map(words.escape_text, nothing)
         return "; ".join(reason.removeprefix("nothing to do: ") for reason in reasons)
     if not isinstance(table.spec.get("retention"), Mapping):
-        return describe_retention(table.spec)
+        has_orphans = isinstance(table.spec.get("orphans"), Mapping)
+        return _NO_ORPHANS if has_orphans else describe_retention(table.spec)
     for note in table.warnings:
         if note.rule in _BLOCKING_RULES:
             return words.escape_text(note.because)

@@ -89,13 +89,22 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     if totals.files_removed:
         files = words.format_count(totals.files_removed, "file")
         size = f" ({words.format_size(totals.bytes_removed)})" if totals.bytes_added else ""
-        work.append(f"removes {strong(files)}{size}")
+        work.append(f"removes {strong(files)}{_count_orphans(totals)}{size}")
     else:
         work.append("removes no other files" if totals.rollbacks else "removes no files")
     change = plan_summary.format_net_change(totals.bytes_added, totals.bytes_removed)
     until = " until a clean removes the replaced files" if totals.bytes_added else ""
     net = f"Net change: {strong(change)}{until}. " if change else ""
     return f"{net}Applying {_join_words(work)}."
+
+
+def _count_orphans(totals: plan_summary.PlanTotals) -> str:
+    """Return how many of the removed files are orphans; empty if none is."""
+    if not totals.orphans:
+        return ""
+    if totals.orphans == totals.files_removed:
+        return " that no write knows"
+    return f", {words.format_number(totals.orphans)} of them known to no write"
 
 
 def _describe_rewrite(totals: plan_summary.PlanTotals) -> str:
@@ -139,6 +148,7 @@ def _head_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
 def _summary_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
     totals = plan_summary.count_totals(plan)
     work = words.format_count(totals.files_removed, "file") + " to remove"
+    work += _count_orphans(totals)
     work += f" ({words.format_size(totals.bytes_removed)})" if totals.files_removed else ""
     if totals.partitions_deleted:
         work += f", {words.format_count(totals.partitions_deleted, 'partition')} to delete"

@@ -164,6 +164,19 @@ _METRICS: Final[Mapping[str, tuple[str, str | Series]]] = {
         "Bytes that a savepoint keeps besides the newest file slices.",
         _savepoint_series,
     ),
+    "reconciler_orphan_files": (
+        "Base, log and CDC files that no write knows, older than orphans.olderThan or a day.",
+        "orphans.files",
+    ),
+    "reconciler_orphan_bytes": ("Bytes of these files.", "orphans.bytes"),
+    "reconciler_orphan_removable_bytes": (
+        "Bytes of those of these files that no reader sees, which a plan removes if declared.",
+        "orphans.removable_bytes",
+    ),
+    "reconciler_orphan_age_seconds": (
+        "Age of the oldest of these files; absent if there is none.",
+        "orphans.oldest_age_seconds",
+    ),
     "reconciler_lock_age_seconds": (
         "Seconds since the last heartbeat of the lock's holder; absent if it is free.",
         "lock.age_seconds",

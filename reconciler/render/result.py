@@ -162,6 +162,12 @@ def _describe_outcome(outcome: StepOutcome) -> str:
         return describe_deletion(outcome, outcome.deletion)
     if outcome.kind == "rollback":
         return _describe_rollback(outcome)
+    if (
+        outcome.kind == "orphans"
+        and outcome.how == "nothing"
+        and (outcome.left_out or outcome.failed)
+    ):
+        return f"nothing was removed{_already(outcome)}"
     size = f", {words.format_size(outcome.bytes)}" if outcome.removed else ""
     removed = f"removed {words.format_count(outcome.removed, 'file')}{size}{_already(outcome)}"
     return {

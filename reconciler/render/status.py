@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler import canonical_json
+from reconciler.planners.orphans import ORPHANS
 from reconciler.plans import encode
 from reconciler.plans.model import Note, Selection
 from reconciler.render import words
@@ -23,10 +24,13 @@ from reconciler.status.model import (
     SavepointStatus,
     TableStatus,
 )
+from reconciler.status.orphans import OrphanStatus
 
 _BAR_WIDTH: Final = 24
 _MAX_PARTITIONS: Final = 5
 _MAX_QUERIES: Final = 10
+_MAX_REASONS: Final = 3
+_MAX_ORPHANS: Final = 5
 _DIGEST_LENGTH: Final = 12  # characters of a digest or a commit that people compare
 _WORST_FIRST: Final = (
     "error",
@@ -101,11 +105,14 @@ def _table_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     for sentence in table.because:
         yield from terminal.item(terminal.warn("~"), sentence)
     for note in (note for note in table.notes if note.because not in table.because):
-        yield from terminal.item(*_label_note(note, terminal))
+        if note.rule != ORPHANS or table.orphans is None:
+            yield from terminal.item(*_label_note(note, terminal))
     if table.table_type is None:
         return  # the table could not be read
     yield from _reach_lines(table, terminal)
     yield from _file_lines(table, terminal)
+    if table.orphans is not None:
+        yield from _orphan_lines(table.orphans, terminal)
     if table.layout is not None:
         yield from _layout_lines(table.layout, terminal)
     if table.index is not None:
@@ -198,6 +205,44 @@ def _file_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
             name = words.format_size_class(least, size_class.below).replace(".0 ", " ")
             yield f"        {name:<20} {count:>9}  {bar}"
         least = size_class.below or least
+
+
+def _orphan_lines(orphans: OrphanStatus, terminal: Terminal) -> Iterator[str]:
+    """Yield the files that no write knows, by reason, and the oldest by name."""
+    if orphans.files:
+        label = terminal.warn("! orphans")
+        yield from terminal.item(label, _describe_orphans(orphans))
+        for reason in orphans.reasons[:_MAX_REASONS]:
+            files = words.format_count(reason.files, "file")
+            yield from terminal.detail(f"{files}: {reason.because}")
+        if (more := len(orphans.reasons) - _MAX_REASONS) > 0:
+            yield from terminal.detail(f"… and {words.format_count(more, 'more reason')}")
+        for file in orphans.listed[:_MAX_ORPHANS]:
+            path = f"{file.partition}/{file.name}".lstrip("/")
+            yield from terminal.detail(f"{path}, {words.format_size(file.bytes)}", indent=2)
+        if more := orphans.files - len(orphans.listed[:_MAX_ORPHANS]):
+            files = words.format_count(more, "more file")
+            yield from terminal.detail(f"… and {files}; --format json lists them", indent=2)
+    if orphans.undecided_files:
+        files = words.format_count(orphans.undecided_files, "file")
+        size = words.format_size(orphans.undecided_bytes)
+        sentence = f"{files}, {size}, cannot be told from orphans: {orphans.why_undecided}"
+        yield from terminal.item("undecided", sentence)
+
+
+def _describe_orphans(orphans: OrphanStatus) -> str:
+    files, size = words.format_count(orphans.files, "file"), words.format_size(orphans.bytes)
+    age = ""
+    if orphans.oldest_age_seconds is not None:
+        age = f", the oldest {words.format_duration(orphans.oldest_age_seconds)} old"
+    unseen = words.format_size(orphans.removable_bytes)
+    if not orphans.removable_files:
+        unseen = "readers may see all of them"
+    elif orphans.removable_files == orphans.files:
+        unseen = "no reader sees them"
+    else:
+        unseen = f"no reader sees {words.format_number(orphans.removable_files)} of them, {unseen}"
+    return f"{files}, {size}, that no write names{age}; {unseen}"
 
 
 def _layout_lines(layout: LayoutStatus, terminal: Terminal) -> Iterator[str]:

@@ -41,6 +41,7 @@ Data = Mapping[str, Any]
 #: how a document writes values with a unit, by attribute
 _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "max_scan": units.format_percent,
+    "older_than": units.format_duration,
     "longest_query": units.format_duration,
     "max_lag": units.format_duration,
     "stale_after": units.format_duration,
@@ -49,7 +50,6 @@ _FORMATS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "validity": units.format_duration,
     "session_timeout": units.format_duration,
     "quiet": units.format_duration,
-    "older_than": units.format_duration,
 }
 #: attributes that a document omits if they are empty
 _OPTIONAL: Final = (

@@ -136,6 +136,13 @@ class IndexColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Orphans:
+    """Files that no write knows and that are removed once they are ``older_than`` seconds old."""
+
+    older_than: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A query that the layout is for; ``max_scan`` is a share between 0 and 1."""
 
@@ -347,6 +354,7 @@ class TableSpec:
     files: FileSizes | None = None
     clustering: Clustering | None = None
     index: IndexColumns | None = None
+    orphans: Orphans | None = None
     queries: tuple[Query, ...] = ()
     readers: Readers | None = None
     concurrency: Concurrency | None = None

@@ -38,6 +38,8 @@ _FILE_NAME: Final = "_hoodie_file_name"
 #: for messages that are dropped: ``write`` reports errors of the schema
 _SCHEMA_FIELD: Final = "table.schema"
 _HOUR: Final = 3600
+#: seconds; a younger file may belong to a write that nobody has noticed to have ended
+LEAST_ORPHAN_AGE: Final = 24 * _HOUR
 _CONSUMER_FIELDS: Final = 2  # a name and a lag
 
 
@@ -84,6 +86,7 @@ def check_rules(spec: Block) -> None:
     for name, check in (
         ("retention", _check_retention),
         ("index", _check_index),
+        ("orphans", _check_orphans),
         ("concurrency", _check_concurrency),
     ):
         if block := spec.find_block(name):
@@ -237,6 +240,13 @@ def _check_index(block: Block) -> None:
         if field is not None:
             message = f"{column} is a struct, as {field} shows, and structs cannot be indexed"
             block.warn("columns", message, "list only its fields")
+
+
+def _check_orphans(block: Block) -> None:
+    age = block.data.get("olderThan")
+    if age is not None and age < LEAST_ORPHAN_AGE:
+        message = f"{units.format_duration(age)} is less than 24h: a write may still need the file"
+        block.error("olderThan", message, "write 24h or more, such as 3d")
 
 
 def _check_concurrency(block: Block) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION, FileView, build_view
@@ -20,6 +20,7 @@ from reconciler.spec.model import Concurrency, PendingServices
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
     from reconciler.state.index_state import IndexState
+    from reconciler.state.orphan_facts import OrphanFacts
     from reconciler.state.sampling.model import ForecastInput
 
 #: keys of the extra metadata of our own instants: the digest of the plan, and this program
@@ -222,6 +223,18 @@ class PendingRollback:
         return self.is_running is None and is_silent(self.active_ms, now_ms)
 
 
+class _Facts(TypedDict, total=False):
+    """The facts that are read after a state, for the blocks of a spec that need them."""
+
+    clustering_facts: ClusteringFacts | None
+    index_state: IndexState | None
+    forecast_input: ForecastInput | None
+    recent_writes: RecentWrites | None
+    damaged_write: str
+    partition_rows: Mapping[str, int] | None
+    orphan_facts: OrphanFacts | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableState:
     """A table at one moment. It makes the view of its file slices once.
@@ -246,6 +259,7 @@ class TableState:
     ``failed_writes``: pending writes of other writers, dead or alive, oldest first; empty if the
     spec has no ``retention.failedWrites``. ``foreign_clusterings``: likewise their pending
     clusterings, if it has ``concurrency.pending``. ``pending_rollbacks``: if it has one of both.
+    ``orphan_facts``: None if nobody asked for orphan files.
     """
 
     location: str
@@ -284,6 +298,7 @@ class TableState:
     failed_writes: tuple[ForeignWrite, ...] = ()
     foreign_clusterings: tuple[ForeignWrite, ...] = ()
     pending_rollbacks: tuple[PendingRollback, ...] = ()
+    orphan_facts: OrphanFacts | None = None
 
     @cached_property
     def view(self) -> FileView:
@@ -304,26 +319,10 @@ class TableState:
             replaced=self.replaced,
         )
 
-    def with_facts(
-        self,
-        *,
-        clustering_facts: ClusteringFacts | None = None,
-        index_state: IndexState | None = None,
-        forecast_input: ForecastInput | None = None,
-        recent_writes: RecentWrites | None = None,
-        damaged_write: str = "",
-        partition_rows: Mapping[str, int] | None = None,
-    ) -> Self:
+    def with_facts(self, **facts: Unpack[_Facts]) -> Self:
         """Return the state with these facts added. The files are the same, so it keeps its view."""
-        changed = replace(
-            self,
-            clustering_facts=clustering_facts or self.clustering_facts,
-            index_state=index_state or self.index_state,
-            forecast_input=forecast_input or self.forecast_input,
-            recent_writes=recent_writes or self.recent_writes,
-            damaged_write=damaged_write or self.damaged_write,
-            partition_rows=partition_rows or self.partition_rows,
-        )
+        known: dict[str, Any] = {name: fact for name, fact in facts.items() if fact}
+        changed = replace(self, **known)
         if "view" in self.__dict__:
             changed.__dict__["view"] = self.view
         return changed

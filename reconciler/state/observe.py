@@ -53,7 +53,7 @@ _BY_COMPLETION: Final = 8
 ListingSource = Literal["storage", "metadata"]
 
 
-def observe(
+def observe(  # noqa: PLR0913 (what is read of a table)
     storage: Storage,
     spec: TableSpec | None,
     *,
@@ -61,13 +61,15 @@ def observe(
     listing: ListingSource = "storage",
     with_history: bool = True,
     check_process: ProcessCheck | None = None,
+    with_orphans: bool = False,
 ) -> TableState:
     """Return the current state of a table. ``spec`` determines what is read (None: a full scan).
 
     ``listing``: where names and sizes of files come from. ``with_history``: False reads only what
     the newest slices need, without cleans, savepoints and pending clusterings.
     ``check_process``: returns whether the process of an owner runs; None: pending writes of ours
-    are not read. If the timeline changes while it is read, or a file is incomplete because it is
+    are not read. ``with_orphans``: look for orphan files even if the spec does not declare them.
+    If the timeline changes while it is read, or a file is incomplete because it is
     being written, reading is repeated a few times.
     Raises FormatError, UnsupportedError, StorageError, VanishingFilesError if it changes at each of
     them, and BlockedError while a restore is pending, because the table is then inconsistent.
@@ -81,6 +83,7 @@ def observe(
                 listing,
                 with_history,
                 check_process,
+                with_orphans=with_orphans or (spec is not None and spec.orphans is not None),
                 is_last=attempt == _ATTEMPTS,
             ).read_state()
         except NotFoundError as moved:
@@ -108,6 +111,7 @@ class _Observation:
     listing: ListingSource
     with_history: bool
     check_process: ProcessCheck | None
+    with_orphans: bool
     is_last: bool
 
     def _load_properties(self) -> TableProperties:
@@ -195,6 +199,11 @@ class _Observation:
             observed_ms=self.observed_ms,
             written_partitions=self._read_written(reader, properties),
         )
+        if self.with_orphans and self.with_history and self.listing == "storage":
+            from reconciler.state.orphan_reader import read_orphan_facts  # noqa: PLC0415 (few specs)
+
+            facts = read_orphan_facts(self.storage, properties, state, metadata)
+            state = state.with_facts(orphan_facts=facts)
         return state if self.spec is None else self._add_spec_facts(self.spec, properties, state)
 
     def _add_spec_facts(

@@ -49,7 +49,13 @@ class TableCondition:
 
 def is_unmanaged(spec: TableSpec) -> bool:
     """Return whether the spec declares nothing that makes a step."""
-    blocks = (spec.retention, spec.partition_retention, spec.rewriting, spec.index)
+    blocks = (
+        spec.retention,
+        spec.partition_retention,
+        spec.rewriting,
+        spec.index,
+        spec.orphans,
+    )
     return all(block is None for block in blocks)
 
 

@@ -12,6 +12,7 @@ from reconciler.plans.model import Note
 from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import ConditionType, TableCondition
 from reconciler.status.index import IndexStatus
+from reconciler.status.orphans import OrphanStatus
 
 SyncState = Literal[
     "in sync", "drifted", "unknown", "blocked", "blocked in part", "unmanaged", "error"
@@ -185,7 +186,8 @@ class TableStatus:
     ``earliest_readable_age_seconds`` needs the timeline's zone. ``small_file_share``: share of the
     newest base files, by count. ``active_commits``: completed commits on the active timeline.
     ``layout``: None if the spec has no clustering block; ``index``: None if it has no index block.
-    ``writers``: recent work of writers that contradicts the spec.
+    ``writers``: recent work of writers that contradicts the spec. ``orphans``: None if nobody
+    looked for them.
     """
 
     name: str
@@ -219,6 +221,7 @@ class TableStatus:
     layout: LayoutStatus | None = None
     index: IndexStatus | None = None
     writers: tuple[Note, ...] = ()
+    orphans: OrphanStatus | None = None
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""

@@ -41,6 +41,7 @@ from reconciler.status.model import (
     SyncState,
     TableStatus,
 )
+from reconciler.status.orphans import orphan_status
 from reconciler.status.writers import writers_status
 
 #: keys of the extra metadata of reconciler's instants, besides the digest of the plan
@@ -113,6 +114,7 @@ def table_status(
         layout=layout_status(spec, state, plan, age=age, pending=pending),
         index=index,
         writers=writers_status(spec, state, writes, missed_by_hudi=missed),
+        orphans=orphan_status(spec, state, plan),
     )
 
 

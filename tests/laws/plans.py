@@ -40,6 +40,8 @@ from reconciler.plans.model import (
     NamedFiles,
     Note,
     Observed,
+    OrphanFiles,
+    OrphansStep,
     PendingInstant,
     RemovedFiles,
     ResumeStep,
@@ -113,6 +115,18 @@ def removed_files(draw: Any) -> RemovedFiles:
         kind=np.array(draw(arrow_column(kinds, len(rows))), np.int8),
         rule=np.array(draw(arrow_column(removal_rules, len(rows))), np.int8),
         because=dictionary_array(draw(arrow_column(texts, len(rows)))),
+    )
+
+
+@st.composite
+def orphan_files(draw: Any) -> OrphanFiles:
+    files = draw(removed_files())
+    return OrphanFiles(
+        partition=files.partition,
+        name=files.name,
+        bytes=files.bytes,
+        kind=files.kind,
+        because=files.because,
     )
 
 
@@ -193,6 +207,7 @@ cleans = st.builds(
     files=removed_files(),
     delete_partitions=deleted,
 )
+orphans = st.builds(OrphansStep, files=orphan_files())
 column_names = st.lists(texts, max_size=2, unique=True).map(tuple)
 indexes = st.builds(
     IndexStep,
@@ -212,7 +227,7 @@ def _have_nothing_in_common(steps: Sequence[Any]) -> bool:
     files = [
         (partition, name)
         for step in steps
-        if isinstance(step, ResumeStep | RollbackStep | CleanStep)
+        if isinstance(step, ResumeStep | RollbackStep | CleanStep | OrphansStep)
         for partition, name in zip(
             step.files.partition.to_pylist(), step.files.name.to_pylist(), strict=True
         )
@@ -323,7 +338,7 @@ tables = st.builds(
     drift=st.lists(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
-    steps=st.lists(resumes | rollbacks | clusters | indexes | cleans, max_size=3)
+    steps=st.lists(resumes | rollbacks | clusters | indexes | cleans | orphans, max_size=3)
     .filter(_have_nothing_in_common)
     .map(tuple),
     kept=st.none() | kept_files(),

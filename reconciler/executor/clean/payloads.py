@@ -13,7 +13,7 @@ from reconciler.arrays import to_numpy
 from reconciler.executor.deletion import DeletionBatch
 from reconciler.hudi.timeline.clean import CleanedPartition, CleanerPlan, CleanMetadata
 from reconciler.planners.recovery.resume_clean import DELETE_PARTITIONS
-from reconciler.plans.model import RemovedFiles
+from reconciler.plans.model import NamedFiles, RemovedFiles
 from reconciler.state.model import PendingClean, TableState
 
 SAVEPOINTED: Final = "savepointed_timestamps"
@@ -103,7 +103,7 @@ def group_names(files: RemovedFiles) -> dict[str, tuple[str, ...]]:
     return {path: tuple(names) for path, names in _group_runs(files)}
 
 
-def split_batches(files: RemovedFiles, largest: int) -> list[DeletionBatch]:
+def split_batches(files: NamedFiles, largest: int) -> list[DeletionBatch]:
     """Return the files by partition, in batches of at most ``largest`` names."""
     return [
         DeletionBatch(path, tuple(names[start : start + largest]))
@@ -112,7 +112,7 @@ def split_batches(files: RemovedFiles, largest: int) -> list[DeletionBatch]:
     ]
 
 
-def _group_runs(files: RemovedFiles) -> Iterator[tuple[str, list[str]]]:
+def _group_runs(files: NamedFiles) -> Iterator[tuple[str, list[str]]]:
     """Yield each partition with its names; rows are sorted by partition."""
     paths, rows = files.partition.dictionary.to_pylist(), to_numpy(files.partition.indices)
     starts = np.flatnonzero(np.diff(rows, prepend=-1))

@@ -104,13 +104,14 @@ def parse_schema(text: str, path: str) -> Any:
         return _parse_schema(text)
 
 
-def decode_record(data: bytes, schema: Any, path: str) -> Any:
+def decode_record(data: bytes, schema: Any, path: str, reader: Any = None) -> Any:
     """Decode one record that must fill ``data``; raises FormatError naming ``path``.
 
-    A union branch that is a record becomes a plain dict without the branch's name.
+    ``reader``: see ``read_record``. A union branch that is a record becomes a plain dict without
+    the branch's name.
     """
     with decoding(path, "an Avro record"):
-        return read_record(data, schema)
+        return read_record(data, schema, reader)
 
 
 def read_record(data: bytes, schema: Any, reader: Any = None) -> Any:

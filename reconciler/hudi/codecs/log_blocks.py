@@ -189,11 +189,12 @@ def get_block_schema(block: LogBlock) -> str:
     return text
 
 
-def read_avro_records(block: LogBlock) -> list[Any]:
+def read_avro_records(block: LogBlock, reader: Any = None) -> list[Any]:
     """Decode the records of an AVRO_DATA or CDC_DATA block with the schema of its header.
 
-    Content: int32 version 3, int32 count, then per record int32 length and Avro binary
-    (HoodieAvroDataBlock). Raises FormatError naming the block's file.
+    ``reader``: the parsed schema of the fields to keep; None: all. Content: int32 version 3, int32
+    count, then per record int32 length and Avro binary (HoodieAvroDataBlock). Raises FormatError
+    naming the block's file.
     """
     schema = parse_schema(get_block_schema(block), block.path)
     content, records, at = block.content, [], 8
@@ -203,7 +204,8 @@ def read_avro_records(block: LogBlock) -> list[Any]:
         require(is_supported, f"content version {version} with {count} records is not supported")
         for _ in range(count):
             (length,) = struct.unpack_from(">i", content, at)
-            records.append(decode_record(_slice(content, at + 4, length), schema, block.path))
+            record = _slice(content, at + 4, length)
+            records.append(decode_record(record, schema, block.path, reader))
             at += 4 + length
         require(at == len(content), f"{len(content) - at} extra bytes follow its {count} records")
     return records

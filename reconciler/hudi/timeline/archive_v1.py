@@ -7,18 +7,28 @@ Source: HoodieArchivedTimeline, ArchivedTimelineV1 (1.x).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Any, Final
 
-from reconciler.errors import NotFoundError
+from reconciler.errors import FormatError, NotFoundError
 from reconciler.hudi.byte_source import ByteSource
-from reconciler.hudi.codecs.avro_binary import decoding, require
-from reconciler.hudi.codecs.log_blocks import BlockType, read_avro_records, read_blocks
+from reconciler.hudi.codecs.avro_binary import decoding, parse_schema, require
+from reconciler.hudi.codecs.log_blocks import (
+    BlockType,
+    get_block_schema,
+    read_avro_records,
+    read_blocks,
+)
 from reconciler.hudi.timeline.archive_merge import MERGE_PLAN, ArchiveMerge, list_archive_files
-from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.hudi.timeline.archived_writes import ArchivedWrites
+from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
 
 #: the fields that hold the metadata of a completed write
 _CONTENTS: Final = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+#: the fields that tell the instant of a record
+_KEYS: Final = ("commitTime", "actionType", "actionState")
 
 
 def read_archive(source: ByteSource, folder: str) -> Iterator[Instant]:
@@ -47,6 +57,46 @@ def read_commit_contents(
             if instant.is_completed and content:
                 rows.append((instant, content, path))
         yield from sorted(rows, key=lambda row: row[0].requested, reverse=True)
+
+
+def find_archived_writes(
+    source: ByteSource, folder: str, wanted: Collection[str]
+) -> ArchivedWrites:
+    """Return which of the wanted instants are completed writes of the archive.
+
+    Reads the whole archive. Raises FormatError naming a file that is damaged, empty or cut off,
+    which hides what it held.
+    """
+    asked, known, oldest = frozenset(wanted), set[str](), ""
+    for path in _list_files(source, folder):
+        for record in _read_keys(source, path):
+            instant = _parse_instant(record, path)
+            oldest = min(oldest or instant.requested, instant.requested)
+            is_write = instant.is_completed and instant.action.completes_as in COMMITS
+            if is_write and instant.requested in asked:
+                known.add(instant.requested)
+    return ArchivedWrites(known=frozenset(known), oldest=oldest or None)
+
+
+def _read_keys(source: ByteSource, path: str) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each record that tell its instant, of a file that must be whole."""
+    blocks = list(read_blocks(source.read(path), path))
+    if not blocks or any(block.type is BlockType.CORRUPT for block in blocks):
+        problem = "is cut off" if blocks else "is empty"
+        raise FormatError(path, problem, "restore it from a copy")
+    for block in blocks:
+        if block.type is BlockType.AVRO_DATA:
+            yield from read_avro_records(block, _parse_key_schema(get_block_schema(block), path))
+
+
+@cache
+def _parse_key_schema(written: str, path: str) -> Any:
+    """Return the schema of a record's keys alone, with the types that they were written with."""
+    with decoding(path, "the schema of the archive"):
+        record = json.loads(written)
+        fields = [field for field in record["fields"] if field["name"] in _KEYS]
+        text = json.dumps({**record, "fields": fields})
+    return parse_schema(text, path)
 
 
 def _list_files(source: ByteSource, folder: str) -> list[str]:

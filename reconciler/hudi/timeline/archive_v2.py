@@ -15,6 +15,7 @@ from typing import Any, Final
 from reconciler.errors import FormatError, NotFoundError, UnsupportedError
 from reconciler.hudi.byte_source import ByteSource
 from reconciler.hudi.codecs.avro_binary import decoding, require
+from reconciler.hudi.timeline.archived_writes import ArchivedWrites
 from reconciler.hudi.timeline.history_manifest import (
     VERSION_FILE,
     HistoryFile,
@@ -23,12 +24,13 @@ from reconciler.hudi.timeline.history_manifest import (
     list_versions,
     make_manifest_name,
 )
-from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.hudi.timeline.instant import COMMITS, Action, Instant, State
 
 _COLUMNS: Final = ("instantTime", "completionTime", "action")
 _CONTENT: Final = "metadata"
 #: how often the newest manifest may be removed between listing and reading
 _ATTEMPTS: Final = 4
+_RESTORE: Final = "restore it from a copy"
 #: an archived instant, the bytes of its completed file if they are read, and the path
 _Row = tuple[Instant, bytes, str]
 
@@ -56,6 +58,31 @@ def read_history(
         return ((instant, b"", path) for instant in _read_instants(source, path, wanted))
 
     return (instant for instant, _content, _path in _read_rows(source, folder, choose, read))
+
+
+def find_archived_writes(
+    source: ByteSource, folder: str, wanted: Collection[str]
+) -> ArchivedWrites:
+    """Return which of the wanted instants are completed writes of the history.
+
+    Files whose range of times holds none of them are not read, but they must exist. Raises
+    FormatError naming a file that is missing or damaged.
+    """
+    known = {
+        instant.requested
+        for instant in read_history(source, folder, wanted)
+        if instant.action.completes_as in COMMITS
+    }
+    for _attempt in range(_ATTEMPTS):
+        files = _list_current_files(source, folder)
+        present = {entry.name for entry in source.list(folder)} if files else set()
+        lost = [path for name, path in files if name not in present]
+        if not lost:
+            break  # else they may have been merged since the manifest was read
+    else:
+        raise FormatError(lost[0], "is listed in the manifest but missing", _RESTORE)
+    lows = (_time_range(name)[1] for name, _path in files)
+    return ArchivedWrites(known=frozenset(known), oldest=min(lows, default=None))
 
 
 def read_commit_contents(source: ByteSource, folder: str) -> Iterator[_Row]:
@@ -102,7 +129,7 @@ def _read_rows(
                         yield row
         except _MissingFileError as gone:
             if gone.path in missing:
-                raise FormatError(gone.path, gone.problem, "restore it from a copy") from None
+                raise FormatError(gone.path, gone.problem, _RESTORE) from None
             missing.add(gone.path)
         else:
             return
@@ -210,7 +237,5 @@ def _read_table(
             is_wanted = pc.is_in(table["instantTime"], pa.array(sorted(wanted), pa.string()))
             table = table.filter(is_wanted)
     except (pa.ArrowException, OSError, LookupError, MemoryError, ValueError) as problem:
-        raise FormatError(
-            path, f"is not a history file: {problem}", "restore it from a copy"
-        ) from None
+        raise FormatError(path, f"is not a history file: {problem}", _RESTORE) from None
     return table

@@ -7,12 +7,15 @@ import pyarrow as pa
 import pytest
 
 from reconciler.executor import workers
+from reconciler.executor.deletion import DELETED_HERE
 from reconciler.executor.workers import set_up_executors
 from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.decode import empty_named_files, empty_removed_files
 from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
+    OrphanFiles,
+    OrphansStep,
     ResumeStep,
     Rewrites,
     RollbackStep,
@@ -47,6 +50,18 @@ def index(files):
     return IndexStep(targets=("zindex",), columns=("a",), files=files, because="b")
 
 
+def make_orphans(files):
+    return OrphansStep(
+        files=OrphanFiles(
+            partition=pa.array([""] * files).dictionary_encode(),
+            name=pa.array([f"f{number}" for number in range(files)]),
+            bytes=np.ones(files, np.int64),
+            kind=np.zeros(files, np.int8),
+            because=pa.array(["b"] * files).dictionary_encode(),
+        )
+    )
+
+
 READING, WRITING = {"numpy", "pyarrow"}, {"numpy", "pyarrow", "xxhash"}
 STEPS = {
     "clean": (make_clean_step("a/f"), set()),
@@ -62,6 +77,8 @@ STEPS = {
         ),
         {*WRITING, "fastavro"},
     ),
+    "few orphans": (make_orphans(DELETED_HERE), None),
+    "orphans": (make_orphans(DELETED_HERE + 1), set()),
     "small index": (index(1), None),
     "index": (index(MIN_FILES_FOR_JOB), READING),
 }

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from reconciler.plans.decode import empty_removed_files
+from reconciler.plans.decode import empty_orphan_files, empty_removed_files
 from reconciler.plans.guardrails import evaluate_policies
-from reconciler.plans.model import CleanStep, Impact, Note, TablePlan
+from reconciler.plans.model import CleanStep, Impact, Note, OrphansStep, TablePlan
 from reconciler.spec.model import (
     Concurrency,
     GuardPolicy,
@@ -25,6 +25,8 @@ GIB = 1024**3
 STEP = CleanStep(
     policy="KEEP_LATEST_COMMITS", earliest_instant_to_retain=None, files=empty_removed_files()
 )
+
+ORPHANS = OrphansStep(files=empty_orphan_files())
 
 
 def policy(**limits):
@@ -130,6 +132,27 @@ def test_a_plan_above_a_limit_is_refused_and_one_at_it_is_not(limits, impact, be
 
     assert [because] == [why for _, why in refused([policy(**limits)], plan(**impact))]
     assert [] == refused([policy(**limits)], plan(**{name: above - 1}))
+
+
+@pytest.mark.parametrize(
+    ("steps", "kinds"),
+    [
+        ((STEP,), ["clean"]),
+        ((ORPHANS,), ["orphans"]),
+        ((STEP, ORPHANS), ["clean", "orphans"]),
+    ],
+)
+def test_a_limit_on_removed_files_refuses_all_that_removes_some(steps, kinds):
+    made = plan(steps, files_removed=11)
+    found = evaluate_policies(made, spec(policy(max_files_removed=10)), NOW).refusals
+
+    assert kinds == [note.step for note in found]
+
+
+def test_the_remedy_for_too_many_orphans_is_theirs():
+    (said,) = refused([policy(max_files_removed=0)], plan((ORPHANS,), files_removed=1))
+
+    assert "raise orphans.olderThan, or find out what leaves so many files" in said[1]
 
 
 def test_a_protected_table_is_refused_where_there_are_steps():

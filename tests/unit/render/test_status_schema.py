@@ -29,6 +29,7 @@ from reconciler.status.model import (
     SizeClass,
     TableStatus,
 )
+from reconciler.status.orphans import OrphanFile, OrphanReason, OrphanStatus
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "schemas/status.v1.json").read_text())
@@ -131,6 +132,28 @@ FULL = TableStatus(
         damaged=("it is cut short",),
         hudi_columns=("x",),
     ),
+    orphans=OrphanStatus(
+        older_than_seconds=86400,
+        files=1,
+        bytes=7,
+        removable_files=1,
+        removable_bytes=7,
+        oldest_age_seconds=90000,
+        undecided_files=1,
+        undecided_bytes=7,
+        why_undecided="w",
+        reasons=(OrphanReason(because="b", files=1, bytes=7, is_removable=True),),
+        listed=(
+            OrphanFile(
+                partition="p=1",
+                name="f",
+                bytes=7,
+                kind="base",
+                modified_at="2026-11-21T00:00:00+00:00",
+                is_removable=True,
+            ),
+        ),
+    ),
 )
 GONE = TableStatus(name="t", path="/t", sync="error", error="is not there")
 
@@ -172,6 +195,9 @@ def test_a_status_matches_the_schema(table):
         ("clustering", ClusteringStatus),
         ("pendingClustering", PendingClusteringStatus),
         ("index", IndexStatus),
+        ("orphans", OrphanStatus),
+        ("orphanReason", OrphanReason),
+        ("orphanFile", OrphanFile),
     ],
 )
 def test_the_schema_names_every_field_and_no_other(of, kind):
