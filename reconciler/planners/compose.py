@@ -324,7 +324,7 @@ def _plan_clean_part(
     spec, state, retention = picture.spec, picture.state, picture.spec.retention
     nothing = np.zeros(len(state.files), np.bool_)
     if retention is None:
-        return _CleanPart(warnings=_warn_of_unmanaged_cleans(state), is_removed=nothing)
+        return _CleanPart(warnings=_warn_of_unmanaged_cleans(spec, state), is_removed=nothing)
     resumes = plan_clean_resumes(state, spec.concurrency, now, window)
     cutoff = _find_cutoff(spec, state, retention, now)
     decision = plan_clean(retention, state, cutoff=cutoff, resumed=resumes.rows, window=window)
@@ -349,13 +349,14 @@ def _plan_clean_part(
     )
 
 
-def _warn_of_unmanaged_cleans(state: TableState) -> tuple[Note, ...]:
-    """Warn that pending cleans are not resumed, because the spec has no retention block."""
+def _warn_of_unmanaged_cleans(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
+    """Warn that pending cleans are not resumed, because the spec declares no cleans."""
+    has_block = spec.partition_retention is not None
+    why = "retention has no count" if has_block else "the spec has no retention block"
     return tuple(
         Note(
             "pendingClean",
-            f"clean {clean.instant} is {clean.state.lower()} and is not resumed: the spec has no "
-            "retention block",
+            f"clean {clean.instant} is {clean.state.lower()} and is not resumed: {why}",
         )
         for clean in state.pending_cleans
     )

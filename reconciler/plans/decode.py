@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.canonical_json import from_document
 from reconciler.plans import file_rows, groups
@@ -113,21 +113,28 @@ def _decode_impact(impact: Mapping[str, Any]) -> Impact:
     )
 
 
+#: kinds of steps without long lists
+_PLAIN_STEPS: Final[Mapping[str, type[Any]]] = {
+    "index": IndexStep,
+    "deletePartition": DeletePartitionStep,
+}
+
+
 def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
-    if step["kind"] == "index":
-        return from_document(IndexStep, step)
-    if step["kind"] == "deletePartition":
-        return from_document(DeletePartitionStep, step)
-    if step["kind"] == "rollback":
+    kind = step["kind"]
+    if kind in _PLAIN_STEPS:
+        plain: Step = from_document(_PLAIN_STEPS[kind], step)
+        return plain
+    if kind == "rollback":
         files = lists.get("files") or empty_named_files()
         return from_document(RollbackStep, step, files=files)
-    if step["kind"] == "cluster":
+    if kind == "cluster":
         return from_document(ClusterStep, step, groups=lists.get("groups", groups.empty_rewrites()))
-    if step["kind"] == "orphans":
+    if kind == "orphans":
         orphans = lists.get("partitions") or empty_orphan_files()
         return from_document(OrphansStep, step, files=orphans)
     removed, deleted = lists.get("partitions", (empty_removed_files(), ()))
-    if step["kind"] == "clean":
+    if kind == "clean":
         return from_document(CleanStep, step, files=removed, delete_partitions=deleted)
     return from_document(
         ResumeStep,

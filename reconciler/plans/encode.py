@@ -19,6 +19,7 @@ from reconciler.plans.model import (
     NamedFiles,
     OrphansStep,
     ResumeStep,
+    Rewrites,
     RollbackStep,
     Selection,
     Step,
@@ -123,27 +124,28 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
     """Return the long lists of a step by their keys."""
     match step:
         case ResumeStep():
-            return {
-                "groups": _encode_list([groups.encode_groups(step.groups)]),
-                "partitions": _encode_partitions(step),
-            }
+            return _encode_groups(step.groups) | {"partitions": _encode_partitions(step)}
         case RollbackStep():
             _check_sorted(step.files)
             return {"files": _encode_list([file_rows.encode_named(step.files)])}
         case ClusterStep():
-            return {"groups": _encode_list([groups.encode_groups(step.groups)])}
+            return _encode_groups(step.groups)
         case CleanStep():
             return {"partitions": _encode_partitions(step)}
         case OrphansStep():
             _check_sorted(step.files)
             return {"partitions": _encode_list([file_rows.encode_orphans(step.files)])}
-        case IndexStep():
-            return {}
         case DeletePartitionStep():
             _check_partitions_sorted([partition.path for partition in step.partitions])
-            return {}
+        case IndexStep():
+            pass
         case _:
             assert_never(step)
+    return {}
+
+
+def _encode_groups(rewrites: Rewrites | None) -> dict[str, Iterator[Chunk]]:
+    return {"groups": _encode_list([groups.encode_groups(rewrites)])}
 
 
 def _encode_partitions(step: ResumeStep | CleanStep) -> Iterator[Chunk]:

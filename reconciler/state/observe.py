@@ -6,7 +6,7 @@ need: replacecommits, cleans, savepoints and pending plans.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from time import sleep
@@ -31,6 +31,7 @@ from reconciler.hudi.load import (
     load_properties,
     load_timeline,
 )
+from reconciler.hudi.metadata.listing import MetadataListing
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
@@ -137,6 +138,19 @@ class _Observation:
         is_declared = retention is not None and retention.failed_writes is not None
         return is_declared and self.check_process is not None
 
+    def _list_files(
+        self,
+        properties: TableProperties,
+        metadata: MetadataListing | None,
+        written: Collection[str],
+    ) -> TableListing:
+        """List the files of the table, and those of ``written`` instants outside of partitions."""
+        known = metadata.partitions if metadata else ()
+        if self.listing == "metadata" and metadata is not None:
+            files = build_files(metadata.read_folders(), properties.base_extension)
+            return TableListing(files=files, metafile_partitions=frozenset(known))
+        return load_listing(self.storage, properties, known, written)
+
     def read_state(self) -> TableState:
         properties = self._load_properties()
         timeline = load_timeline(self.storage, properties)
@@ -153,13 +167,8 @@ class _Observation:
             others = failures.list_writes({clustering.instant for clustering in clusterings})
         stuck = failures.list_clusterings(foreign if self._declares_pending else ())
         metadata = load_metadata_listing(self.storage, properties, timeline)
-        known = metadata.partitions if metadata else ()
-        if self.listing == "metadata" and metadata is not None:
-            files = build_files(metadata.read_folders(), properties.base_extension)
-            listed = TableListing(files=files, metafile_partitions=frozenset(known))
-        else:
-            instants = {write.requested for write in (*pending, *others, *stuck)}
-            listed = load_listing(self.storage, properties, known, instants)
+        written = {write.requested for write in (*pending, *others, *stuck)}
+        listed = self._list_files(properties, metadata, written)
         cleans = reader.read_completed_cleans() if self.with_history else ()
         zone = _find_zone(properties, self.spec)
         state = TableState(
@@ -174,7 +183,9 @@ class _Observation:
             properties=properties.raw,
             timeline=timeline,
             files=listed.files,
-            partitions=tuple(sorted(known if metadata else listed.metafile_partitions)),
+            partitions=tuple(
+                sorted(metadata.partitions if metadata else listed.metafile_partitions)
+            ),
             metafile_partitions=listed.metafile_partitions,
             stray_partitions=listed.stray_partitions,
             savepoints=reader.read_savepoints() if self.with_history else (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,22 +13,29 @@ from reconciler.errors import FormatError
 from reconciler.executor.expiry.dead_deletions import find_dead_deletions
 from reconciler.hudi.timeline.write_commit import COUNTS, WriteCommit
 from reconciler.plans.document import dump_plan, load_plan
-from reconciler.spec.model import Concurrency, GuardPolicy, Lock
+from reconciler.render.result import result_document, result_text
+from reconciler.render.result_markdown import result_markdown
+from reconciler.render.terminal import Terminal
+from reconciler.spec.document import spec_to_document
+from reconciler.spec.model import CatalogTable, Concurrency, GuardPolicy, Lock
+from reconciler.state.catalogs.api import CatalogPartition
 from reconciler.state.model import Savepoint
 from reconciler.state.timeline_reader import TimelineReader
 from reconciler.writer.request import WriteMode
-from tests.crash.clustering_drill import PlannedDrill
+from tests.crash.clustering_drill import PlannedDrill, make_drill_of
 from tests.crash.drill import Killed
 from tests.crash.write_drill import (
     get_timeline_folder,
     make_completed_name,
     put_timeline_file,
 )
+from tests.memory_catalog import MemoryCatalog, make_entry
 from tests.selection import examples, long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.table_sessions import open_test_session
 from tests.write_runs import WriteRuns, make_rows
 
+TABLES = Path(__file__).parents[1] / "tables"
 SPEC = """\
 apiVersion: reconciler/v1
 kind: HudiTable
@@ -332,3 +340,64 @@ def damage(data, number, chance):
     flipped = bytearray(data)
     flipped[at] ^= 1 << chance.randrange(8)
     return [data[:at], b"", bytes(flipped)][number % 3]
+
+
+def test_the_catalog_drops_deleted_partitions_at_once(it):
+    catalog = MemoryCatalog(make_entry("db.orders", str(it.table)))
+    listed = {
+        (day,): CatalogPartition((day,), f"{it.table}/p={day}") for day in (OLD, OLDER, YOUNG)
+    }
+    catalog.partitions["db.orders"] = listed
+    spec = replace(it.spec, catalog=CatalogTable(type="hive", name="db.orders", uri="thrift://c:1"))
+    it.spec = replace(spec, document=spec_to_document(spec))
+
+    result = it.apply(it.plan(), open_catalog=catalog.open)
+
+    assert (0, [(YOUNG,)]) == (result.exit_code, list(catalog.partitions["db.orders"]))
+    assert 1 == len(list(it.table.glob(f"p={OLDER}/*.parquet")))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["v6_cow_part", "v9_mor_part", long("v8_mor_part"), long("v9_cow_part")],
+)
+def test_tables_of_hudi_lose_the_partitions_that_nobody_wrote_lately(tmp_path, name):
+    """Of real tables with pending work, savepoints and log files."""
+    text = SPEC.replace("RETENTION", "partitions: {{olderThan: 1h, by: lastCommit}}")
+    text = text[: text.index("  table:")]
+    kind = type("HudiDrill", (Drill,), {"SPEC_TEXT": text})
+    it = make_drill_of(kind, TABLES / f"{name}.zip", tmp_path / "t")
+    plan = it.plan()
+    [table] = plan.tables
+    assert (None, ()) == (table.error, table.refusals)
+    rows = it.rows()
+    gone = set(paths(plan))
+    kept = [row for row in rows if row["_hoodie_partition_path"] not in gone]
+    assert gone
+    assert len(kept) < len(rows)
+
+    result = it.apply(plan)
+
+    assert 0 == result.exit_code, result.tables
+    assert kept == it.rows()
+    assert [] == paths(it.plan())
+
+
+def test_what_people_read_of_an_apply(it):
+    plan = it.plan()
+    it.write((9, OLDER, 9, "nine"))
+    result = it.apply(plan)
+    text = " ".join(result_text(result, Terminal()).split())
+
+    assert "deleted 1 partition; a clean removes the 1 file, " in text
+    assert f"! skipped 1 partition of the plan p={OLDER}: it was written after the review" in text
+    assert "1 partition deleted" in text
+    page = result_markdown(result)
+    assert f"partition p={OLDER} kept: it was written after the review" in page
+    [outcome] = [o for o in result_document(result)["tables"][0]["outcomes"] if "deletion" in o]
+    assert {
+        "partitions": [f"p={OLD}"],
+        "fileGroups": 1,
+        "rows": 2,
+        "partitionsGone": 0,
+    }.items() <= outcome["deletion"].items()

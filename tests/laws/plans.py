@@ -51,6 +51,7 @@ from reconciler.plans.model import (
     Untouched,
     rewritten_groups,
 )
+from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition
 from reconciler.plans.plan import Plan
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
@@ -192,6 +193,23 @@ resumes = st.builds(
 )
 rollbacks = st.builds(
     RollbackStep, instant=instants, action=texts, files=named_files(), because=texts
+)
+deletions = st.builds(
+    DeletePartitionStep,
+    partitions=st.lists(
+        st.builds(
+            ExpiredPartition,
+            path=partitions.filter(bool),
+            files=counts,
+            bytes=counts,
+            rows=st.none() | counts,
+            date=st.none() | texts,
+            last_commit=instants,
+            because=texts,
+        ),
+        max_size=3,
+        unique_by=lambda partition: partition.path,
+    ).map(lambda found: tuple(sorted(found, key=lambda partition: partition.path))),
 )
 clusters = st.builds(
     ClusterStep,
@@ -338,7 +356,9 @@ tables = st.builds(
     drift=st.lists(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
-    steps=st.lists(resumes | rollbacks | clusters | indexes | cleans | orphans, max_size=3)
+    steps=st.lists(
+        resumes | rollbacks | deletions | clusters | indexes | cleans | orphans, max_size=3
+    )
     .filter(_have_nothing_in_common)
     .map(tuple),
     kept=st.none() | kept_files(),
