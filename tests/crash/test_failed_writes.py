@@ -20,7 +20,7 @@ from tests.crash.failed_write_drill import (
     list_visible,
     make_failed,
 )
-from tests.crash.write_drill import die_at
+from tests.crash.write_drill import act_after, die_at
 from tests.selection import long, take_turn
 from tests.storage_wrappers import FaultyStorage, RecordingStorage, StorageFault
 from tests.timeline_payloads import decode_instant_file
@@ -159,8 +159,7 @@ def test_a_writer_that_beats_again_is_not_rolled_back(tmp_path):
     it = make_failed("v9_lazy_cow_tls", tmp_path)
     plan = it.plan()
     instant = get_step(plan).instant
-    beat = it.table / ".hoodie/.heartbeat" / instant
-    age(beat, int(beat.stat().st_mtime) - it.clock.now_ms() // 1000)
+    beat(it, instant)
 
     result = it.apply(plan)
 
@@ -177,9 +176,7 @@ def test_a_write_that_completes_before_the_lock_is_the_tables(tmp_path):
     it = make_failed("v9_lazy_cow_tls", tmp_path)
     plan = it.plan()
     step = get_step(plan)
-    done = Instant(step.instant, Action.COMMIT, State.COMPLETED, f"{step.instant[:-3]}999")
-    newest = max((it.table / ".hoodie/timeline").glob("*_*.commit"))
-    shutil.copy(newest, it.table / ".hoodie/timeline" / done.file_name)
+    complete(it, step.instant)
 
     result = it.apply(plan)
 
@@ -216,6 +213,46 @@ def test_a_file_that_no_review_named_keeps_the_write_pending(tmp_path, is_marked
     assert [] == list_instant_names(it, step.instant)
 
 
+def write_late(it, instant):
+    """Write a marked file, as a task of the dead writer that still runs."""
+    name = f"99999999-9999-9999-9999-999999999999-0_9-9-9_{instant}.parquet"
+    marker = it.table / ".hoodie/.temp" / instant / "p0" / f"{name}.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    age(marker, 30 * 86400)
+    (it.table / "p0" / name).write_bytes(b"late")
+
+
+def beat(it, instant):
+    file = it.table / ".hoodie/.heartbeat" / instant
+    age(file, int(file.stat().st_mtime) - it.clock.now_ms() // 1000)
+
+
+def complete(it, instant):
+    done = Instant(instant, Action.COMMIT, State.COMPLETED, f"{instant[:-3]}999")
+    newest = max((it.table / ".hoodie/timeline").glob("*_*.commit"))
+    shutil.copy(newest, it.table / ".hoodie/timeline" / done.file_name)
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "left"), [(write_late, 4, 4), (complete, 4, 3), (beat, 6, None)]
+)
+def test_what_happens_after_the_rollback_is_announced_takes_it_back(tmp_path, act, code, left):
+    it = make_failed("v9_lazy_cow_tls", tmp_path)
+    plan = it.plan()
+    step = get_step(plan)
+
+    def act_now():
+        act(it, step.instant)
+
+    result = it.apply(plan, around=act_after(r"\.rollback\.inflight$", act_now))
+
+    outcomes = result.tables[0].outcomes
+    assert (code, []) == (result.exit_code, list_rollback_names(it))
+    assert [left] * (left is not None) == [len(one.left_out) for one in outcomes]
+    assert set(list_named(step)) <= list_data_files(it.table)
+
+
 def test_nothing_is_rolled_back_without_a_lock(tmp_path):
     it = make_failed("v9_lazy_cow_tls", tmp_path, lock="none")
     (table,) = it.plan().tables
@@ -243,7 +280,7 @@ def is_ours(it, file):
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("pattern", [r"\d\.rollback$", r"\.rollback\.inflight$"])
+@pytest.mark.parametrize("pattern", [r"\d\.rollback$", long(r"\.rollback\.inflight$")])
 def test_a_rollback_that_another_writer_left_is_finished(tmp_path, name, pattern):
     it = make_failed(name, tmp_path)
     visible = list_visible(it)
@@ -271,9 +308,7 @@ def test_a_rollback_that_another_writer_left_is_finished(tmp_path, name, pattern
 def test_a_rollback_of_a_completed_write_is_only_reported(tmp_path):
     it = make_failed("v9_lazy_cow_tls", tmp_path)
     step, _requested = leave_rollback(it, r"\.rollback\.inflight$")
-    done = Instant(step.instant, Action.COMMIT, State.COMPLETED, f"{step.instant[:-3]}999")
-    newest = max((it.table / ".hoodie/timeline").glob("*_*.commit"))
-    shutil.copy(newest, it.table / ".hoodie/timeline" / done.file_name)
+    complete(it, step.instant)
     (table,) = it.plan().tables
 
     assert () == table.steps

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle import failed_writes
-from tests.oracle.hudi import data_files, keep_commits
+from tests.oracle.hudi import data_files, directory_listing, keep_commits
 from tests.oracle.prepared_tables import (
     KINDS,
     PLAIN,
     assert_hudi_goes_on,
+    assert_reads,
     assert_rows_and_listing,
 )
 from tests.selection import long
@@ -84,8 +85,12 @@ def test_real_hudi_finishes_a_rollback_that_we_left(library, tmp_path, kind):
     assert [] == [name for name in table.instants() if name.startswith(instant)]
     assert table.instants(".rollback")
     assert () == failed_writes.make_plan(table).tables[0].steps
-    assert_rows_and_listing(hudi, table, rows)
-    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+    # 0.15.0 lists the log files of every write that it rolls back with a size of 1
+    listed = {path: {*names} for path, names in hudi.listing(table).items()}
+    assert {path: {*names} for path, names in directory_listing(table.path).items()} == listed
+    assert_reads(hudi, table, rows)
+    hudi.write(table, [("a1", "a", 50)])
+    assert_reads(hudi, table, [["a1", "a", 50, "v50", 50.0], *rows[1:]])
 
 
 @pytest.mark.parametrize("kind", [long(kind) for kind in PLAIN if kind.version != "1.0.2"], ids=str)

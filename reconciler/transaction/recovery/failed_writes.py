@@ -141,7 +141,8 @@ def append_command_blocks(
     """Write a log file with a command block for each slice, and return these files with sizes.
 
     ``instant``: the rollback's. A marker of the rollback announces each file, and by it an earlier
-    attempt's is found. Raises StorageError, FormatError.
+    attempt's is found; where Hudi has removed the markers, by its write token. Raises StorageError,
+    FormatError.
     """
     earlier = [
         (partition, name)
@@ -151,13 +152,12 @@ def append_command_blocks(
     written: dict[File, int] = {}
     for append in appends:
         logs = _list_slice_logs(storage, append)
-        done = {
-            (append.partition, log.text): entry.size
-            for log, entry in logs
-            if (append.partition, log.text) in earlier
-        }
-        written |= done
-        if not any(_has_command(storage, file, target) for file in done):
+        sizes = {(append.partition, log.text): entry.size for log, entry in logs}
+        announced = {file for file in sizes if file in earlier}
+        similar = {(append.partition, log.text) for log, _ in logs if log.token == _WRITE_ID}
+        done = {f for f in announced | similar if _has_command(storage, f, target)}
+        written |= {file: sizes[file] for file in announced | done}
+        if not done:
             written |= _write_command(storage, instant, target, append, [log for log, _ in logs])
     return written
 

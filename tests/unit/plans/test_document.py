@@ -19,6 +19,7 @@ from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     CleanStep,
     KeptFiles,
+    LogAppend,
     NamedFiles,
     RemovedFiles,
     ResumeStep,
@@ -192,6 +193,31 @@ def test_names_out_of_order_are_a_bug_of_the_planner():
         dump_plan(plan(step))
 
 
+FOREIGN = RollbackStep(
+    instant="5",
+    action="deltacommit",
+    files=empty_named_files(),
+    writer="foreign",
+    rollback="6",
+    appends=(
+        LogAppend(
+            partition="p=1", file_id='f"}],"files":[', base_instant="1", logs=(".f_1.log.1",)
+        ),
+    ),
+    because="",
+)
+
+
+def test_a_rollback_of_another_writers_write_is_read_as_it_was_written():
+    (step,) = load_plan(dump_plan(plan(FOREIGN)), "plan.json").tables[0].steps
+
+    assert (FOREIGN.writer, FOREIGN.rollback, FOREIGN.appends) == (
+        step.writer,
+        step.rollback,
+        step.appends,
+    )
+
+
 def test_canonical_bytes_never_take_the_slow_path():
     steps = (
         ResumeStep(instant="1", action="clean", files=removed("p=1/x"), because='q"}]},{"'),
@@ -203,6 +229,7 @@ def test_canonical_bytes_never_take_the_slow_path():
             because='"files":[{"name":"',
         ),
         RollbackStep(instant="4", action="replacecommit", files=empty_named_files(), because=""),
+        FOREIGN,
         clean(removed("p=1/a", "p=2/a"), delete_partitions=("p=3",)),
     )
     rows = removed("p=1/k")
