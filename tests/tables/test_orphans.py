@@ -20,6 +20,7 @@ from reconciler.planners.orphans import find_orphans
 from reconciler.plans.document import dump_plan, load_plan
 from reconciler.plans.model import OrphansStep
 from reconciler.runtime import open_storage
+from reconciler.state import orphan_reader
 from reconciler.state.observe import observe
 from reconciler.state.orphan_facts import find_unknown_rows
 from reconciler.state.orphan_reader import read_orphan_facts
@@ -187,6 +188,23 @@ def test_a_status_names_them_without_the_block(unpacked):
     assert [name] == [one.name for one in status.orphans.listed]
     assert (1, 1) == (status.orphans.files, status.orphans.removable_files)
     assert () == reconciler.plan(spec).tables[0].steps
+
+
+def test_a_large_archive_is_read_only_for_a_spec_with_the_block(unpacked, monkeypatch):
+    table = unpacked("v6_cow_nopart")
+    name = add_orphan(table, next_instant(find_times(table)[2]))
+    add_orphan(table, find_times(table)[1])  # of an archived write
+    monkeypatch.setattr(orphan_reader, "UNDECLARED_ARCHIVE", 1)
+    (status,) = api.status(write_spec(table, more=""))
+    because = "the archived timeline has 0 MiB, and is read only for a spec with an orphans block"
+
+    assert (1, 0, 1) == (
+        status.orphans.files,
+        status.orphans.removable_files,
+        status.orphans.undecided_files,
+    )
+    assert (because, because) == (status.orphans.why_undecided, status.orphans.reasons[0].because)
+    assert [name] == get_names(make_plan(table))
 
 
 # damage
