@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from time import sleep
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -45,6 +45,9 @@ from reconciler.state.timeline_reader import (
     list_clustering_slices,
 )
 from reconciler.storage.api import Storage
+
+if TYPE_CHECKING:
+    from reconciler.hudi.metadata.listing import MetadataListing
 
 _ATTEMPTS: Final = 4
 #: pause for writers to finish what they do; it grows with every attempt
@@ -211,10 +214,7 @@ class _Observation:
             written_partitions=self._read_written(reader, properties),
         )
         if self.with_orphans and self.with_history and self.listing == "storage":
-            from reconciler.state.orphan_reader import read_orphan_facts  # noqa: PLC0415 (few specs)
-
-            facts = read_orphan_facts(self.storage, properties, state, metadata)
-            state = state.with_facts(orphan_facts=facts)
+            state = self._add_orphan_facts(properties, state, metadata)
         return state if self.spec is None else self._add_spec_facts(self.spec, properties, state)
 
     def _add_spec_facts(
@@ -229,6 +229,21 @@ class _Observation:
             index_state = read_index_state(self.storage, properties, spec, state)
             state = state.with_facts(index_state=index_state)
         return state
+
+    def _add_orphan_facts(
+        self, properties: TableProperties, state: TableState, metadata: MetadataListing | None
+    ) -> TableState:
+        from reconciler.state.orphan_reader import (  # noqa: PLC0415 (few specs declare it)
+            UNDECLARED_ARCHIVE,
+            read_orphan_facts,
+        )
+
+        is_declared = self.spec is not None and self.spec.orphans is not None
+        limit = None if is_declared else UNDECLARED_ARCHIVE
+        facts = read_orphan_facts(
+            self.storage, properties, state, metadata, max_archive_bytes=limit
+        )
+        return state.with_facts(orphan_facts=facts)
 
     def _add_clustering_facts(
         self, spec: TableSpec, properties: TableProperties, state: TableState

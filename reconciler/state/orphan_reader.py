@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from reconciler.hudi.metadata.listing import MetadataListing
     from reconciler.hudi.timeline.active import TimelineFile
 
+#: most bytes of an archive that are read for a spec that declares nothing about orphan files
+UNDECLARED_ARCHIVE: Final = 256 * 1024**2
 #: requests at a time
 _AT_ONCE: Final = 8
 #: so many files of a partition are looked at one by one; for more the partition is listed
@@ -48,13 +50,16 @@ def read_orphan_facts(
     properties: TableProperties,
     state: TableState,
     metadata: MetadataListing | None,
+    *,
+    max_archive_bytes: int | None = None,
 ) -> OrphanFacts:
     """Return the files of a table that may be orphans, and what tells whether they are.
 
-    ``metadata``: the listing of a live metadata table. Damage of the archive is a fact. Raises
+    ``metadata``: the listing of a live metadata table. ``max_archive_bytes``: a larger archive is
+    not read; None: it is read in any case. That, and damage of the archive, are facts. Raises
     StorageError, NotFoundError if the timeline changes, FormatError for a damaged metadata table.
     """
-    return _OrphanReader(storage, properties, state).read(metadata)
+    return _OrphanReader(storage, properties, state, max_archive_bytes).read(metadata)
 
 
 def refresh_orphan_facts(
@@ -103,6 +108,7 @@ class _OrphanReader:
     storage: Storage
     properties: TableProperties
     state: TableState
+    max_archive_bytes: int | None = None
 
     def read(self, metadata: MetadataListing | None) -> OrphanFacts:
         files, timeline = self.state.files, self.state.timeline
@@ -165,6 +171,8 @@ class _OrphanReader:
         """
         if not len(unknown):
             return ArchivedWrites(), ""
+        if (large := self._explain_large_archive()) is not None:
+            return ArchivedWrites(), large
         codes = np.unique(self.state.files.instant[unknown]).tolist()
         wanted = {self.state.files.instants[code] for code in codes}
         try:
@@ -178,6 +186,19 @@ class _OrphanReader:
                 "timeline"
             )
         return archived, ""
+
+    def _explain_large_archive(self) -> str | None:
+        """Return why an archive is too large to be read; None if it is not."""
+        if self.max_archive_bytes is None:
+            return None
+        entries = list_if_exists(self.storage, self.properties.archive_folder)
+        size = sum(entry.size for entry in entries if not entry.is_folder)
+        if size <= self.max_archive_bytes:
+            return None
+        return (
+            f"the archived timeline has {size // 1024**2} MiB, and is read only for a spec with an "
+            "orphans block"
+        )
 
     def _read_strays(self, doubled: Integers) -> dict[int, str]:
         """Return which of two base files of one write and file group its commit does not name."""

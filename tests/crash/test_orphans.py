@@ -236,6 +236,20 @@ def test_a_file_that_is_written_again_under_the_lock_stays(it):
     )
 
 
+def test_a_write_that_begins_before_the_lock_is_taken_keeps_its_file(it):
+    plan, instant = it.plan(), next_instant(find_times(it.table)[2], 2)
+
+    class Late(RecordingStorage):
+        def create(self, path, data):
+            add_pending(it, instant)
+            super().create(path, data)
+
+    result = it.apply(plan, around=Late)
+
+    assert (4, 1) == (result.exit_code, len(it.names()))
+    assert all(instant in name for name in it.names())
+
+
 def test_without_a_lock_nothing_goes_while_a_write_is_pending(tmp_path):
     it = make_drill(tmp_path / "t", "v9_cow_nopart", lock="none")
     plan = it.plan()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,15 @@ from reconciler.errors import FormatError
 from reconciler.hudi.load import load_archived_instants, load_properties
 from reconciler.hudi.timeline import archive_v1, archive_v2
 from reconciler.hudi.timeline.instant import COMMITS
+from reconciler.hudi.timeline.plans import parse_rolled_back_time
+from reconciler.planners.orphans import find_orphans
 from reconciler.plans.document import dump_plan, load_plan
 from reconciler.plans.model import OrphansStep
 from reconciler.runtime import open_storage
+from reconciler.state import orphan_reader
 from reconciler.state.observe import observe
+from reconciler.state.orphan_facts import find_unknown_rows
+from reconciler.state.orphan_reader import read_orphan_facts
 from tests.command import run
 from tests.orphans import DECLARED, add_orphan, make_old, write_spec
 from tests.selection import EVERY_CASE, examples, take_turn
@@ -26,6 +32,7 @@ from tests.tables.test_payload_damage import Archive, files_of
 from tests.trees import unpack
 
 TABLES = Path(__file__).parent
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
 #: with an archived timeline: the last write, an instant after it, one in the archive's reach, and
 #: one before the archive
 ARCHIVED = {
@@ -183,6 +190,23 @@ def test_a_status_names_them_without_the_block(unpacked):
     assert () == reconciler.plan(spec).tables[0].steps
 
 
+def test_a_large_archive_is_read_only_for_a_spec_with_the_block(unpacked, monkeypatch):
+    table = unpacked("v6_cow_nopart")
+    name = add_orphan(table, next_instant(find_times(table)[2]))
+    add_orphan(table, find_times(table)[1])  # of an archived write
+    monkeypatch.setattr(orphan_reader, "UNDECLARED_ARCHIVE", 1)
+    (status,) = api.status(write_spec(table, more=""))
+    because = "the archived timeline has 0 MiB, and is read only for a spec with an orphans block"
+
+    assert (1, 0, 1) == (
+        status.orphans.files,
+        status.orphans.removable_files,
+        status.orphans.undecided_files,
+    )
+    assert (because, because) == (status.orphans.why_undecided, status.orphans.reasons[0].because)
+    assert [name] == get_names(make_plan(table))
+
+
 # damage
 
 
@@ -241,6 +265,52 @@ def test_a_cut_archive_keeps_every_file(unpacked, name):
     assert (name == "v6_cow_nopart") == (get_names(plan) == [])
     if name == "v6_cow_nopart":
         assert "the archived timeline cannot be read" in plan.warnings[0].because
+
+
+@pytest.mark.parametrize("is_pending", [False, True])
+def test_a_damaged_plan_of_a_rollback_is_named_or_keeps_nothing(unpacked, is_pending):
+    """Of a completed rollback it only gives the reason; a pending one may be about to remove it."""
+    table = unpacked("v9_cow_part")
+    timeline = table / ".hoodie" / "timeline"
+    (plan,) = timeline.glob("*.rollback.requested")
+    rollback = plan.name.partition(".")[0]
+    if is_pending:
+        next(timeline.glob(f"{rollback}_*.rollback")).unlink()
+    data, rng = plan.read_bytes(), random.Random(7)
+    target = parse_rolled_back_time(data, plan.name)
+    name = add_orphan(table, target, partition="p0")
+    storage, properties = open_storage(str(table)), load_properties(open_storage(str(table)))
+    state = observe(storage, None, observed_ms=2**42)
+    (row,) = find_unknown_rows(state.files, state.timeline).tolist()
+    assert name.endswith(state.files.name[row].as_py())
+    for number in range(examples(12, many=1000)):
+        plan.write_bytes(damage(data, rng) if number else data)
+        state = observe(storage, None, observed_ms=2**42)
+        facts = read_orphan_facts(storage, properties, state, None)
+        report = find_orphans(state.with_facts(orphan_facts=facts), 86400, NOW)
+        ((goes, because),) = zip(report.is_removable, report.because.to_pylist(), strict=True)
+
+        if not number:
+            said = "a rollback of its write is pending" if is_pending else f"rollback {rollback}"
+            assert (goes, because.startswith(said)) == (not is_pending, True)
+        assert goes or is_pending
+        assert plan.name in because or "rollback of its write" in because or goes
+
+
+def test_a_file_that_the_metadata_table_lists_is_no_orphan(unpacked):
+    table = unpacked("v9_cow_nopart")
+    name = add_orphan(table, next_instant(find_times(table)[2]))
+    storage, properties = open_storage(str(table)), load_properties(open_storage(str(table)))
+    state = observe(storage, None, observed_ms=0)
+
+    class Listing:
+        def read_folders(self, partitions):
+            assert {""} == partitions
+            return [("", [name], [1])]
+
+    facts = [read_orphan_facts(storage, properties, state, one) for one in (None, Listing())]
+
+    assert [[False], [True]] == [one.is_listed.tolist() for one in facts]
 
 
 def test_the_block_is_declared_as_in_the_schema():
