@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import units
+from reconciler.spec.moments import find_moment_problem
 from reconciler.spec.schema import Schema
 from reconciler.spec.text_rules import (
     find_day_problem,
@@ -43,6 +44,7 @@ def _find_condition_problem(text: str) -> str | None:
 
 _PROBLEM_FINDERS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "date": find_day_problem,
+    "date-or-time": find_moment_problem,
     "location-pattern": find_pattern_problem,
     "lock-folder": find_folder_problem,
     "partition-pattern": find_filter_problem,
