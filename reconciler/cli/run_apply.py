@@ -29,6 +29,7 @@ from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
 from reconciler.spec.model import TableSpec
@@ -44,6 +45,7 @@ _PHASES: Mapping[Phase, str] = {
     "observe": "reading the table again",
     "resume": "finishing pending work",
     "rollback": "rolling back a failed write",
+    "savepoint": "recording the savepoint",
     "request": "recording the request",
     "rewrite": "rewriting files",
     "index": "reading footers for the index",
@@ -243,7 +245,7 @@ def _needs_workers(table: TablePlan) -> bool:
 
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
-        return is_index or isinstance(step, RollbackStep)
+        return is_index or isinstance(step, RollbackStep | SavepointStep)
 
     return not all(map(is_small, table.steps))
 

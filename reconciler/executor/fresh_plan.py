@@ -38,6 +38,7 @@ from reconciler.plans.model import (
     rewritten_groups,
 )
 from reconciler.plans.refusals import refuse_apply
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 from reconciler.transaction.metadata import clean_sync
@@ -100,7 +101,7 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
     sized = (replace(step, files=update_sizes(step.files, fresh.state.files)) for step in left)
-    kinds = RollbackStep | ClusterStep | IndexStep
+    kinds = RollbackStep | SavepointStep | ClusterStep | IndexStep
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
     return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
 

@@ -152,6 +152,22 @@ class IndexOutcome:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointOutcome:
+    """The outcome of making or removing a savepoint.
+
+    ``files``, ``bytes``: those that it lists. ``left``: why nothing was done; None if it is done,
+    or was done before.
+    """
+
+    change: str
+    name: str
+    until: str | None
+    files: int
+    bytes: int
+    left: str | None = field(default=None, metadata={"name": "leftOut"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """The outcome of one step.
@@ -167,10 +183,11 @@ class StepOutcome:
     ``left_out`` was reviewed and stays, or keeps a dead write pending. ``failed`` files could not
     be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
     path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
-    clustering, also a resumed one. ``indexed``: set for an index step.
+    clustering, also a resumed one. ``indexed``: set for an index step, ``savepoint`` for a
+    savepoint step, whose ``instant`` is the pinned one.
     """
 
-    kind: Literal["clean", "resume", "rollback", "cluster", "index"]
+    kind: Literal["clean", "resume", "rollback", "savepoint", "cluster", "index"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = field(default=0, metadata={"name": "filesRemoved"})
@@ -185,6 +202,7 @@ class StepOutcome:
     warnings: tuple[Note, ...] = ()
     rewritten: ClusterOutcome | None = None
     indexed: IndexOutcome | None = None
+    savepoint: SavepointOutcome | None = field(default=None, metadata={"optional": True})
     seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
 
     def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
@@ -207,6 +225,7 @@ class StepOutcome:
             self.partitions_left,
             self.rewritten and self.rewritten.left,
             self.indexed and self.indexed.left,
+            self.savepoint and self.savepoint.left,
         )
         return 4 if any(left) else 0
 
@@ -243,8 +262,12 @@ class TableResult:
 
     @property
     def instants(self) -> tuple[str, ...]:
-        """Return the instants written or finished, in the order of execution."""
-        times = (o.instant for o in self.outcomes if o.how != "undone")
+        """Return the instants written or finished, in the order of execution.
+
+        A savepoint is written at the instant that it pins.
+        """
+        done = (o for o in self.outcomes if o.how != "undone")
+        times = (o.instant for o in done if not o.savepoint or o.savepoint.change == "create")
         return tuple(instant for instant in times if instant is not None)
 
     @property

@@ -17,6 +17,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.spark.connect import refuse_connect
 from reconciler.spark.workers import (
     MERGING_PACKAGES,
@@ -52,7 +53,7 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
             packages = READING_PACKAGES
         case CleanStep() | ResumeStep():
             packages = ()
-        case RollbackStep():
+        case RollbackStep() | SavepointStep():
             return ()
         case _:
             assert_never(step)

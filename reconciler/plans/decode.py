@@ -21,6 +21,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport
@@ -102,6 +103,8 @@ def _decode_impact(impact: Mapping[str, Any]) -> Impact:
 def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
     if step["kind"] == "index":
         return from_document(IndexStep, step)
+    if step["kind"] == "savepoint":
+        return from_document(SavepointStep, step)
     if step["kind"] == "rollback":
         files = lists.get("files") or empty_named_files()
         return from_document(RollbackStep, step, files=files)

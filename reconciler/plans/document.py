@@ -33,6 +33,7 @@ from reconciler.plans.model import (
     rewritten_groups,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ _LIST_FORMATS = (
             b'"}],"policy":"',
             b'"}]},{"earliestInstantToRetain":',
             b'"}]},{"action":"',
+            b'"}]},{"because":"',
             b'"}]},{"columns":[',
             b'"}]},{"add":[',
             b'"}]}],"stepsDigest":"',
@@ -232,7 +234,8 @@ def _has_valid_lists(table: TablePlan) -> bool:
 
 
 def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
-    return [step.files for step in table.steps if not isinstance(step, ClusterStep | IndexStep)]
+    other = ClusterStep | IndexStep | SavepointStep
+    return [step.files for step in table.steps if not isinstance(step, other)]
 
 
 def _has_valid_groups(rewrites: Rewrites) -> bool:

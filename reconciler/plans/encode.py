@@ -22,6 +22,7 @@ from reconciler.plans.model import (
     Step,
     TablePlan,
 )
+from reconciler.plans.savepoint_step import SavepointStep
 
 Chunk = bytes | memoryview
 
@@ -131,7 +132,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"groups": _encode_list([groups.encode_groups(step.groups)])}
         case CleanStep():
             return {"partitions": _encode_partitions(step)}
-        case IndexStep():
+        case IndexStep() | SavepointStep():
             return {}
         case _:
             assert_never(step)

@@ -87,7 +87,9 @@ def _explain_impossible(state: TableState, newest: str) -> str | None:
 
 
 def _time_dependent_block(spec: TableSpec) -> str | None:
-    """Return the field of the spec that makes a clean depend on the time, or None."""
+    """Return the field of the spec that makes steps depend on the time, or None."""
+    if spec.savepoints:
+        return "savepoints"
     if spec.retention is None:
         return None
     if spec.retention.policy is Policy.HOURS:

@@ -18,6 +18,7 @@ from reconciler.plans.model import (
     StepKind,
     TablePlan,
 )
+from reconciler.plans.savepoint_step import SavepointStep
 
 
 def find_refused_kinds(refusals: Iterable[Note]) -> frozenset[StepKind]:
@@ -48,7 +49,7 @@ def _find_kind(step: Step) -> StepKind | None:
     match step:
         case ResumeStep():
             return "clean" if step.action == "clean" else "cluster"
-        case ClusterStep() | IndexStep() | CleanStep():
+        case SavepointStep() | ClusterStep() | IndexStep() | CleanStep():
             return step.kind
         case _:
             return None
