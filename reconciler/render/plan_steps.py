@@ -22,7 +22,8 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.refused_steps import find_refusals
-from reconciler.render import cluster_step, plan_summary, words
+from reconciler.plans.savepoint_step import SavepointStep
+from reconciler.render import cluster_step, plan_summary, savepoints, words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_PARTITIONS: Final = 8
@@ -45,6 +46,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from _rollback_lines(step, terminal, full=full)
         case CleanStep():
             yield from _clean_lines(step, table, terminal, refused_by, full=full)
+        case SavepointStep():
+            yield from savepoints.step_lines(step, terminal, refused_by)
         case ClusterStep():
             yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
         case IndexStep():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -19,10 +19,12 @@ from reconciler.plans.model import (
     Note,
     RemovedFiles,
     RollbackStep,
+    Step,
     TablePlan,
 )
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import list_applied_steps
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 
@@ -57,7 +59,7 @@ class PlanTotals:
     step; the others are applied. ``is_empty``: no table has a step that is applied.
     ``bytes_rewritten``: bytes that are read and written anew. ``bytes_added``: estimated bytes of
     the new files. ``tables_indexed``: tables with an index step. ``rollbacks``: dead writes, whose
-    files are in none of these figures.
+    files are in none of these figures. ``savepoints_made``, ``savepoints_removed``: steps.
     """
 
     tables: int
@@ -73,6 +75,8 @@ class PlanTotals:
     bytes_added: int
     tables_indexed: int
     rollbacks: int
+    savepoints_made: int = 0
+    savepoints_removed: int = 0
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
@@ -103,7 +107,15 @@ def count_totals(plan: Plan) -> PlanTotals:
         bytes_added=sum(map(estimate_bytes_added, changing)),
         tables_indexed=sum(any(isinstance(s, IndexStep) for s in steps) for steps in applied),
         rollbacks=sum(isinstance(s, RollbackStep) for steps in applied for s in steps),
+        savepoints_made=_count_savepoints(applied, "create"),
+        savepoints_removed=_count_savepoints(applied, "remove"),
     )
+
+
+def _count_savepoints(applied: Iterable[Iterable[Step]], change: str) -> int:
+    """Return the number of steps that make or remove a savepoint."""
+    steps = (step for steps in applied for step in steps)
+    return sum(isinstance(step, SavepointStep) and step.change == change for step in steps)
 
 
 def estimate_bytes_added(table: TablePlan) -> int:

@@ -12,6 +12,7 @@ from reconciler.plans.model import Note
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
+from reconciler.render.savepoints import describe_outcome, sum_savepoints
 from reconciler.render.terminal import Terminal
 
 _MAX_REASONS: Final = 5
@@ -155,6 +156,8 @@ def _describe_outcome(outcome: StepOutcome) -> str:
         return describe_rewrite(outcome, outcome.rewritten)
     if outcome.indexed is not None:
         return describe_index(outcome, outcome.indexed)
+    if outcome.savepoint is not None:
+        return describe_outcome(outcome, outcome.savepoint)
     if outcome.kind == "rollback":
         return _describe_rollback(outcome)
     size = f", {words.format_size(outcome.bytes)}" if outcome.removed else ""
@@ -203,7 +206,8 @@ def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.format_size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
-    done = [part for part in (sum_rewrites(result.tables), sum_indexes(result.tables)) if part]
+    sums = (sum_savepoints, sum_rewrites, sum_indexes)
+    done = [part for part in (count(result.tables) for count in sums) if part]
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
     label = f"{terminal.strong('Result:')} "
     yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)
