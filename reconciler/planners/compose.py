@@ -151,7 +151,7 @@ def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
         predictions=_choose_predictions(parts),
         impact=_measure_impact(picture.state, parts.is_removed, parts.applied_steps),
         layout=parts.cluster.layout if parts.cluster else None,
-        savepoints=parts.others,
+        other_savepoints=parts.others,
     )
 
 

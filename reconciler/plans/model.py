@@ -329,8 +329,8 @@ class TablePlan:
     """The plan of one table. ``error`` is set for a table that could not be read.
 
     ``layout``: the effect of the cluster step; None without that step. ``file_sizes``: None if the
-    spec declares no file sizes and they were not requested. ``savepoints``: those of other tools
-    and people; None if there are none, or the spec has no savepoints block.
+    spec declares no file sizes and they were not requested. ``other_savepoints``: those of other
+    tools and people; None if there are none, or the spec has no savepoints block.
     """
 
     name: str
@@ -346,7 +346,7 @@ class TablePlan:
     impact: Impact = field(default=Impact(), metadata=_WRITTEN_APART)
     layout: LayoutChange | None = field(default=None, metadata={"optional": True})
     file_sizes: FileSizeReport | None = field(default=None, metadata=_WRITTEN_APART)
-    savepoints: tuple[SavepointReport, ...] | None = field(
+    other_savepoints: tuple[SavepointReport, ...] | None = field(
         default=None, metadata={"optional": True}
     )
     refusals: tuple[Note, ...] = ()

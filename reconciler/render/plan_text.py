@@ -201,7 +201,7 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
     yield from file_sizes.file_size_lines(table, terminal, full=full)
     yield from query_predictions.prediction_lines(table, terminal, full=full)
     yield from _kept_lines(table, terminal)
-    yield from savepoints.other_lines(table.savepoints or (), terminal)
+    yield from savepoints.other_lines(table.other_savepoints or (), terminal)
     yield from _warning_lines(table.warnings, terminal)
 
 
@@ -250,7 +250,7 @@ def _unchanged_lines(tables: list[TablePlan], terminal: Terminal, *, full: bool)
         yield from terminal.item(f"= {terminal.strong(words.escape_text(table.name))}", reason)
         yield from (f"  {line}" for line in _drift_lines(table, inner))
         notes = [n for n in table.warnings if not plan_summary.is_explained(n, reason)]
-        others = savepoints.other_lines(table.savepoints or (), inner)
+        others = savepoints.other_lines(table.other_savepoints or (), inner)
         yield from (f"  {line}" for line in others)
         yield from (f"  {line}" for line in _warning_lines(notes, inner))
         is_simulated = table.file_sizes is not None and table.file_sizes.next_insert is not None

@@ -30,6 +30,15 @@ def format_savepoint_comment(declared: DeclaredSavepoint) -> str:
     return f"reconciler savepoint {name} at {declared.at}{until}"
 
 
+def format_unreadable(instant: str) -> str:
+    """Return a comment for a half-made savepoint of ours whose record cannot be read.
+
+    >>> parse_savepoint_comment(format_unreadable("20260930235959123")).name
+    'unknown'
+    """
+    return format_savepoint_comment(DeclaredSavepoint(name="unknown", at=instant))
+
+
 def parse_savepoint_comment(comment: str) -> DeclaredSavepoint | None:
     """Return what a savepoint was declared as; None for a comment that this program did not write.
 

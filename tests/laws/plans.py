@@ -50,6 +50,7 @@ from reconciler.plans.model import (
     rewritten_groups,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [
@@ -193,6 +194,26 @@ cleans = st.builds(
     files=removed_files(),
     delete_partitions=deleted,
 )
+savepoints = st.builds(
+    SavepointStep,
+    change=st.sampled_from(["create", "remove"]),
+    name=texts,
+    instant=instants,
+    until=st.none() | texts,
+    files=counts,
+    bytes=counts,
+    because=texts,
+)
+other_savepoints = st.builds(
+    SavepointReport,
+    instant=instants,
+    is_completed=st.booleans(),
+    made_by=st.none() | texts,
+    comment=st.none() | texts,
+    made_ms=st.none() | counts,
+    files=counts,
+    bytes=counts,
+)
 column_names = st.lists(texts, max_size=2, unique=True).map(tuple)
 indexes = st.builds(
     IndexStep,
@@ -323,7 +344,7 @@ tables = st.builds(
     drift=st.lists(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
-    steps=st.lists(resumes | rollbacks | clusters | indexes | cleans, max_size=3)
+    steps=st.lists(resumes | rollbacks | savepoints | clusters | indexes | cleans, max_size=3)
     .filter(_have_nothing_in_common)
     .map(tuple),
     kept=st.none() | kept_files(),
@@ -350,6 +371,7 @@ tables = st.builds(
     ),
     layout=st.none() | layouts,
     file_sizes=st.none() | file_sizes,
+    other_savepoints=st.none() | st.lists(other_savepoints, min_size=1, max_size=2).map(tuple),
     refusals=notes,
     warnings=notes,
 )

@@ -86,7 +86,7 @@ def plan_savepoints(picture: TablePicture, now: datetime) -> SavepointDecision:
     )
     creations = _plan_creations(picture, wanted)
     removed = [
-        _plan_removal(picture, one, declared, _explain_removal(spec, declared, zone, now))
+        _plan_removal(picture, one, declared, _explain_removal(spec, one, zone, now))
         for one in state.savepoints
         if (declared := one.declared) is not None and one.instant not in wanted.instants
     ]
@@ -192,12 +192,15 @@ def _plan_removal(
 
 
 def _explain_removal(
-    spec: TableSpec, declared: DeclaredSavepoint, zone: tzinfo | None, now: datetime
+    spec: TableSpec, savepoint: Savepoint, zone: tzinfo | None, now: datetime
 ) -> str:
-    """Return why a savepoint of ours goes; ``declared``: as it was when it was made."""
+    """Return why a savepoint of ours goes."""
+    declared = savepoint.declared
+    assert declared is not None, "it is ours"
     current = next((one for one in spec.savepoints or () if one.name == declared.name), None)
     if current is None:
-        return f"savepoints no longer lists {declared.name}"
+        name = f"no longer lists {declared.name}" if savepoint.completed else "does not list it"
+        return f"savepoints {name}"
     if zone is not None and _has_ended(current, zone, now):
         return f"its until, {current.until}, has passed"
     return f"{declared.name} is declared at {current.at}, no longer at {declared.at}"

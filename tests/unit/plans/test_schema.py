@@ -177,7 +177,7 @@ def test_the_schema_is_closed_and_described():
 
     assert all(node["additionalProperties"] is False for node in objects(SCHEMA))
     optional = {"selection", "layout", "sampled", "gains", "fileSizes", "nextInsert", "step"}
-    optional |= {"purpose", "bytesWritten"}
+    optional |= {"purpose", "bytesWritten", "otherSavepoints"}
     assert all(
         sorted(node["required"]) == sorted(node["properties"].keys() - optional)
         for node in objects(SCHEMA)
