@@ -93,8 +93,8 @@ def describe_counts(made: int, removed: int, make: str, remove: str) -> str:
 
 def _describe_alone(files: int, size: int) -> str:
     if not files:
-        return "only it keeps no files"
-    return f"only it keeps {_format_amount(files, size)}"
+        return "it keeps nothing that the retention does not keep"
+    return f"it alone keeps {_format_amount(files, size)}"
 
 
 def _describe_maker(savepoint: SavepointStatus) -> str:

@@ -43,6 +43,7 @@ _STALE: Final = "; longer than concurrency.staleAfter"
 _NOTHING_LABELS: Final = {
     "nothing to do: ": "= nothing to do",
     "no clustering: ": "= no clustering",
+    "no savepoint: ": "= no savepoint",
     "no rewrite for file sizes: ": "= no rewrite for file sizes",
 }
 _MINUTE: Final = 60

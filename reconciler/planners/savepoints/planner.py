@@ -114,7 +114,7 @@ def _find_wanted(picture: TablePicture, zone: tzinfo, now: datetime) -> _Wanted:
         if _has_ended(declared, zone, now):
             continue
         if at > now:
-            notes.append(_note_waiting(declared, at))
+            notes.append(_note_waiting(declared))
             continue
         instant = existing.get((declared.name, declared.at))
         instant = instant or find_newest_completed(writes, format_instant(at, zone))
@@ -267,9 +267,10 @@ def _sort_by_end(
 # --- notes ---------------------------------------------------------------------------------------
 
 
-def _note_waiting(declared: DeclaredSavepoint, at: datetime) -> Note:
-    because = f"no savepoint: {declared.name} is made once {at.isoformat(' ', 'minutes')} is over"
-    return Note("nothingToDo", because)
+def _note_waiting(declared: DeclaredSavepoint) -> Note:
+    return Note(
+        "nothingToDo", f"no savepoint: {declared.name} is made once {declared.at} has passed"
+    )
 
 
 def _note_nothing_active(declared: DeclaredSavepoint, state: TableState) -> Note:

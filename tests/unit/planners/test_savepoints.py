@@ -182,7 +182,7 @@ def test_nothing_is_pinned_before_its_time():
     plan = plan_table(spec(early), upserts(5), NOW)
 
     assert [] == steps(plan)
-    assert ["no savepoint: q is made once 2024-01-02 00:00+00:00 is over"] == notes(plan)
+    assert ["no savepoint: q is made once 2024-01-02T00:00:01Z has passed"] == notes(plan)
 
 
 def test_two_savepoints_of_one_instant_share_one_until_the_last_of_them_ends():

@@ -79,7 +79,7 @@ def test_a_savepoint_of_another_tool_shows_its_maker_and_what_only_it_keeps():
     found = " ".join(line.strip() for line in lines[at : at + 2])
     assert (
         "= savepoint  20260815101500123 (2026-08-15 10:15) by etl, made 2026-08-15: before the "
-        "backfill; only it keeps 310 files, 4.0 KiB" == found
+        "backfill; it alone keeps 310 files, 4.0 KiB" == found
     )
 
 
@@ -88,7 +88,7 @@ def test_a_savepoint_of_another_tool_is_shown_of_an_unchanged_table_too():
     lines = text(other_savepoints=(half,))
 
     found = " ".join(line.strip() for line in lines)
-    assert "of another tool, half made; only it keeps no files" in found
+    assert "of another tool, half made; it keeps nothing that the retention does not keep" in found
 
 
 def test_names_of_others_cannot_break_the_terminal_or_the_comment():
@@ -176,7 +176,7 @@ def test_the_status_of_a_savepoint_names_its_maker_its_age_and_what_only_it_keep
 
     assert (
         "20260815101500123 (2026-08-15 10:15) pins 2 files, 1.0 KiB, besides the newest file "
-        "slices; only it keeps 1 file, 512 bytes; made 2 hours ago by etl: before" == found
+        "slices; it alone keeps 1 file, 512 bytes; made 2 hours ago by etl: before" == found
     )
 
 
