@@ -258,3 +258,19 @@ def test_a_savepoint_whose_removal_was_not_reviewed_keeps_its_files(tmp_path):
     assert 4 == result.exit_code
     assert pinned <= list_data_files(it.table)
     assert sorted(saved) == list_savepoint_files(it.table)
+
+
+@pytest.mark.parametrize("table", list(TABLES))
+def test_a_removed_savepoint_leaves_the_table_as_it_was(tmp_path, table):
+    it = begin(tmp_path / "t", table, "create", 50)
+    before = list_all_files(it.table)
+    assert 0 == it.apply(it.plan()).exit_code
+    assert 2 == len(list_all_files(it.table) - before)
+    it.declare(savepoints="")
+    assert 0 == it.apply(it.plan()).exit_code
+
+    assert before == list_all_files(it.table)
+
+
+def list_all_files(table: Path) -> set[str]:
+    return {str(file.relative_to(table)) for file in table.rglob("*") if file.is_file()}

@@ -27,6 +27,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 
 
 def removed(*paths: str) -> RemovedFiles:
@@ -203,6 +204,16 @@ def test_canonical_bytes_never_take_the_slow_path():
             because='"files":[{"name":"',
         ),
         RollbackStep(instant="4", action="replacecommit", files=empty_named_files(), because=""),
+        ResumeStep(instant="5", action="clean", files=removed("p=1/w")),
+        SavepointStep(
+            change="create",
+            name='"files":[{"name":"',
+            instant="5",
+            until=None,
+            files=1,
+            bytes=2,
+            because="b",
+        ),
         clean(removed("p=1/a", "p=2/a"), delete_partitions=("p=3",)),
     )
     rows = removed("p=1/k")
