@@ -98,15 +98,15 @@ def _describe_alone(files: int, size: int) -> str:
 
 
 def _describe_maker(savepoint: SavepointStatus) -> str:
-    age = ""
+    parts = []
     if savepoint.age_seconds is not None:
-        age = f" {words.format_duration(savepoint.age_seconds)} ago"
-    if not savepoint.made_by:
-        return ""
+        parts.append(f"{words.format_duration(savepoint.age_seconds)} ago")
+    if savepoint.made_by:
+        parts.append(f"by {words.escape_text(savepoint.made_by)}")
     comment = ""
     if savepoint.comment and not savepoint.name:
         comment = f": {words.escape_text(savepoint.comment)}"
-    return f"; made{age} by {words.escape_text(savepoint.made_by)}{comment}"
+    return f"; made {' '.join(parts)}{comment}" if parts else ""
 
 
 def _format_amount(files: int, size: int) -> str:
