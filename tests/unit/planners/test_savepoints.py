@@ -10,6 +10,7 @@ import pytest
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.compose import plan_table
 from reconciler.planners.savepoints.instants import list_completed_writes
+from reconciler.planners.savepoints.pinned_files import find_pinned_rows, group_by_partition
 from reconciler.plans.model import CleanStep, Finding
 from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.spec.model import (
@@ -20,7 +21,12 @@ from reconciler.spec.model import (
     Retention,
     TableSpec,
 )
-from reconciler.state.model import CompletedClean, PendingClean, Savepoint
+from reconciler.state.model import (
+    CompletedClean,
+    PendingClean,
+    PendingCompactionGroup,
+    Savepoint,
+)
 from reconciler.state.savepoint_comment import format_savepoint_comment
 from tests.unit.planners.cow import base, commit, stamp, table, upserts
 
@@ -355,3 +361,45 @@ def test_a_group_that_was_replaced_by_then_is_not_pinned():
     (after,) = plan_table(spec(at(1)), state, NOW).steps[:1]
     assert (stamp(0), 1, stamp(1), 1) == (before.instant, before.files, after.instant, after.files)
     assert "create" == after.change
+
+
+def log(group, hour):
+    return f".{group}_{stamp(hour)}.log.1_0-0-0"
+
+
+def deltacommit(hour, state=State.COMPLETED):
+    completed = f"{stamp(hour)[:-1]}5" if state is State.COMPLETED else None
+    return Instant(stamp(hour), Action.DELTACOMMIT, state, completed)
+
+
+def merge_on_read(names, instants, **more):
+    return table({"a": names}, instants, table_type="MERGE_ON_READ", table_version=8, **more)
+
+
+def pinned(state, hour):
+    rows = find_pinned_rows(state, stamp(hour))
+    return group_by_partition(state, rows)["a"]
+
+
+def test_log_files_of_a_pending_write_are_not_pinned():
+    names = [log("g", 1), log("g", 2), base("g", 0)]
+    state = merge_on_read(names, [commit(0), deltacommit(1), deltacommit(2, State.INFLIGHT)])
+
+    assert (log("g", 1), base("g", 0)) == pinned(state, 1)
+
+
+def test_the_slice_below_a_pending_compaction_is_pinned_with_the_log_files_since():
+    names = [log("g", 1), log("g", 3), base("g", 0)]
+    compaction = Instant(stamp(2), Action.COMPACTION, State.REQUESTED)
+    group = PendingCompactionGroup(
+        instant=stamp(2),
+        action=Action.COMPACTION,
+        partition="a",
+        file_id="g",
+        base_instant=stamp(0),
+    )
+    instants = [commit(0), deltacommit(1), compaction, deltacommit(3)]
+    state = merge_on_read(names, instants, compactions=(group,))
+
+    assert tuple(names) == pinned(state, 3)
+    assert (log("g", 1), base("g", 0)) == pinned(state, 1)
