@@ -18,7 +18,14 @@ from reconciler.planners.savepoint_costs import find_costs
 from reconciler.planners.savepoints.pinned_files import find_pinned_rows, group_by_partition
 from reconciler.spec.model import DeclaredSavepoint, Policy, Retention, TableSpec
 from reconciler.state.savepoint_comment import format_savepoint_comment, parse_savepoint_comment
-from tests.our_savepoints import list_savepoint_files, list_writes, read_record, read_state
+from tests.command import run
+from tests.our_savepoints import (
+    list_savepoint_files,
+    list_writes,
+    make_spec,
+    read_record,
+    read_state,
+)
 from tests.selection import examples, long
 from tests.trees import unpack
 
@@ -170,3 +177,23 @@ def test_every_write_that_hudi_completed_has_a_completion(unpacked):
 
     assert sorted(writes) == writes
     assert len(list_instants(read_state(table))) == len(writes)
+
+
+def test_the_commands_make_and_remove_a_savepoint_without_spark(unpacked, tmp_path, monkeypatch):
+    def refuse(*_args, **_options):
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("reconciler.cli.run_apply.open_spark_session", refuse)
+    table = unpacked("v8_mor_nopart")
+    (old,) = {name[:17] for name in list_savepoint_files(table)}
+    instant, completed = list_writes(table)[-1]
+    made = make_spec(table, f'name: q, at: "{completed}"')
+
+    assert 2 == run("plan", made.source, "-o", tmp_path / "p.json", "--detailed-exitcode")
+    assert 0 == run("apply", tmp_path / "p.json")
+    assert {old, instant} == {name[:17] for name in list_savepoint_files(table)}
+    assert 0 == run("plan", made.source, "--detailed-exitcode")
+    assert 0 == run("status", made.source)
+    make_spec(table)
+    assert 0 == run("apply", made.source, "--auto-approve")
+    assert {old} == {name[:17] for name in list_savepoint_files(table)}
