@@ -30,6 +30,7 @@ from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.model import IndexStep, OrphansStep, RollbackStep, Step, TablePlan
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
 from reconciler.spec.model import TableSpec
@@ -46,6 +47,7 @@ _PHASES: Mapping[Phase, str] = {
     "resume": "finishing pending work",
     "rollback": "rolling back a failed write",
     "orphans": "looking at orphan files again",
+    "savepoint": "recording the savepoint",
     "request": "recording the request",
     "rewrite": "rewriting files",
     "index": "reading footers for the index",
@@ -246,7 +248,11 @@ def _needs_workers(table: TablePlan) -> bool:
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
         is_few = isinstance(step, OrphansStep) and len(step.files) <= DELETED_HERE
-        return is_index or is_few or isinstance(step, RollbackStep | DeletePartitionStep)
+        return (
+            is_index
+            or is_few
+            or isinstance(step, RollbackStep | SavepointStep | DeletePartitionStep)
+        )
 
     return not all(map(is_small, table.steps))
 

@@ -40,6 +40,7 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refusals import refuse_apply
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 from reconciler.transaction.metadata import clean_sync
@@ -105,7 +106,7 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     orphans = [
         _take_present(step, fresh) for step in reviewed.steps if isinstance(step, OrphansStep)
     ]
-    kinds = RollbackStep | DeletePartitionStep | ClusterStep | IndexStep
+    kinds = RollbackStep | SavepointStep | DeletePartitionStep | ClusterStep | IndexStep
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
     return recount(replace(reviewed, steps=(*resumed, *others, *sized, *orphans)))
 

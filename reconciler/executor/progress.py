@@ -13,6 +13,7 @@ Phase = Literal[
     "resume",
     "rollback",
     "orphans",
+    "savepoint",
     "request",
     "rewrite",
     "index",

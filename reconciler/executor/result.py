@@ -178,6 +178,22 @@ class DeletionOutcome:
     left: tuple[LeftPartition, ...] = field(default=(), metadata={"name": "leftOut"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointOutcome:
+    """The outcome of making or removing a savepoint.
+
+    ``files``, ``bytes``: those that it lists. ``left``: why nothing was done; None if it is done,
+    or was done before.
+    """
+
+    change: str
+    name: str
+    until: str | None
+    files: int
+    bytes: int
+    left: str | None = field(default=None, metadata={"name": "leftOut"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """The outcome of one step.
@@ -193,11 +209,13 @@ class StepOutcome:
     ``left_out`` was reviewed and stays, or keeps a dead write pending. ``failed`` files could not
     be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
     path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
-    clustering, also a resumed one. ``indexed``: set for an index step. ``deletion``: set for a
-    deletion of partitions.
+    clustering, also a resumed one. ``indexed``: set for an index step, ``savepoint`` for a
+    savepoint step, whose ``instant`` is the pinned one, ``deletion`` for a deletion of partitions.
     """
 
-    kind: Literal["clean", "resume", "rollback", "deletePartition", "cluster", "index", "orphans"]
+    kind: Literal[
+        "clean", "resume", "rollback", "savepoint", "deletePartition", "cluster", "index", "orphans"
+    ]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = field(default=0, metadata={"name": "filesRemoved"})
@@ -213,6 +231,7 @@ class StepOutcome:
     rewritten: ClusterOutcome | None = None
     indexed: IndexOutcome | None = None
     deletion: DeletionOutcome | None = field(default=None, metadata={"optional": True})
+    savepoint: SavepointOutcome | None = field(default=None, metadata={"optional": True})
     seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
 
     def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
@@ -236,6 +255,7 @@ class StepOutcome:
             self.rewritten and self.rewritten.left,
             self.indexed and self.indexed.left,
             self.deletion and self.deletion.left,
+            self.savepoint and self.savepoint.left,
         )
         return 4 if any(left) else 0
 
@@ -272,8 +292,12 @@ class TableResult:
 
     @property
     def instants(self) -> tuple[str, ...]:
-        """Return the instants written or finished, in the order of execution."""
-        times = (o.instant for o in self.outcomes if o.how != "undone")
+        """Return the instants written or finished, in the order of execution.
+
+        A savepoint is written at the instant that it pins.
+        """
+        done = (o for o in self.outcomes if o.how != "undone")
+        times = (o.instant for o in done if not o.savepoint or o.savepoint.change == "create")
         return tuple(instant for instant in times if instant is not None)
 
     @property

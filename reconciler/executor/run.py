@@ -36,6 +36,7 @@ from reconciler.executor.result import (
     choose_worst_code,
 )
 from reconciler.executor.rollback import run_rollback
+from reconciler.executor.savepoint import run_savepoint
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.unchanging_files import is_unchanging
@@ -51,6 +52,7 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refused_steps import find_refused_kinds
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.spark.failures import explain_error, is_spark_error
 from reconciler.spec.model import TableSpec
 from reconciler.storage.locations import identify_place
@@ -251,8 +253,8 @@ def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Ite
             case ResumeStep():
                 if step.instant not in pending:
                     yield report_finished_clean(first, step)
-            case RollbackStep():
-                yield run_rollback(session, step, fresh)
+            case RollbackStep() | SavepointStep():
+                yield _run_under_lock(session, step, fresh)
                 fresh = None
             case DeletePartitionStep() | ClusterStep():
                 with _leave_refused(done):
@@ -294,6 +296,15 @@ def _run_removal(
     if isinstance(step, CleanStep):
         return run_clean(session, step, fresh)
     return run_orphans(session, step, fresh)
+
+
+def _run_under_lock(
+    session: ApplySession, step: RollbackStep | SavepointStep, fresh: FreshPlan | None
+) -> StepOutcome:
+    """Run a step that has no instant of its own."""
+    if isinstance(step, RollbackStep):
+        return run_rollback(session, step, fresh)
+    return run_savepoint(session, step, fresh)
 
 
 def _find_pending(first: FreshPlan) -> frozenset[str]:

@@ -224,7 +224,8 @@ def make_fresh_plan(
         left = {group: time for group, time in state.replaced.items() if time not in clustered}
         planned_state = replace(state, replaced=left)
         planned_spec = replace(spec, clustering=None, files=None, partition_retention=None)
-    fresh = FreshPlan(state=state, plan=plan_table(planned_spec, planned_state, now))
+    plan = plan_table(planned_spec, planned_state, now, keeps_savepoints=True)
+    fresh = FreshPlan(state=state, plan=plan)
     check_refusals(fresh, spec, get_properties(state), now, reviewed)
     return fresh
 

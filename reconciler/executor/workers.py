@@ -20,6 +20,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.spark.connect import refuse_connect
 from reconciler.spark.workers import (
     MERGING_PACKAGES,
@@ -59,7 +60,7 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
             if len(orphans) <= DELETED_HERE:
                 return ()
             packages = ()
-        case RollbackStep() | DeletePartitionStep():
+        case RollbackStep() | SavepointStep() | DeletePartitionStep():
             return ()
         case _:
             assert_never(step)

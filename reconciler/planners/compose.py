@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reconciler.arrays import Mask
 from reconciler.planners.clean import explanations
+from reconciler.planners.clean.boundary import find_cutoff
 from reconciler.planners.clean.excess import find_excess
 from reconciler.planners.clean.planner import plan_clean
 from reconciler.planners.drift import ExcessSlices, find_drift
@@ -27,6 +28,8 @@ from reconciler.planners.recovery.resume_clustering import (
 )
 from reconciler.planners.recovery.rollback_clustering import list_abandoned
 from reconciler.planners.recovery.rollbacks import plan_all_rollbacks, warn_of_stuck_work
+from reconciler.planners.savepoint_costs import report_others
+from reconciler.planners.savepoints.planner import SavepointDecision, plan_savepoints
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (
@@ -42,15 +45,14 @@ from reconciler.plans.model import (
     rewritten_groups,
 )
 from reconciler.plans.refusals import (
-    find_timeline_zone,
-    format_instant,
     refuse_by_spec,
     refuse_by_state,
     refuse_incomplete_spec,
     warn_of_spec,
 )
 from reconciler.plans.refused_steps import find_refused_kinds, omit_refused_steps
-from reconciler.spec.model import Policy, Retention, TableSpec
+from reconciler.plans.savepoint_step import SavepointReport
+from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class _TableParts:
     """
 
     window: ReaderWindow | None
+    savepoints: SavepointDecision
     clean: _CleanPart
     expiry: PartitionExpiry
     forecast: Forecast | None
@@ -88,6 +91,7 @@ class _TableParts:
     resumes: ClusteringResumes
     index: IndexDecision | None = None
     orphans: OrphanPlan = field(default_factory=OrphanPlan)
+    others: tuple[SavepointReport, ...] | None = None
     steps: tuple[Step, ...] = ()
     refused: frozenset[StepKind] = frozenset()
 
@@ -111,17 +115,24 @@ class _TableParts:
 
 
 def plan_table(
-    spec: TableSpec, state: TableState, now: datetime, *, next_insert: NextInsert | None = None
+    spec: TableSpec,
+    state: TableState,
+    now: datetime,
+    *,
+    next_insert: NextInsert | None = None,
+    keeps_savepoints: bool = False,
 ) -> TablePlan:
     """Return the plan of one table.
 
     ``now`` has a time zone. ``next_insert``: new rows whose effect on file sizes is simulated.
+    ``keeps_savepoints``: a clean respects the savepoints that the plan removes, too: their removal
+    may fail.
     """
     if now.tzinfo is None:
         raise ValueError("now needs a zone: datetime(..., tzinfo=...)")
     picture = TablePicture(spec, state, now)
     blocked = refuse_by_state(spec, state, now)
-    parts = _plan_parts(picture, now, is_blocked=bool(blocked))
+    parts = _plan_parts(picture, now, is_blocked=bool(blocked), keeps_savepoints=keeps_savepoints)
     plan = _build_plan(picture, parts)
     policies = evaluate_policies(plan, spec, now)
     unplannable = (*parts.expiry.refusals, *(parts.cluster.refusals if parts.cluster else ()))
@@ -155,6 +166,7 @@ def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
         predictions=_choose_predictions(parts),
         impact=_measure_impact(picture.state, parts.is_removed, parts.applied_steps),
         layout=parts.cluster.layout if parts.cluster else None,
+        other_savepoints=parts.others,
     )
 
 
@@ -177,7 +189,9 @@ def _leave_refused(
     return _order_steps(picture, left)
 
 
-def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _TableParts:
+def _plan_parts(
+    picture: TablePicture, now: datetime, *, is_blocked: bool, keeps_savepoints: bool
+) -> _TableParts:
     """Plan every part of a table; a blocked table has no steps."""
     spec, state = picture.spec, picture.state
     resumes = _plan_clustering_resumes(picture, now)
@@ -185,6 +199,7 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     if is_blocked:
         return _TableParts(
             window=None,
+            savepoints=SavepointDecision(savepoints=state.savepoints, kept=state.savepoints),
             clean=_CleanPart(is_removed=nothing),
             expiry=PartitionExpiry(is_deleted=nothing),
             forecast=None,
@@ -194,16 +209,20 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     expiry = plan_expiry(picture)
     picture = replace(picture, expired=expiry.reasons)
     window = find_reader_window(spec, state, now)
-    clean = _plan_clean_part(picture, now, window)
+    savepoints = plan_savepoints(picture, now)
+    planned = state.with_savepoints(savepoints.kept if keeps_savepoints else savepoints.savepoints)
+    clean = _plan_clean_part(picture, now, window, planned)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
     cluster = _plan_cluster(picture, forecast) if spec.rewriting is not None else None
     parts = _TableParts(
         window=window,
+        savepoints=savepoints,
         clean=clean,
         expiry=expiry,
         forecast=forecast,
         cluster=cluster,
         resumes=resumes,
+        others=report_others(spec, planned, now, window),
     )
     return _order_steps(picture, parts)
 
@@ -213,6 +232,7 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     clean, cluster = parts.clean, parts.cluster
     rollbacks = plan_all_rollbacks(picture.spec, picture.state)
     steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
+    steps += parts.savepoints.steps
     steps += [parts.expiry.step, cluster.step if cluster else None]
     index = None
     if picture.spec.index is not None:
@@ -231,6 +251,7 @@ def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, 
     unclustered = parts.cluster.unclustered if parts.cluster else None
     return (
         *find_drift(picture.spec, picture.state, parts.clean.excess, unclustered),
+        *parts.savepoints.drift,
         *parts.expiry.drift,
         *(parts.cluster.findings if parts.cluster else ()),
         *(parts.forecast.findings if parts.forecast else ()),
@@ -247,6 +268,7 @@ def _collect_warnings(
     has_cluster_step = parts.cluster is not None and parts.cluster.step is not None
     refused = {note.rule for note in blocked}
     return (
+        *parts.savepoints.warnings,
         *parts.clean.warnings,
         *parts.expiry.warnings,
         *(parts.cluster.warnings if parts.cluster else ()),
@@ -318,16 +340,19 @@ def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> Clustering
 
 
 def _plan_clean_part(
-    picture: TablePicture, now: datetime, window: ReaderWindow | None
+    picture: TablePicture, now: datetime, window: ReaderWindow | None, planned: TableState
 ) -> _CleanPart:
-    """Plan the pending cleans and the clean of a table's retention block."""
+    """Plan the pending cleans and the clean of a table's retention block.
+
+    ``planned``: the state with the savepoints that a clean finds; a pending one goes on before.
+    """
     spec, state, retention = picture.spec, picture.state, picture.spec.retention
     nothing = np.zeros(len(state.files), np.bool_)
     if retention is None:
         return _CleanPart(warnings=_warn_of_unmanaged_cleans(spec, state), is_removed=nothing)
     resumes = plan_clean_resumes(state, spec.concurrency, now, window)
-    cutoff = _find_cutoff(spec, state, retention, now)
-    decision = plan_clean(retention, state, cutoff=cutoff, resumed=resumes.rows, window=window)
+    cutoff = find_cutoff(spec, state, now)
+    decision = plan_clean(retention, planned, cutoff=cutoff, resumed=resumes.rows, window=window)
     warnings = (*resumes.warnings, *explanations.warn_of_resumes(retention, decision))
     cleaning = _CleanPart(
         resumes=resumes.steps,
@@ -344,7 +369,7 @@ def _plan_clean_part(
         cleaning,
         step=decision.step,
         kept=decision.kept,
-        warnings=(*warnings, *explanations.collect_warnings(retention, state, decision)),
+        warnings=(*warnings, *explanations.collect_warnings(retention, planned, decision)),
         is_removed=resumes.rows | decision.is_removed,
     )
 
@@ -360,16 +385,6 @@ def _warn_of_unmanaged_cleans(spec: TableSpec, state: TableState) -> tuple[Note,
         )
         for clean in state.pending_cleans
     )
-
-
-def _find_cutoff(
-    spec: TableSpec, state: TableState, retention: Retention, now: datetime
-) -> str | None:
-    if retention.policy is not Policy.HOURS:
-        return None
-    zone = find_timeline_zone(spec, state)
-    assert zone is not None, "a missing zone is refused before"
-    return format_instant(now - timedelta(hours=retention.keep), zone)
 
 
 def _measure_impact(state: TableState, is_removed: Mask, steps: tuple[Step, ...]) -> Impact:

@@ -20,7 +20,7 @@ from reconciler.hudi.files.table_files import TableFiles
 from reconciler.hudi.files.view import FileView, find_group_codes
 from reconciler.planners.reader_window import ReaderProtection, ReaderWindow, find_slices_read
 from reconciler.planners.reasons import Sentence
-from reconciler.state.model import PendingClusteringSlice, TableState
+from reconciler.state.model import PendingClusteringSlice, Savepoint, TableState
 
 _NONE = -1
 
@@ -98,21 +98,40 @@ def find_protection(state: TableState, window: ReaderWindow | None = None) -> Pr
 
 
 def _protect_by_savepoint(state: TableState, view: FileView) -> Codes:
-    """Return per slice the savepoint that protects it. One named file protects the whole slice.
+    """Return per slice the first savepoint that protects it."""
+    saved = np.full(len(view), _NONE, np.int32)
+    for code, savepoint in reversed(list(enumerate(state.savepoints))):
+        saved[find_saved_slices(view, savepoint)] = code
+    return saved
+
+
+def find_saved_slices(view: FileView, savepoint: Savepoint) -> Mask:
+    """Return per slice whether a savepoint protects it. One named file protects the whole slice.
 
     Names match in any partition, as in Hudi. The files of an incomplete savepoint are unknown: it
     protects every slice that a complete one of that time would name.
     """
-    saved = np.full(len(view), _NONE, np.int32)
-    for code, savepoint in reversed(list(enumerate(state.savepoints))):
-        if savepoint.completed:
-            rows = _find_named_rows(view.files, savepoint.files)
-            saved[view.row_slice[rows]] = code
-        else:
-            after = bisect_right(view.times, savepoint.instant)
-            is_read = view.is_visible & (view.key < after) & (view.newer >= after)
-            saved[is_read & (view.replaced[view.group] >= after)] = code
+    if not savepoint.completed:
+        return find_slices_as_of(view, savepoint.instant)
+    saved = np.zeros(len(view), np.bool_)
+    saved[view.row_slice[_find_named_rows(view.files, savepoint.files)]] = True
     return saved
+
+
+def find_slices_as_of(view: FileView, instant: str) -> Mask:
+    """Return per slice whether a read as of an instant uses it, which a savepoint of it pins.
+
+    Of a file group whose newest slice waits for a pending compaction, that is the slice before too.
+    """
+    after = bisect_right(view.times, instant)
+    is_older = view.is_visible & (view.key < after) & (view.replaced[view.group] >= after)
+    is_read = is_older & (view.newer >= after)
+    waiting = np.full(len(view.replaced), _NONE, np.int64)
+    phantoms = is_read & view.is_phantom
+    waiting[view.group[phantoms]] = view.rank[phantoms]
+    is_before = is_older & (waiting >= 0)[view.group] & (view.rank == waiting[view.group] + 1)
+    found: Mask = is_read | is_before
+    return found
 
 
 def _find_named_rows(files: TableFiles, names: Iterable[str]) -> Integers:

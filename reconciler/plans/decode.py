@@ -24,6 +24,7 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport
@@ -116,6 +117,7 @@ def _decode_impact(impact: Mapping[str, Any]) -> Impact:
 #: kinds of steps without long lists
 _PLAIN_STEPS: Final[Mapping[str, type[Any]]] = {
     "index": IndexStep,
+    "savepoint": SavepointStep,
     "deletePartition": DeletePartitionStep,
 }
 

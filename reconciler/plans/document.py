@@ -35,6 +35,7 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class _ListFormat:
 _STEP_ENDINGS = (
     b'"}]},{"earliestInstantToRetain":',
     b'"}]},{"action":"',
+    b'"}]},{"because":"',
     b'"}]},{"columns":[',
     b'"}]},{"add":[',
     b'"}]},{"kind":"',
@@ -242,7 +244,7 @@ def _has_valid_lists(table: TablePlan) -> bool:
 
 
 def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
-    others = ClusterStep | IndexStep | DeletePartitionStep
+    others = ClusterStep | IndexStep | SavepointStep | DeletePartitionStep
     return [step.files for step in table.steps if not isinstance(step, others)]
 
 

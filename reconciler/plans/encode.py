@@ -26,6 +26,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.savepoint_step import SavepointStep
 
 Chunk = bytes | memoryview
 
@@ -137,7 +138,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"partitions": _encode_list([file_rows.encode_orphans(step.files)])}
         case DeletePartitionStep():
             _check_partitions_sorted([partition.path for partition in step.partitions])
-        case IndexStep():
+        case IndexStep() | SavepointStep():
             pass
         case _:
             assert_never(step)

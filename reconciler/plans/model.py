@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
 from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport
@@ -23,7 +24,7 @@ MAPPINGS = ("rank", "direct")
 #: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
-StepKind = Literal["deletePartition", "cluster", "index", "clean", "orphans"]
+StepKind = Literal["savepoint", "deletePartition", "cluster", "index", "clean", "orphans"]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
 #: rules of warnings that nothing tells whether a declared clustering would pay
@@ -228,6 +229,7 @@ class OrphansStep:
 Step = (
     ResumeStep
     | RollbackStep
+    | SavepointStep
     | DeletePartitionStep
     | ClusterStep
     | IndexStep
@@ -383,7 +385,8 @@ class TablePlan:
     """The plan of one table. ``error`` is set for a table that could not be read.
 
     ``layout``: the effect of the cluster step; None without that step. ``file_sizes``: None if the
-    spec declares no file sizes and they were not requested.
+    spec declares no file sizes and they were not requested. ``other_savepoints``: those of other
+    tools and people; None if there are none, or the spec has no savepoints block.
     """
 
     name: str
@@ -399,6 +402,9 @@ class TablePlan:
     impact: Impact = field(default=Impact(), metadata=_WRITTEN_APART)
     layout: LayoutChange | None = field(default=None, metadata={"optional": True})
     file_sizes: FileSizeReport | None = field(default=None, metadata=_WRITTEN_APART)
+    other_savepoints: tuple[SavepointReport, ...] | None = field(
+        default=None, metadata={"optional": True}
+    )
     refusals: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
 

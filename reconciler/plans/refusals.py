@@ -93,7 +93,9 @@ def _explain_impossible(state: TableState, newest: str) -> str | None:
 
 
 def _time_dependent_block(spec: TableSpec) -> str | None:
-    """Return the field of the spec that makes a removal depend on the time, or None."""
+    """Return the field of the spec that makes steps depend on the time, or None."""
+    if spec.savepoints:
+        return "savepoints"
     if spec.partition_retention is not None:
         return "retention.partitions"
     if spec.retention is None:

@@ -20,6 +20,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
+from reconciler.plans.savepoint_step import SavepointStep
 
 
 def find_refused_kinds(refusals: Iterable[Note]) -> frozenset[StepKind]:
@@ -50,7 +51,14 @@ def _find_kind(step: Step) -> StepKind | None:
     match step:
         case ResumeStep():
             return "clean" if step.action == "clean" else "cluster"
-        case DeletePartitionStep() | ClusterStep() | IndexStep() | CleanStep() | OrphansStep():
+        case (
+            SavepointStep()
+            | DeletePartitionStep()
+            | ClusterStep()
+            | IndexStep()
+            | CleanStep()
+            | OrphansStep()
+        ):
             return step.kind
         case _:
             return None

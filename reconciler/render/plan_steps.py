@@ -25,7 +25,8 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refused_steps import find_refusals
-from reconciler.render import cluster_step, deletion_step, plan_summary, words
+from reconciler.plans.savepoint_step import SavepointStep
+from reconciler.render import cluster_step, deletion_step, plan_summary, savepoints, words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_PARTITIONS: Final = 8
@@ -50,6 +51,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from deletion_step.step_lines(step, terminal, refused_by, full=full)
         case CleanStep():
             yield from _clean_lines(step, table, terminal, refused_by, full=full)
+        case SavepointStep():
+            yield from savepoints.step_lines(step, terminal, refused_by)
         case ClusterStep():
             yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
         case IndexStep():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -21,11 +21,13 @@ from reconciler.plans.model import (
     OrphansStep,
     RemovedFiles,
     RollbackStep,
+    Step,
     TablePlan,
 )
 from reconciler.plans.partition_deletion import deleted_partitions
 from reconciler.plans.plan import Plan
 from reconciler.plans.refused_steps import list_applied_steps
+from reconciler.plans.savepoint_step import SavepointStep
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 
@@ -63,7 +65,8 @@ class PlanTotals:
     the new files. ``tables_indexed``: tables with an index step. ``rollbacks``: dead writes, whose
     files are in none of these figures. ``orphans``: files that no write knows, which are among
     those removed. ``partitions_deleted``, ``bytes_deleted``: those of deletions of partitions,
-    whose files stay until a clean.
+    whose files stay until a clean. ``savepoints_made``, ``savepoints_removed``:
+    steps.
     """
 
     tables: int
@@ -82,6 +85,8 @@ class PlanTotals:
     orphans: int
     partitions_deleted: int = 0
     bytes_deleted: int = 0
+    savepoints_made: int = 0
+    savepoints_removed: int = 0
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
@@ -115,6 +120,8 @@ def count_totals(plan: Plan) -> PlanTotals:
         partitions_deleted=sum(map(count_deleted_partitions, changing)),
         bytes_deleted=sum(map(sum_deleted_bytes, changing)),
         orphans=sum(len(s.files) for steps in applied for s in steps if isinstance(s, OrphansStep)),
+        savepoints_made=_count_savepoints(applied, "create"),
+        savepoints_removed=_count_savepoints(applied, "remove"),
     )
 
 
@@ -126,6 +133,12 @@ def count_deleted_partitions(table: TablePlan) -> int:
 def sum_deleted_bytes(table: TablePlan) -> int:
     """Return the bytes of the partitions that are deleted, which a clean removes later."""
     return sum(partition.bytes for partition in deleted_partitions(list_applied_steps(table)))
+
+
+def _count_savepoints(applied: Iterable[Iterable[Step]], change: str) -> int:
+    """Return the number of steps that make or remove a savepoint."""
+    steps = (step for steps in applied for step in steps)
+    return sum(isinstance(step, SavepointStep) and step.change == change for step in steps)
 
 
 def estimate_bytes_added(table: TablePlan) -> int:

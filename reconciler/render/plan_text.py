@@ -14,6 +14,7 @@ from reconciler.render import (
     plan_steps,
     plan_summary,
     query_predictions,
+    savepoints,
     words,
 )
 from reconciler.render.drift import describe_difference
@@ -23,6 +24,7 @@ from reconciler.render.terminal import Terminal
 _NOTHING_LABELS: Final = {
     "no clustering: ": "no clustering",
     "no rewrite for file sizes: ": "no rewrite for file sizes",
+    "no savepoint: ": "no savepoint",
     "nothing to do: ": "nothing to clean",
 }
 #: rule of a kept file -> what keeps it
@@ -78,6 +80,7 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     work = []
     if totals.rollbacks:
         work.append(f"rolls back {strong(words.format_count(totals.rollbacks, 'dead write'))}")
+    work += _describe_savepoints(totals)
     if totals.partitions_deleted:
         amount = words.format_count(totals.partitions_deleted, "partition")
         size = words.format_size(totals.bytes_deleted)
@@ -96,6 +99,13 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     until = " until a clean removes the replaced files" if totals.bytes_added else ""
     net = f"Net change: {strong(change)}{until}. " if change else ""
     return f"{net}Applying {_join_words(work)}."
+
+
+def _describe_savepoints(totals: plan_summary.PlanTotals) -> Iterator[str]:
+    if totals.savepoints_made:
+        yield f"makes {words.format_count(totals.savepoints_made, 'savepoint')}"
+    if totals.savepoints_removed:
+        yield f"removes {words.format_count(totals.savepoints_removed, 'savepoint')}"
 
 
 def _count_orphans(totals: plan_summary.PlanTotals) -> str:
@@ -156,6 +166,9 @@ def _summary_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
         work += f", {words.format_size(totals.bytes_rewritten)} to rewrite"
     if totals.rollbacks:
         work += f", {words.format_count(totals.rollbacks, 'dead write')} to roll back"
+    made, removed = totals.savepoints_made, totals.savepoints_removed
+    if pins := savepoints.describe_counts(made, removed, "to make", "to remove"):
+        work += f", {pins}"
     if totals.tables_indexed:
         work += f", {words.format_count(totals.tables_indexed, 'index')} to update"
     yield from terminal.wrap(f"{terminal.strong('Plan:')} ", f"{count_verdicts(plan)}; {work}.", 2)
@@ -208,6 +221,7 @@ def _table_lines(table: TablePlan, terminal: Terminal, *, full: bool) -> Iterato
     yield from file_sizes.file_size_lines(table, terminal, full=full)
     yield from query_predictions.prediction_lines(table, terminal, full=full)
     yield from _kept_lines(table, terminal)
+    yield from savepoints.other_lines(table.other_savepoints or (), terminal)
     yield from _warning_lines(table.warnings, terminal)
 
 
@@ -256,6 +270,8 @@ def _unchanged_lines(tables: list[TablePlan], terminal: Terminal, *, full: bool)
         yield from terminal.item(f"= {terminal.strong(words.escape_text(table.name))}", reason)
         yield from (f"  {line}" for line in _drift_lines(table, inner))
         notes = [n for n in table.warnings if not plan_summary.is_explained(n, reason)]
+        others = savepoints.other_lines(table.other_savepoints or (), inner)
+        yield from (f"  {line}" for line in others)
         yield from (f"  {line}" for line in _warning_lines(notes, inner))
         is_simulated = table.file_sizes is not None and table.file_sizes.next_insert is not None
         sizes = (

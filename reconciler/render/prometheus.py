@@ -115,6 +115,12 @@ def _savepoint_series(table: TableStatus) -> Iterator[SeriesValue]:
             yield {"savepoint": savepoint.instant}, savepoint.pinned_bytes
 
 
+def _freed_series(table: TableStatus) -> Iterator[SeriesValue]:
+    for savepoint in table.savepoints:
+        if savepoint.freed_bytes is not None:
+            yield {"savepoint": savepoint.instant}, savepoint.freed_bytes
+
+
 def _last_apply_series(table: TableStatus) -> Iterator[SeriesValue]:
     at = None if table.last_apply is None else table.last_apply.at
     yield {}, None if at is None else datetime.fromisoformat(at).timestamp()
@@ -176,6 +182,10 @@ _METRICS: Final[Mapping[str, tuple[str, str | Series]]] = {
     "reconciler_orphan_age_seconds": (
         "Age of the oldest of these files; absent if there is none.",
         "orphans.oldest_age_seconds",
+    ),
+    "reconciler_savepoint_freed_bytes": (
+        "Bytes that a clean would remove if only this savepoint were gone.",
+        _freed_series,
     ),
     "reconciler_lock_age_seconds": (
         "Seconds since the last heartbeat of the lock's holder; absent if it is free.",

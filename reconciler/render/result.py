@@ -13,6 +13,7 @@ from reconciler.render import words
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.deletion_step import deletion_lines, describe_deletion, sum_deletions
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
+from reconciler.render.savepoints import describe_outcome, sum_savepoints
 from reconciler.render.terminal import Terminal
 
 _MAX_REASONS: Final = 5
@@ -154,12 +155,9 @@ def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
 
 
 def _describe_outcome(outcome: StepOutcome) -> str:
-    if outcome.rewritten is not None:
-        return describe_rewrite(outcome, outcome.rewritten)
-    if outcome.indexed is not None:
-        return describe_index(outcome, outcome.indexed)
-    if outcome.deletion is not None:
-        return describe_deletion(outcome, outcome.deletion)
+    own = _describe_own_part(outcome)
+    if own is not None:
+        return own
     if outcome.kind == "rollback":
         return _describe_rollback(outcome)
     if (
@@ -178,6 +176,19 @@ def _describe_outcome(outcome: StepOutcome) -> str:
         "nothing": f"nothing left to do{_already(outcome)}",
         "failed": "nothing was done",
     }[outcome.how]
+
+
+def _describe_own_part(outcome: StepOutcome) -> str | None:
+    """Describe an outcome by the part that only its kind of step has; None without one."""
+    if outcome.rewritten is not None:
+        return describe_rewrite(outcome, outcome.rewritten)
+    if outcome.indexed is not None:
+        return describe_index(outcome, outcome.indexed)
+    if outcome.deletion is not None:
+        return describe_deletion(outcome, outcome.deletion)
+    if outcome.savepoint is not None:
+        return describe_outcome(outcome, outcome.savepoint)
+    return None
 
 
 def _describe_rollback(outcome: StepOutcome) -> str:
@@ -218,8 +229,8 @@ def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.format_size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
-    sums = (sum_deletions(result.tables), sum_rewrites(result.tables), sum_indexes(result.tables))
-    done = [part for part in sums if part]
+    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes)
+    done = [part for part in (count(result.tables) for count in sums) if part]
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
     label = f"{terminal.strong('Result:')} "
     yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)

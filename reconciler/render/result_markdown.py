@@ -16,6 +16,7 @@ from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
 from reconciler.render.page import Page
 from reconciler.render.plan_markdown import clip_block, clip_text, comment_marker, comment_title
+from reconciler.render.savepoints import describe_outcome, sum_savepoints
 from reconciler.render.terminal import Terminal
 
 _MAX_DETAIL_LINES: Final = 40
@@ -57,7 +58,8 @@ def _describe_effect(result: ApplyResult) -> str:
     size = words.format_size(sum(table.bytes for table in result.tables))
     took = words.format_time_taken(result.seconds)
     deleted = f"**{words.format_count(removed, 'file')}**, **{size}**"
-    parts = (sum_deletions(result.tables), sum_rewrites(result.tables), sum_indexes(result.tables))
+    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes)
+    parts = [count(result.tables) for count in sums]
     done = [f"**{part}**" for part in parts if part]
     done += [f"{'removed' if done else 'Removed'} {deleted}"] if removed else []
     meaning = result_render.EXIT_MEANINGS.get(result.exit_code)
@@ -85,6 +87,8 @@ def _trouble_lines(table: TableResult) -> list[str]:
         left = outcome.rewritten.left if outcome.rewritten else ()
         sentences += [f"skipped: {describe_left_group(group)}" for group in left]
         sentences += _index_troubles(outcome.indexed) if outcome.indexed else []
+        if outcome.savepoint and outcome.savepoint.left:
+            sentences.append(describe_outcome(outcome, outcome.savepoint))
         if outcome.kind == "rollback" and outcome.how == "failed":
             sentences += [
                 f"a write is not rolled back: {note.because}" for note in outcome.warnings

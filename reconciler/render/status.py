@@ -11,6 +11,7 @@ from reconciler.plans import encode
 from reconciler.plans.model import Note, Selection
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_measured_query
+from reconciler.render.savepoints import describe_savepoint
 from reconciler.render.terminal import Terminal
 from reconciler.status.index import IndexStatus
 from reconciler.status.model import (
@@ -21,7 +22,6 @@ from reconciler.status.model import (
     PendingClusteringStatus,
     PendingStatus,
     PlannedLayout,
-    SavepointStatus,
     TableStatus,
 )
 from reconciler.status.orphans import OrphanStatus
@@ -47,6 +47,7 @@ _STALE: Final = "; longer than concurrency.staleAfter"
 _NOTHING_LABELS: Final = {
     "nothing to do: ": "= nothing to do",
     "no clustering: ": "= no clustering",
+    "no savepoint: ": "= no savepoint",
     "no rewrite for file sizes: ": "= no rewrite for file sizes",
 }
 _MINUTE: Final = 60
@@ -130,7 +131,7 @@ def _timeline_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
     for pending in _other_pending(table):
         yield from _pending_line(pending, pending.action, "", terminal)
     for savepoint in table.savepoints:
-        yield from terminal.item("savepoint", _describe_savepoint(savepoint))
+        yield from terminal.item("savepoint", describe_savepoint(savepoint))
     yield from _clean_lines(table, terminal)
     if table.last_apply is not None:
         yield from terminal.item("last apply", _describe_apply(table.last_apply))
@@ -338,17 +339,6 @@ def _pending_line(
     age = f"{pending.state.lower()} for {words.format_duration(pending.age_seconds)}"
     stuck = _STALE if pending.is_stuck else ""
     return terminal.item(label, f"{action} {pending.instant} {age}{more}{stuck}")
-
-
-def _describe_savepoint(savepoint: SavepointStatus) -> str:
-    if not savepoint.is_completed:
-        return f"{savepoint.instant} is unfinished: the files it will pin are unknown"
-    pinned = "pins only files of the newest file slices"
-    if savepoint.pinned_files:
-        files = words.format_count(savepoint.pinned_files, "file")
-        size = words.format_size(savepoint.pinned_bytes)
-        pinned = f"pins {files}, {size}, besides the newest file slices"
-    return f"{savepoint.instant} ({words.format_instant(savepoint.instant)}) {pinned}"
 
 
 def _clean_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:

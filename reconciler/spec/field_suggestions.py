@@ -10,6 +10,8 @@ from typing import Final
 from reconciler.errors import did_you_mean
 from reconciler.spec.schema import Schema, list_field_paths, load_definition
 
+#: names that a message lists
+_NAMES_SHOWN: Final = 12
 ALIASES: Final = {
     "path": "basePath location hoodie.base.path",
     "timezone": "hoodie.table.timeline.timezone",
@@ -55,6 +57,7 @@ ALIASES: Final = {
     "index.columns": "columnStats hoodie.metadata.index.column.stats.column.list",
     "queries": "workload",
     "readers.incrementalConsumers": "consumers",
+    "savepoints": "savepoint pins",
     "concurrency.lock.provider": "lockProvider hoodie.write.lock.provider",
     "concurrency.lock.path": "hoodie.write.lock.filesystem.path",
     "concurrency.lock.expire": "hoodie.write.lock.filesystem.expire",
@@ -88,9 +91,20 @@ def suggest_field(key: str, block: Schema, parent: str) -> str:
         return "move it to an environment (kind: Environment), which --env selects"
     meant = find_meant_field(key, block, parent)
     if meant is None:
-        return f"use one of {', '.join(names)}"
+        return f"use one of {_list_names(list(names))}"
     near = _parent_path(meant) == parent
     return f"did you mean {meant.rpartition('.')[2]!r}?" if near else f"did you mean {meant}?"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """Return the names, or the first of so many that nobody would read them.
+
+    >>> _list_names(["a", "b"]), _list_names([str(n) for n in range(20)])[-17:]
+    ('a, b', '10, 11 and 8 more')
+    """
+    more = len(names) - _NAMES_SHOWN
+    rest = f" and {more} more" if more > 0 else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + rest
 
 
 def find_meant_field(key: str, block: Schema, parent: str) -> str | None:

@@ -178,6 +178,18 @@ class Readers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredSavepoint:
+    """A savepoint to make of the newest commit completed by ``at``, and to remove from ``until``.
+
+    Both are dates or times as text, which ``spec.moments`` reads; None: it stays while declared.
+    """
+
+    name: str
+    at: str
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
     """The lock of Hudi's that the writers take, or none for a table with a single writer.
 
@@ -357,6 +369,7 @@ class TableSpec:
     orphans: Orphans | None = None
     queries: tuple[Query, ...] = ()
     readers: Readers | None = None
+    savepoints: tuple[DeclaredSavepoint, ...] | None = None
     concurrency: Concurrency | None = None
     table: NewTable | None = None
     storage_options: Mapping[str, Option] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from reconciler.spec.model import (
     Policy,
     Readers,
 )
+from reconciler.spec.moments import may_be_after
 from reconciler.spec.schema import load_definition
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
@@ -92,6 +93,8 @@ def check_rules(spec: Block) -> None:
         if block := spec.find_block(name):
             check(block)
     _check_names(spec.problems, spec.node, "queries", spec.path)
+    _check_names(spec.problems, spec.node, "savepoints", spec.path)
+    _check_savepoints(spec)
     readers = spec.node.get("readers")
     if isinstance(readers, MappingNode):
         _check_names(spec.problems, readers, "incrementalConsumers", f"{spec.path}.readers")
@@ -259,6 +262,15 @@ def _check_concurrency(block: Block) -> None:
     if block.data.get("pending", {}).get("after") == 0:
         message = "0 rolls back clusterings that are still running"
         block.warn("pending.after", message, "give running clusterings time, such as 6h")
+
+
+def _check_savepoints(spec: Block) -> None:
+    """Report savepoints that would have to go before the commit that they pin."""
+    for block in spec.list_blocks("savepoints"):
+        at, until = block.data.get("at"), block.data.get("until")
+        if at and until and not may_be_after(until, at, spec.data.get("timezone")):
+            message = f"{until} is not after at, {at}"
+            block.error("until", message, "give a later time, or leave it out")
 
 
 def _check_readers(spec: Block) -> None:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler import units
+from reconciler.spec.moments import find_moment_problem
 from reconciler.spec.partition_dates import find_date_pattern_problem
 from reconciler.spec.schema import Schema
 from reconciler.spec.text_rules import (
@@ -44,6 +45,7 @@ def _find_condition_problem(text: str) -> str | None:
 
 _PROBLEM_FINDERS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "date": find_day_problem,
+    "date-or-time": find_moment_problem,
     "location-pattern": find_pattern_problem,
     "lock-folder": find_folder_problem,
     "partition-date": find_date_pattern_problem,

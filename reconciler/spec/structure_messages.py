@@ -69,6 +69,8 @@ def _describe_value(schema: Schema, node: Node) -> tuple[str, str]:  # noqa: PLR
             return _expected(node, "a number", _suggest_number(node))
         case "boolean":
             return _expected(node, "true or false", _suggest_flag(node))
+        case _ if "patternErrorMessage" in schema:
+            return _expected(node, schema["patternErrorMessage"])
         case _:
             is_scalar = isinstance(node, ScalarNode)
             return _expected(node, "text", f'put it in quotes: "{text}"' if is_scalar else "")

@@ -15,7 +15,8 @@ from reconciler.hudi.timeline.instant import WRITES, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
 from reconciler.hudi.timeline.rollback import RollbackPlan
-from reconciler.spec.model import Concurrency, PendingServices
+from reconciler.spec.model import Concurrency, DeclaredSavepoint, PendingServices
+from reconciler.state.savepoint_comment import parse_savepoint_comment
 
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
@@ -32,12 +33,22 @@ TOOL: Final = "reconciler.tool"
 class Savepoint:
     """A savepoint, also an incomplete one (``completed`` is False and its files are unknown).
 
-    ``files``: file names of all partitions together, as Hudi matches them.
+    ``files``: file names of all partitions together, as Hudi matches them. ``made_by``, ``made_ms``
+    (epoch milliseconds) and ``comment``: as recorded; of an incomplete one they are empty unless it
+    is ours.
     """
 
     instant: str
     completed: bool
     files: frozenset[str] = frozenset()
+    made_by: str = ""
+    made_ms: int | None = None
+    comment: str = ""
+
+    @property
+    def declared(self) -> DeclaredSavepoint | None:
+        """Return what a spec declared it as; None if another tool or a person made it."""
+        return parse_savepoint_comment(self.comment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,6 +336,12 @@ class TableState:
         changed = replace(self, **known)
         if "view" in self.__dict__:
             changed.__dict__["view"] = self.view
+        return changed
+
+    def with_savepoints(self, savepoints: tuple[Savepoint, ...]) -> Self:
+        """Return the state with other savepoints. The files are the same, so it keeps its view."""
+        changed = replace(self, savepoints=savepoints)
+        changed.__dict__["view"] = self.view
         return changed
 
     @property

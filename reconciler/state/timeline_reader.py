@@ -26,7 +26,7 @@ from reconciler.hudi.timeline.plans import (
     parse_compaction,
     parse_rolled_back_time,
 )
-from reconciler.hudi.timeline.savepoint import parse_savepoint_files
+from reconciler.hudi.timeline.savepoint import SavepointMetadata
 from reconciler.state.model import (
     CompletedClean,
     PendingClean,
@@ -36,6 +36,7 @@ from reconciler.state.model import (
     PendingWrite,
     Savepoint,
 )
+from reconciler.state.savepoint_comment import format_unreadable
 from reconciler.storage.api import Storage
 from reconciler.storage.paths import list_if_exists
 
@@ -65,11 +66,28 @@ class TimelineReader:
         return tuple(map(self._read_savepoint, self._list_entries({Action.SAVEPOINT})))
 
     def _read_savepoint(self, entry: TimelineFile) -> Savepoint:
-        time = entry.instant.requested
-        if not entry.instant.is_completed:
+        """Return a savepoint; a half-made one of ours has its record in its inflight file.
+
+        Hudi's are empty, so one that is cut off is of a run of ours that died while it wrote it.
+        """
+        time, is_completed = entry.instant.requested, entry.instant.is_completed
+        if not is_completed and not entry.size:
             return Savepoint(instant=time, completed=False)
-        pinned = parse_savepoint_files(*self._read(entry))
-        return Savepoint(instant=time, completed=True, files=frozenset().union(*pinned.values()))
+        try:
+            made = SavepointMetadata.parse(*self._read(entry))
+        except FormatError:
+            if is_completed:
+                raise
+            return Savepoint(instant=time, completed=False, comment=format_unreadable(time))
+        names = frozenset().union(*made.files.values()) if is_completed else frozenset()
+        return Savepoint(
+            instant=time,
+            completed=is_completed,
+            files=names,
+            made_by=made.made_by,
+            made_ms=made.made_ms,
+            comment=made.comment,
+        )
 
     def read_compactions(self) -> tuple[PendingCompactionGroup, ...]:
         groups = []

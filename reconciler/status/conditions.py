@@ -55,6 +55,7 @@ def is_unmanaged(spec: TableSpec) -> bool:
         spec.rewriting,
         spec.index,
         spec.orphans,
+        spec.savepoints,
     )
     return all(block is None for block in blocks)
 

@@ -32,7 +32,13 @@ class PendingStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointStatus:
-    """A savepoint. ``pinned_*``: its files that are in no newest file slice."""
+    """A savepoint. ``pinned_*``: its files that are in no newest file slice.
+
+    ``name``: the declared savepoint that reconciler made it for; None if it did not make it.
+    ``made_by``, ``comment``: as Hudi recorded them; None if unknown. ``age_seconds``: since it was
+    made. ``freed_*``: what a clean by the declared retention would remove if only this savepoint
+    were gone; None without a retention that can be planned.
+    """
 
     instant: str
     is_completed: bool
@@ -40,6 +46,12 @@ class SavepointStatus:
     bytes: int
     pinned_files: int
     pinned_bytes: int
+    name: str | None = None
+    made_by: str | None = None
+    comment: str | None = None
+    age_seconds: int | None = None
+    freed_files: int | None = None
+    freed_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

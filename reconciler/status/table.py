@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Final
 
@@ -15,6 +15,8 @@ from reconciler.arrays import Mask, sum_by_code, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
 from reconciler.hudi.timeline.instant import SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
+from reconciler.planners.reader_window import find_reader_window
+from reconciler.planners.savepoint_costs import find_costs
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Concurrency, TableSpec
@@ -107,7 +109,7 @@ def table_status(
         active_commits=len(state.timeline.commits),
         oldest_pending_age_seconds=max((p.age_seconds for p in pending), default=None),
         pending=pending,
-        savepoints=tuple(_savepoint_status(s, state, is_read) for s in state.savepoints),
+        savepoints=_savepoints(spec, state, plan, is_read),
         last_clean=_find_last_clean(state, also_ours=True),
         last_foreign_clean=_find_last_clean(state, also_ours=False),
         last_apply=_find_last_apply(state, zone),
@@ -244,7 +246,26 @@ def _pending_instants(state: TableState, concurrency: Concurrency) -> tuple[Pend
     )
 
 
-def _savepoint_status(savepoint: Savepoint, state: TableState, is_read: Mask) -> SavepointStatus:
+def _savepoints(
+    spec: TableSpec, state: TableState, plan: TablePlan, is_read: Mask
+) -> tuple[SavepointStatus, ...]:
+    """Return the savepoints, with what each alone keeps if the table can be planned."""
+    if not state.savepoints:
+        return ()
+    costs: Sequence[Mask | None] = [None] * len(state.savepoints)
+    if spec.retention is not None and _reclaimable_bytes(plan) is not None:
+        now = datetime.fromtimestamp(state.observed_ms / 1000, UTC)
+        costs = find_costs(spec, state, now, find_reader_window(spec, state, now))
+    return tuple(
+        _savepoint_status(one, state, is_read, is_freed)
+        for one, is_freed in zip(state.savepoints, costs, strict=True)
+    )
+
+
+def _savepoint_status(
+    savepoint: Savepoint, state: TableState, is_read: Mask, is_freed: Mask | None
+) -> SavepointStatus:
+    made_ms, declared = savepoint.made_ms, savepoint.declared
     is_named = to_numpy(pc.is_in(state.files.name, value_set=to_arrow(sorted(savepoint.files))))
     is_pinned = is_named & ~is_read
     return SavepointStatus(
@@ -254,6 +275,12 @@ def _savepoint_status(savepoint: Savepoint, state: TableState, is_read: Mask) ->
         bytes=int(state.files.size[is_named].sum()),
         pinned_files=int(is_pinned.sum()),
         pinned_bytes=int(state.files.size[is_pinned].sum()),
+        name=None if declared is None else declared.name,
+        made_by=savepoint.made_by or None,
+        comment=savepoint.comment or None,
+        age_seconds=None if made_ms is None else max(0, state.observed_ms - made_ms) // 1000,
+        freed_files=None if is_freed is None else int(is_freed.sum()),
+        freed_bytes=None if is_freed is None else int(state.files.size[is_freed].sum()),
     )
 
 

@@ -13,7 +13,7 @@ from datetime import tzinfo
 from functools import partial
 from typing import Final
 
-from reconciler.errors import StaleError
+from reconciler.errors import AlreadyExistsError, StaleError
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
 from reconciler.hudi.timeline.instant import Action, Instant, State
@@ -109,6 +109,31 @@ class Publisher:
         instant = Instant(time, action.completes_as, State.COMPLETED, completed)
         self._create(instant, data)
         return instant
+
+    def pin(self, time: str, data: bytes) -> None:
+        """Write the files of a savepoint of an instant: inflight, then completed.
+
+        Hudi's inflight file is empty. Ours holds the record, by which the next run knows whose it
+        is; one that is there already stays. Raises AlreadyExistsError if another writer has made a
+        savepoint of the instant.
+        """
+        timeline = self.reload_timeline()
+        if timeline.find_file(time, Action.SAVEPOINT, State.COMPLETED) is not None:
+            raise AlreadyExistsError(f"{time}.{Action.SAVEPOINT}", "already exists")
+        if timeline.find_file(time, Action.SAVEPOINT, State.INFLIGHT) is None:
+            self._create(Instant(time, Action.SAVEPOINT, State.INFLIGHT), data)
+        completed = self.choose_time(timeline) if self.layout > 1 else None
+        self._create(Instant(time, Action.SAVEPOINT, State.COMPLETED, completed), data)
+
+    def unpin(self, time: str) -> None:
+        """Delete the files of a savepoint: completed first, so that another run can go on."""
+        files = [
+            file
+            for file in self.reload_timeline().files
+            if (file.instant.requested, file.instant.action) == (time, Action.SAVEPOINT)
+        ]
+        for file in sorted(files, key=lambda file: -file.instant.state.rank):
+            self.storage.delete(f"{self.folder}/{file.name}")
 
     def withdraw(self, time: str, action: Action) -> None:
         """Take a pending instant off the timeline: inflight first, so that it stays resumable."""

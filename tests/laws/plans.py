@@ -53,6 +53,7 @@ from reconciler.plans.model import (
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [
@@ -226,6 +227,26 @@ cleans = st.builds(
     delete_partitions=deleted,
 )
 orphans = st.builds(OrphansStep, files=orphan_files())
+savepoints = st.builds(
+    SavepointStep,
+    change=st.sampled_from(["create", "remove"]),
+    name=texts,
+    instant=instants,
+    until=st.none() | texts,
+    files=counts,
+    bytes=counts,
+    because=texts,
+)
+other_savepoints = st.builds(
+    SavepointReport,
+    instant=instants,
+    is_completed=st.booleans(),
+    made_by=st.none() | texts,
+    comment=st.none() | texts,
+    made_ms=st.none() | counts,
+    files=counts,
+    bytes=counts,
+)
 column_names = st.lists(texts, max_size=2, unique=True).map(tuple)
 indexes = st.builds(
     IndexStep,
@@ -357,7 +378,8 @@ tables = st.builds(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
     steps=st.lists(
-        resumes | rollbacks | deletions | clusters | indexes | cleans | orphans, max_size=3
+        resumes | rollbacks | savepoints | deletions | clusters | indexes | cleans | orphans,
+        max_size=3,
     )
     .filter(_have_nothing_in_common)
     .map(tuple),
@@ -385,6 +407,7 @@ tables = st.builds(
     ),
     layout=st.none() | layouts,
     file_sizes=st.none() | file_sizes,
+    other_savepoints=st.none() | st.lists(other_savepoints, min_size=1, max_size=2).map(tuple),
     refusals=notes,
     warnings=notes,
 )

@@ -19,6 +19,9 @@ _FORMATS = {
     "partition-date": st.sampled_from(["lastCommit", "dt=%Y-%m-%d", "*/year=%Y/month=%m"]),
     "lock-folder": st.sampled_from([".hoodie", "locks/orders", "s3://locks/orders"]),
     "sql-condition": st.sampled_from(["a = 1", "b.c LIKE 'x%' OR f(d) > 1.5", "true"]),
+    "date-or-time": st.sampled_from(
+        ["2026-09-30", "2026-09-30T23:59Z", "2026-09-30 12:00:59.123", "2026-09-30T00:00:01+05:30"]
+    ),
     "table-location": st.sampled_from(["../orders", "/lake/é/t", "s3://lake/orders/"]),
     "location-pattern": st.sampled_from(["../{name}", "s3://lake/{schema}/{table}"]),
     "time-span": st.integers(0, units.MAX_DURATION).map(units.format_duration),
@@ -156,6 +159,8 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
     if "olderThan" in block and units.parse_duration(block["olderThan"]) == 0:
         block["olderThan"] = "1d"  # less would delete every partition
     _complete_lock(block)
+    if "at" in block and "until" in block:  # a savepoint
+        block["until"] = "2027-01-31"
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
     return block

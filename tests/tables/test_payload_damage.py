@@ -24,7 +24,7 @@ from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import Instant
 from reconciler.hudi.timeline.plans import RequestedReplace, parse_compaction
-from reconciler.hudi.timeline.savepoint import parse_savepoint_files
+from reconciler.hudi.timeline.savepoint import SavepointMetadata
 from reconciler.storage.api import StorageEntry
 from tests.timeline_payloads import decode_instant_file
 
@@ -88,7 +88,7 @@ KINDS = {
     "properties": ("v9_cow_part", "hoodie.properties", TableProperties.parse),
     "cleaner plan": ("v8_mor_part", ".clean.requested", CleanerPlan.parse),
     "clean metadata": ("v9_cow_part", ".clean", CleanMetadata.parse),
-    "savepoint": ("v6_cow_part", ".savepoint", parse_savepoint_files),
+    "savepoint": ("v6_cow_part", ".savepoint", SavepointMetadata.parse),
     "compaction plan": ("v8_mor_part", ".compaction.requested", parse_compaction),
     "clustering plan": ("v9_cow_part", ".clustering.requested", RequestedReplace.parse),
     "overwrite plan": ("v6_cow_part", ".replacecommit.requested", RequestedReplace.parse),

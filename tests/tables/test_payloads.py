@@ -17,7 +17,7 @@ from reconciler.hudi.timeline.clean import CleanerPlan, CleanMetadata
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.instant import COMMITS, Action, State
 from reconciler.hudi.timeline.plans import RequestedReplace, parse_compaction
-from reconciler.hudi.timeline.savepoint import parse_savepoint_files
+from reconciler.hudi.timeline.savepoint import SavepointMetadata
 from reconciler.storage.open import open_storage
 from tests.timeline_payloads import decode_instant_file
 from tests.trees import unpack
@@ -136,7 +136,13 @@ def test_savepoints_name_the_files_that_hudi_pinned(payloads):
             partition: tuple(said["savepointDataFile"])
             for partition, said in record["partitionMetadata"].items()
         }
-        assert pinned == parse_savepoint_files(data, path)
+        found = SavepointMetadata.parse(data, path)
+        again = found.encode()
+
+        assert pinned == found.files
+        assert found == SavepointMetadata.parse(again, path)
+        assert schema(data) == schema(again), path
+        assert raw(data) == raw(again), path
 
 
 def test_compaction_plans_name_the_slices_that_hudi_chose(payloads):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
-from reconciler.spec.model import Policy, Retention
+from reconciler.plans.refusals import find_timeline_zone, format_instant
+from reconciler.spec.model import Policy, Retention, TableSpec
 from reconciler.state.model import CompletedClean, TableState
 
 #: pending actions that limit the boundary: what they write may be read at their own time
@@ -30,6 +32,18 @@ class Boundary:
     effective: str | None
     blocking_write: Instant | None = None
     cutoff: str | None = None
+
+
+def find_cutoff(spec: TableSpec, state: TableState, now: datetime) -> str | None:
+    """Return the instant at which the hours of KEEP_LATEST_BY_HOURS start; None by other policies.
+
+    The spec has a known time zone if it needs one.
+    """
+    if spec.retention is None or spec.retention.policy is not Policy.HOURS:
+        return None
+    zone = find_timeline_zone(spec, state)
+    assert zone is not None, "a missing zone is refused before"
+    return format_instant(now - timedelta(hours=spec.retention.keep), zone)
 
 
 def find_boundary(retention: Retention, timeline: Timeline, cutoff: str | None) -> Boundary:

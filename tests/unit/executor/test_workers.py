@@ -21,6 +21,7 @@ from reconciler.plans.model import (
     RollbackStep,
     TablePlan,
 )
+from reconciler.plans.savepoint_step import SavepointStep
 from tests.unit.executor.rows import make_clean_step
 
 
@@ -67,6 +68,12 @@ STEPS = {
     "clean": (make_clean_step("a/f"), set()),
     "rollback": (
         RollbackStep(instant="1", action="commit", files=empty_named_files(), because="b"),
+        None,
+    ),
+    "savepoint": (
+        SavepointStep(
+            change="create", name="q", instant="4", until=None, files=1, bytes=1, because="b"
+        ),
         None,
     ),
     "base files": (cluster([], []), WRITING),

@@ -28,6 +28,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.plan import Plan
+from reconciler.plans.savepoint_step import SavepointStep
 
 
 def removed(*paths: str) -> RemovedFiles:
@@ -230,6 +231,16 @@ def test_canonical_bytes_never_take_the_slow_path():
         ),
         RollbackStep(instant="4", action="replacecommit", files=empty_named_files(), because=""),
         FOREIGN,
+        ResumeStep(instant="5", action="clean", files=removed("p=1/w")),
+        SavepointStep(
+            change="create",
+            name='"files":[{"name":"',
+            instant="5",
+            until=None,
+            files=1,
+            bytes=2,
+            because="b",
+        ),
         clean(removed("p=1/a", "p=2/a"), delete_partitions=("p=3",)),
     )
     rows = removed("p=1/k")
@@ -382,7 +393,10 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a step is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
-        "has kind 'drop'; known are resume, rollback, deletePartition, cluster, index, clean",
+        (
+            "has kind 'drop'; known are resume, rollback, savepoint, deletePartition, cluster, "
+            "index, clean, orphans"
+        ),
     ),
     "a step is a text": (
         lambda d: d["tables"][0].update(steps=["clean"]),

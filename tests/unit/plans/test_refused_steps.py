@@ -19,11 +19,15 @@ from reconciler.plans.refused_steps import (
     list_applied_steps,
     omit_refused_steps,
 )
+from reconciler.plans.savepoint_step import SavepointStep
 
 STEPS = (
     ResumeStep(instant="1", action="clean", files=empty_removed_files()),
     ResumeStep(instant="2", action="clustering", files=empty_removed_files()),
     RollbackStep(instant="3", action="commit", files=empty_named_files(), because="b"),
+    SavepointStep(
+        change="create", name="q", instant="4", until=None, files=1, bytes=1, because="b"
+    ),
     IndexStep(targets=("zindex",), columns=("a",), files=1, because="b"),
     CleanStep(policy="p", earliest_instant_to_retain=None, files=empty_removed_files()),
 )
@@ -53,18 +57,22 @@ def test_a_rollback_is_of_no_kind_that_can_be_refused():
     assert ["resume", "resume", "index", "clean"] == omitted("clean", "cluster", "index")
 
 
+def test_a_savepoint_is_refused_alone():
+    assert ["savepoint"] == omitted("savepoint")
+
+
 def test_steps_are_applied_unless_their_kind_or_the_table_is_refused():
     table = TablePlan(name="t", path="/t", spec={}, spec_digest="", steps=STEPS)
     clean, all_work = Note("maxFilesRemoved", "b", step="clean"), Note("suspend", "b")
 
     assert STEPS == list_applied_steps(table)
-    assert STEPS[1:4] == list_applied_steps(replace(table, refusals=(clean,)))
+    assert STEPS[1:5] == list_applied_steps(replace(table, refusals=(clean,)))
     assert () == list_applied_steps(replace(table, refusals=(clean, all_work)))
 
 
 def test_a_step_is_marked_with_the_refusals_of_its_kind_alone():
     notes = (Note("a", "b", step="clean"), Note("c", "d", step="cluster"), Note("e", "f"))
 
-    assert [("a",), ("c",), (), (), ("a",)] == [
+    assert [("a",), ("c",), (), (), (), ("a",)] == [
         tuple(note.rule for note in find_refusals(step, notes)) for step in STEPS
     ]

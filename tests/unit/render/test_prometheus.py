@@ -88,6 +88,21 @@ def test_conditions_are_one_or_zero_with_their_reason():
     assert {labels: 0.0} == metric(text, "reconciler_healthy")
 
 
+def test_what_a_savepoint_frees_is_absent_where_it_is_unknown():
+    known = SavepointStatus(
+        instant="1", is_completed=True, files=1, bytes=1, pinned_files=1, pinned_bytes=7,
+        freed_bytes=5,
+    )  # fmt: skip
+    unknown = SavepointStatus(
+        instant="2", is_completed=True, files=1, bytes=1, pinned_files=1, pinned_bytes=7
+    )
+    text = status_prometheus([table(savepoints=(known, unknown))], observed_at=NOW)
+
+    assert {frozenset({("table", "t"), ("savepoint", "1")}): 5.0} == metric(
+        text, "reconciler_savepoint_freed_bytes"
+    )
+
+
 def test_an_unfinished_savepoint_has_no_pinned_bytes():
     kept = SavepointStatus(
         instant="1", is_completed=True, files=1, bytes=9, pinned_files=1, pinned_bytes=7

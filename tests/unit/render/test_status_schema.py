@@ -69,7 +69,18 @@ FULL = TableStatus(
     ),
     savepoints=(
         SavepointStatus(
-            instant="1", is_completed=True, files=1, bytes=1, pinned_files=1, pinned_bytes=1
+            instant="1",
+            is_completed=True,
+            files=1,
+            bytes=1,
+            pinned_files=1,
+            pinned_bytes=1,
+            name="q",
+            made_by="ann",
+            comment="c",
+            age_seconds=1,
+            freed_files=1,
+            freed_bytes=1,
         ),
     ),
     last_clean=CLEAN,

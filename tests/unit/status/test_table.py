@@ -82,6 +82,38 @@ def test_a_savepoint_of_everything_pins_all_but_the_newest_slices(table):
     assert len(state.files) - 4 == found.pinned_files
 
 
+def test_a_savepoint_frees_what_a_clean_would_remove_without_it(table):
+    spec, state, plan = table
+    (before,) = table_status(spec, state, plan).savepoints
+    without = plan_table(spec, state.with_savepoints(()), NOW)
+    files = without.impact.files_removed - plan.impact.files_removed
+    freed = without.impact.bytes_removed - plan.impact.bytes_removed
+
+    assert 0 < files
+    assert (files, freed) == (before.freed_files, before.freed_bytes)
+    assert "savepoint" not in str(without.kept.because.to_pylist())
+
+
+def test_what_a_savepoint_frees_is_unknown_without_a_retention(table):
+    spec, state, plan = table
+    (found,) = table_status(replace(spec, retention=None), state, plan).savepoints
+
+    assert (None, None) == (found.freed_files, found.freed_bytes)
+
+
+def test_a_savepoint_has_an_age_and_a_maker(table):
+    spec, state, plan = table
+    savepoint = replace(
+        state.savepoints[0],
+        made_by="ann",
+        made_ms=state.observed_ms - 5000,
+        comment='reconciler savepoint "q" at 2026-09-30',
+    )
+    (found,) = table_status(spec, state.with_savepoints((savepoint,)), plan).savepoints
+
+    assert ("ann", "q", 5) == (found.made_by, found.name, found.age_seconds)
+
+
 def test_sizes_count_every_newest_base_file_once(table):
     found = table_status(*table)
 

@@ -15,7 +15,7 @@ from reconciler.hudi.timeline.plans import (
     RequestedReplace,
     parse_compaction,
 )
-from reconciler.hudi.timeline.savepoint import parse_savepoint_files
+from reconciler.hudi.timeline.savepoint import SavepointMetadata
 
 PATH = ".hoodie/timeline/20260102000000000.compaction.requested"
 COMPACTION = "HoodieCompactionPlan.avsc"
@@ -155,7 +155,7 @@ def test_a_savepoint_names_what_it_pins():
         "partitionMetadata": pinned,
     }
 
-    assert {"p=1": ("a", "b")} == parse_savepoint_files(written(SAVEPOINT, record), PATH)
+    assert {"p=1": ("a", "b")} == SavepointMetadata.parse(written(SAVEPOINT, record), PATH).files
 
 
 @pytest.mark.parametrize("name", ["fileId", "partitionPath"])
@@ -170,7 +170,9 @@ def test_a_slice_without_group_or_partition_is_damaged(name):
         assert PATH == caught.value.path
 
 
-@pytest.mark.parametrize("parse", [parse_compaction, RequestedReplace.parse, parse_savepoint_files])
+@pytest.mark.parametrize(
+    "parse", [parse_compaction, RequestedReplace.parse, SavepointMetadata.parse]
+)
 @pytest.mark.parametrize("data", [b"", b"Obj\x01", b"{}", clustering_of() + b"\0"], ids=len)
 def test_other_bytes_are_damage(parse, data):
 
