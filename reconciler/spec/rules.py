@@ -17,6 +17,7 @@ from reconciler.spec.model import (
     Readers,
 )
 from reconciler.spec.schema import load_definition
+from reconciler.spec.timeline_rules import find_keep_problem
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
 POLICY_BY_COUNT: Final = {
@@ -96,6 +97,8 @@ def check_rules(spec: Block) -> None:
         _check_files(spec, files)
     if clustering := spec.find_block("clustering"):
         _check_clustering(spec, clustering)
+    if timeline := spec.find_block("timeline"):
+        _check_timeline(spec, timeline)
     _check_readers(spec)
     _check_query_columns(spec)
 
@@ -221,6 +224,13 @@ def _check_concurrency(block: Block) -> None:
     if block.data.get("staleAfter") == 0:
         message = "0 takes over cleans that are still running"
         block.warn("staleAfter", message, "give running cleans time, such as 1h")
+
+
+def _check_timeline(spec: Block, block: Block) -> None:
+    """Report limits that contradict each other, or the commits that the retention needs."""
+    commits = spec.data.get("retention", {}).get("commits")
+    if problem := find_keep_problem(block.data.get("keep"), commits):
+        block.error("keep", *problem)
 
 
 def _check_readers(spec: Block) -> None:
