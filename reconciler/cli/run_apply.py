@@ -27,6 +27,7 @@ from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render import words
@@ -48,6 +49,7 @@ _PHASES: Mapping[Phase, str] = {
     "rewrite": "rewriting files",
     "index": "reading footers for the index",
     "delete": "deleting files",
+    "archive": "archiving instants",
     "complete": "committing",
     "check": "checking the metadata table",
 }
@@ -243,7 +245,7 @@ def _needs_workers(table: TablePlan) -> bool:
 
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
-        return is_index or isinstance(step, RollbackStep)
+        return is_index or isinstance(step, RollbackStep | ArchiveStep)
 
     return not all(map(is_small, table.steps))
 

@@ -23,6 +23,7 @@ from reconciler.executor.gate import check_table_refusals, recount
 from reconciler.hudi.files.table_files import has_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Instant
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     INDEX_TARGETS,
     CleanStep,
@@ -102,7 +103,8 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     sized = (replace(step, files=update_sizes(step.files, fresh.state.files)) for step in left)
     kinds = RollbackStep | ClusterStep | IndexStep
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
-    return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
+    archives = [step for step in reviewed.steps if isinstance(step, ArchiveStep)]
+    return recount(replace(reviewed, steps=(*resumed, *others, *sized, *archives)))
 
 
 def _match_files(step: Removal, *others: Removal) -> Mask:

@@ -152,6 +152,32 @@ class IndexOutcome:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LeftInstant:
+    """An instant that was reviewed and stays on the active timeline."""
+
+    instant: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOutcome:
+    """The outcome of an archival.
+
+    ``instants``: instants of the table that were archived now; ``gone``: reviewed instants that
+    were archived before. ``metadata_table``: the same of the metadata table's timeline.
+    ``merges``: how often small files of the archives were merged. ``leftovers``: files and folders
+    of stopped runs that were removed. ``left``: reviewed instants that stay.
+    """
+
+    instants: int = 0
+    gone: int = field(default=0, metadata={"name": "instantsGone"})
+    metadata_table: int = 0
+    merges: int = 0
+    leftovers: int = 0
+    left: tuple[LeftInstant, ...] = field(default=(), metadata={"name": "leftOut"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """The outcome of one step.
@@ -167,10 +193,11 @@ class StepOutcome:
     ``left_out`` was reviewed and stays, or keeps a dead write pending. ``failed`` files could not
     be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
     path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
-    clustering, also a resumed one. ``indexed``: set for an index step.
+    clustering, also a resumed one. ``indexed``: set for an index step; ``archived``: for an
+    archival.
     """
 
-    kind: Literal["clean", "resume", "rollback", "cluster", "index"]
+    kind: Literal["clean", "resume", "rollback", "cluster", "index", "archive"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = field(default=0, metadata={"name": "filesRemoved"})
@@ -185,6 +212,7 @@ class StepOutcome:
     warnings: tuple[Note, ...] = ()
     rewritten: ClusterOutcome | None = None
     indexed: IndexOutcome | None = None
+    archived: ArchiveOutcome | None = None
     seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
 
     def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
@@ -207,6 +235,7 @@ class StepOutcome:
             self.partitions_left,
             self.rewritten and self.rewritten.left,
             self.indexed and self.indexed.left,
+            self.archived and self.archived.left,
         )
         return 4 if any(left) else 0
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from reconciler.errors import ReconcilerError
+from reconciler.executor.archive.run import run_archive
 from reconciler.executor.audit import Journal
 from reconciler.executor.catalog_sync import check_catalog_location, sync_catalog
 from reconciler.executor.clean.hudi_execution import check_delegation
@@ -36,6 +37,7 @@ from reconciler.executor.rollback import run_rollback
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.unchanging_files import is_unchanging
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -257,11 +259,20 @@ def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Ite
                 if HUDI_TARGET in step.targets:
                     fresh = None
                     session = replace(session, properties=load_properties(session.storage))
-            case CleanStep():
+            case CleanStep() | ArchiveStep():
                 with _leave_refused(done):
-                    yield run_clean(session, step, fresh)
+                    yield _run_removal(session, step, fresh)
             case _:
                 assert_never(step)
+
+
+def _run_removal(
+    session: ApplySession, step: CleanStep | ArchiveStep, fresh: FreshPlan | None
+) -> StepOutcome:
+    """Remove files that reads no longer need, or instants that the timeline no longer needs."""
+    if isinstance(step, CleanStep):
+        return run_clean(session, step, fresh)
+    return run_archive(session, step, fresh if step is session.plan.steps[0] else None)
 
 
 def _find_pending(first: FreshPlan) -> frozenset[str]:

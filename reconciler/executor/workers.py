@@ -8,6 +8,7 @@ from typing import Any, assert_never
 import pyarrow.compute as pc
 
 from reconciler.index.build import MIN_FILES_FOR_JOB
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -52,7 +53,7 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
             packages = READING_PACKAGES
         case CleanStep() | ResumeStep():
             packages = ()
-        case RollbackStep():
+        case RollbackStep() | ArchiveStep():
             return ()
         case _:
             assert_never(step)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reconciler.arrays import Mask
-from reconciler.hudi.files.table_files import FileKind
 from reconciler.planners.clean import explanations
 from reconciler.planners.clean.planner import CleanDecision, plan_clean
 from reconciler.planners.drift import ExcessSlices, find_drift
+from reconciler.planners.observed_table import describe_state
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
@@ -31,8 +31,6 @@ from reconciler.plans.model import (
     Impact,
     KeptFiles,
     Note,
-    Observed,
-    PendingInstant,
     Step,
     StepKind,
     TablePlan,
@@ -52,6 +50,7 @@ from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
     from reconciler.layout.sizing.simulate_inserts import NextInsert
+    from reconciler.planners.archive.planner import ArchiveDecision
     from reconciler.planners.cluster.cluster_plan import ClusterPlan
     from reconciler.planners.index.planner import IndexDecision
     from reconciler.planners.prediction.forecast import Forecast
@@ -83,6 +82,7 @@ class _TableParts:
     cluster: ClusterPlan | None
     resumes: ClusteringResumes
     index: IndexDecision | None = None
+    archive: ArchiveDecision | None = None
     steps: tuple[Step, ...] = ()
     refused: frozenset[StepKind] = frozenset()
 
@@ -135,7 +135,7 @@ def _build_plan(picture: TablePicture, parts: _TableParts) -> TablePlan:
         path=spec.path,
         spec=spec.document,
         spec_digest=compute_spec_digest(spec.document),
-        observed=_describe_state(picture),
+        observed=describe_state(picture),
         drift=_collect_drift(picture, parts),
         steps=parts.steps,
         kept=parts.clean.kept,
@@ -181,7 +181,12 @@ def _plan_parts(picture: TablePicture, now: datetime, *, is_blocked: bool) -> _T
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
     cluster = _plan_cluster(picture, forecast) if spec.rewriting is not None else None
     parts = _TableParts(
-        window=window, clean=clean, forecast=forecast, cluster=cluster, resumes=resumes
+        window=window,
+        clean=clean,
+        forecast=forecast,
+        cluster=cluster,
+        resumes=resumes,
+        archive=_plan_archive(picture) if state.archival is not None else None,
     )
     return _order_steps(picture, parts)
 
@@ -197,6 +202,7 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
         earlier = omit_refused_steps((step for step in steps if step), parts.refused)
         index = _plan_index(picture, earlier, parts.is_removed)
     steps += [index.step if index else None, clean.step]
+    steps.append(parts.archive.step if parts.archive else None)
     return replace(parts, index=index, steps=tuple(step for step in steps if step is not None))
 
 
@@ -208,6 +214,7 @@ def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, 
         *(parts.cluster.findings if parts.cluster else ()),
         *(parts.forecast.findings if parts.forecast else ()),
         *(parts.index.drift if parts.index else ()),
+        *([parts.archive.finding] if parts.archive and parts.archive.finding else ()),
     )
 
 
@@ -224,6 +231,7 @@ def _collect_warnings(
         *(parts.forecast.warnings if parts.forecast else ()),
         *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
         *(parts.index.warnings if parts.index else ()),
+        *(parts.archive.warnings if parts.archive else ()),
         *parts.resumes.warnings,
         *warn_of_rollbacks(state),
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),
@@ -276,6 +284,17 @@ def _plan_index(picture: TablePicture, steps: Iterable[Step], is_removed: Mask) 
     from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 (few tables need it)
 
     return plan_index(picture, rewritten_groups(steps), is_removed)
+
+
+def _plan_archive(picture: TablePicture) -> ArchiveDecision | None:
+    from reconciler.planners.archive.planner import plan_archival  # noqa: PLC0415 (few declare it)
+
+    spec = picture.spec
+    return (
+        None
+        if spec.timeline is None
+        else plan_archival(spec.timeline, spec.retention, picture.state)
+    )
 
 
 def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> ClusteringResumes:
@@ -367,25 +386,4 @@ def _measure_impact(state: TableState, is_removed: Mask, steps: tuple[Step, ...]
         bytes_rewritten=sum(int(groups.bytes.sum()) for groups in rewritten_groups(steps)),
         earliest_readable_before=before,
         earliest_readable_after=after,
-    )
-
-
-def _describe_state(picture: TablePicture) -> Observed:
-    state, view, small = picture.state, picture.view, picture.file_sizes.small
-    files, timeline = state.files, state.timeline
-    is_read = (view.is_newest & view.is_live)[view.row_slice] & (files.kind == FileKind.BASE)
-    completed = [i.requested for i in timeline.instants if i.is_completed]
-    return Observed(
-        table_version=state.table_version,
-        table_type=state.table_type,
-        last_completed=max(completed, default=None),
-        pending=tuple(
-            PendingInstant(i.requested, i.action.value, i.state.value)
-            for i in timeline.instants
-            if not i.is_completed
-        ),
-        savepoints=tuple(s.instant for s in state.savepoints if s.completed),
-        files=len(files),
-        bytes=int(files.size.sum()),
-        small_files=int((is_read & (files.size < small)).sum()),
     )

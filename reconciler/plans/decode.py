@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.canonical_json import from_document
 from reconciler.plans import file_rows, groups
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -102,6 +103,8 @@ def _decode_impact(impact: Mapping[str, Any]) -> Impact:
 def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
     if step["kind"] == "index":
         return from_document(IndexStep, step)
+    if step["kind"] == "archive":
+        return from_document(ArchiveStep, step)
     if step["kind"] == "rollback":
         files = lists.get("files") or empty_named_files()
         return from_document(RollbackStep, step, files=files)

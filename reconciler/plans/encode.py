@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from reconciler import canonical_json
 from reconciler.canonical_json import to_document
 from reconciler.plans import columns, file_rows, groups
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -131,7 +132,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"groups": _encode_list([groups.encode_groups(step.groups)])}
         case CleanStep():
             return {"partitions": _encode_partitions(step)}
-        case IndexStep():
+        case IndexStep() | ArchiveStep():
             return {}
         case _:
             assert_never(step)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
+from reconciler.plans.archive_step import ArchiveStep
 
 if TYPE_CHECKING:
     from reconciler.plans.file_sizes import FileSizeReport
@@ -22,7 +23,7 @@ MAPPINGS = ("rank", "direct")
 #: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
-StepKind = Literal["cluster", "index", "clean"]
+StepKind = Literal["cluster", "index", "clean", "archive"]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
 #: rules of warnings that nothing tells whether a declared clustering would pay
@@ -184,7 +185,7 @@ class IndexStep:
     because: str
 
 
-Step = ResumeStep | RollbackStep | ClusterStep | IndexStep | CleanStep
+Step = ResumeStep | RollbackStep | ClusterStep | IndexStep | CleanStep | ArchiveStep
 #: a step that removes files of completed writes
 Removal = ResumeStep | CleanStep
 

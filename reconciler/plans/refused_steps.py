@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -48,7 +49,7 @@ def _find_kind(step: Step) -> StepKind | None:
     match step:
         case ResumeStep():
             return "clean" if step.action == "clean" else "cluster"
-        case ClusterStep() | IndexStep() | CleanStep():
+        case ClusterStep() | IndexStep() | CleanStep() | ArchiveStep():
             return step.kind
         case _:
             return None

@@ -12,6 +12,7 @@ _LIMITS: Final = {
     "retention.commits": ("readable: ", "commit", "keeps"),
     "retention.hours": ("readable: ", "hour", "keeps"),
     "retention.fileVersions": ("kept: ", "version", "keeps"),
+    "timeline.keep": ("active: ", "commit", "keeps"),
     "files.target": ("mean size ", "", "targets"),
     "files.large": ("up to ", "", "allows"),
     "clustering.when.overlapAbove": ("observed ", "", "allows"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     FILE_KINDS,
     REMOVAL_RULES,
@@ -22,7 +23,7 @@ from reconciler.plans.model import (
     TablePlan,
 )
 from reconciler.plans.refused_steps import find_refusals
-from reconciler.render import cluster_step, plan_summary, words
+from reconciler.render import archive_step, cluster_step, plan_summary, words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_PARTITIONS: Final = 8
@@ -49,6 +50,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
         case IndexStep():
             yield from _index_lines(step, terminal, refused_by)
+        case ArchiveStep():
+            yield from archive_step.step_lines(step, terminal, refused_by, full=full)
         case _:
             assert_never(step)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from reconciler.arrays import sum_by_code
 from reconciler.plans import columns
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     KEEP_RULES,
     REMOVAL_RULES,
@@ -28,7 +29,7 @@ from reconciler.render.reasons import Reason, join_reasons
 
 TableVerdict = Literal["error", "blocked", "blockedInPart", "change", "unchanged"]
 #: warnings that explain by themselves why a table has no step
-_BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle")
+_BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle", "timeline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class PlanTotals:
     step; the others are applied. ``is_empty``: no table has a step that is applied.
     ``bytes_rewritten``: bytes that are read and written anew. ``bytes_added``: estimated bytes of
     the new files. ``tables_indexed``: tables with an index step. ``rollbacks``: dead writes, whose
-    files are in none of these figures.
+    files are in none of these figures. ``instants_archived``: of the tables' own timelines.
     """
 
     tables: int
@@ -73,6 +74,7 @@ class PlanTotals:
     bytes_added: int
     tables_indexed: int
     rollbacks: int
+    instants_archived: int = 0
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
@@ -103,6 +105,9 @@ def count_totals(plan: Plan) -> PlanTotals:
         bytes_added=sum(map(estimate_bytes_added, changing)),
         tables_indexed=sum(any(isinstance(s, IndexStep) for s in steps) for steps in applied),
         rollbacks=sum(isinstance(s, RollbackStep) for steps in applied for s in steps),
+        instants_archived=sum(
+            len(s.instants) for steps in applied for s in steps if isinstance(s, ArchiveStep)
+        ),
     )
 
 
@@ -231,7 +236,8 @@ def explain_unchanged(table: TablePlan) -> str:
     if nothing := [note.because for note in table.warnings if _is_nothing_to_do(note)]:
         reasons = map(words.escape_text, nothing)
         return "; ".join(reason.removeprefix("nothing to do: ") for reason in reasons)
-    if not isinstance(table.spec.get("retention"), Mapping):
+    is_cleaned = isinstance(table.spec.get("retention"), Mapping)
+    if not is_cleaned and not isinstance(table.spec.get("timeline"), Mapping):
         return describe_retention(table.spec)
     for note in table.warnings:
         if note.rule in _BLOCKING_RULES:

@@ -10,6 +10,7 @@ from reconciler.executor.result import ApplyResult, FileReasons, StepOutcome, Ta
 from reconciler.plans import encode
 from reconciler.plans.model import Note
 from reconciler.render import words
+from reconciler.render.archive_result import archival_lines, describe_archival, sum_archivals
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
 from reconciler.render.terminal import Terminal
@@ -137,6 +138,8 @@ def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
         yield from rewrite_lines(outcome.rewritten, terminal)
     if outcome.indexed:
         yield from index_lines(outcome.indexed, terminal)
+    if outcome.archived:
+        yield from archival_lines(outcome.archived, terminal)
     for label, what, files in (
         (terminal.warn("! skipped"), "of the plan", outcome.left_out),
         (terminal.bad("! failed"), "could not be deleted", outcome.failed),
@@ -155,6 +158,8 @@ def _describe_outcome(outcome: StepOutcome) -> str:
         return describe_rewrite(outcome, outcome.rewritten)
     if outcome.indexed is not None:
         return describe_index(outcome, outcome.indexed)
+    if outcome.archived is not None:
+        return describe_archival(outcome, outcome.archived)
     if outcome.kind == "rollback":
         return _describe_rollback(outcome)
     size = f", {words.format_size(outcome.bytes)}" if outcome.removed else ""
@@ -203,7 +208,8 @@ def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.format_size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
-    done = [part for part in (sum_rewrites(result.tables), sum_indexes(result.tables)) if part]
+    sums = (sum_rewrites, sum_indexes, sum_archivals)
+    done = [part for part in (total(result.tables) for total in sums) if part]
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
     label = f"{terminal.strong('Result:')} "
     yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)

@@ -10,6 +10,7 @@ from reconciler.executor.result import ApplyResult, IndexOutcome, TableResult
 from reconciler.plans.model import Note
 from reconciler.render import result as result_render
 from reconciler.render import words
+from reconciler.render.archive_result import list_left_reasons, sum_archivals
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
 from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
@@ -56,7 +57,8 @@ def _describe_effect(result: ApplyResult) -> str:
     size = words.format_size(sum(table.bytes for table in result.tables))
     took = words.format_time_taken(result.seconds)
     deleted = f"**{words.format_count(removed, 'file')}**, **{size}**"
-    parts = (sum_rewrites(result.tables), sum_indexes(result.tables))
+    sums = (sum_rewrites, sum_indexes, sum_archivals)
+    parts = [total(result.tables) for total in sums]
     done = [f"**{part}**" for part in parts if part]
     done += [f"{'removed' if done else 'Removed'} {deleted}"] if removed else []
     meaning = result_render.EXIT_MEANINGS.get(result.exit_code)
@@ -82,6 +84,8 @@ def _trouble_lines(table: TableResult) -> list[str]:
         left = outcome.rewritten.left if outcome.rewritten else ()
         sentences += [f"skipped: {describe_left_group(group)}" for group in left]
         sentences += _index_troubles(outcome.indexed) if outcome.indexed else []
+        left_active = list_left_reasons(outcome.archived) if outcome.archived else []
+        sentences += [f"not archived: {reason}" for reason in left_active]
         if outcome.kind == "rollback" and outcome.how == "failed":
             sentences += [
                 f"a write is not rolled back: {note.because}" for note in outcome.warnings

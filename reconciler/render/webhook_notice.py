@@ -225,6 +225,10 @@ def _outcome_sentences(outcome: StepOutcome) -> Iterable[str]:
     yield from _row_sentences(outcome.failed, "could not be deleted")
     yield from _row_sentences(outcome.left_out, "skipped")
     yield from (note.because for note in outcome.differences)
+    if outcome.archived is not None:
+        yield from (
+            f"not archived: {one.instant}: {one.because}" for one in outcome.archived.left[:1]
+        )
     if outcome.kind == "rollback" and outcome.how == "failed":
         yield from (f"a write is not rolled back: {note.because}" for note in outcome.warnings)
     yield from (f"{note.rule or 'the table'}: {note.because}" for note in outcome.partitions_left)

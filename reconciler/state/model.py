@@ -16,6 +16,7 @@ from reconciler.hudi.timeline.owner import Owner
 from reconciler.hudi.timeline.plans import ClusteringPlan
 
 if TYPE_CHECKING:
+    from reconciler.state.archival_facts import ArchivalFacts
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
     from reconciler.state.index_state import IndexState
     from reconciler.state.sampling.model import ForecastInput
@@ -161,6 +162,7 @@ class TableState:
     ``forecast_input``: None if the spec has no queries or it was not read.
     ``recent_writes``: None if file sizes are not reported.
     ``pending_writes``: our pending writes, oldest first; empty if not requested.
+    ``archival``: None if the spec has no timeline block.
     """
 
     location: str
@@ -194,6 +196,7 @@ class TableState:
     recent_writes: RecentWrites | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
+    archival: ArchivalFacts | None = None
 
     @cached_property
     def view(self) -> FileView:
@@ -222,6 +225,7 @@ class TableState:
         forecast_input: ForecastInput | None = None,
         recent_writes: RecentWrites | None = None,
         damaged_write: str = "",
+        archival: ArchivalFacts | None = None,
     ) -> Self:
         """Return the state with these facts added. The files are the same, so it keeps its view."""
         changed = replace(
@@ -231,6 +235,7 @@ class TableState:
             forecast_input=forecast_input or self.forecast_input,
             recent_writes=recent_writes or self.recent_writes,
             damaged_write=damaged_write or self.damaged_write,
+            archival=archival or self.archival,
         )
         if "view" in self.__dict__:
             changed.__dict__["view"] = self.view
