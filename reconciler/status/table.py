@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Mask, sum_by_code, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.timeline.instant import SECOND_DIGITS, parse_instant
+from reconciler.hudi.timeline.instant import COMMITS, SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.plans.model import Observed, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
@@ -40,6 +40,7 @@ from reconciler.status.model import (
     SizeClass,
     SyncState,
     TableStatus,
+    TimelineStatus,
 )
 from reconciler.status.writers import writers_status
 
@@ -113,6 +114,23 @@ def table_status(
         layout=layout_status(spec, state, plan, age=age, pending=pending),
         index=index,
         writers=writers_status(spec, state, writes, missed_by_hudi=missed),
+        timeline=_timeline_status(spec, state),
+    )
+
+
+def _timeline_status(spec: TableSpec, state: TableState) -> TimelineStatus | None:
+    if spec.timeline is None or state.archival is None:
+        return None
+    from reconciler.planners.archive.planner import plan_archival  # noqa: PLC0415 (few declare it)
+
+    decision = plan_archival(spec.timeline, spec.retention, state)
+    instants = decision.step.instants if decision.step else ()
+    return TimelineStatus(
+        keep=spec.timeline.keep,
+        keep_most=spec.timeline.most,
+        commits=decision.commits,
+        archivable=sum(one.action in COMMITS for one in instants),
+        bound=decision.bound,
     )
 
 
