@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, assert_never
 
 from reconciler import runtime
 from reconciler.cli import interruption
@@ -27,6 +27,7 @@ from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import IndexStep, OrphansStep, RollbackStep, Step, TablePlan
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
@@ -52,6 +53,7 @@ _PHASES: Mapping[Phase, str] = {
     "rewrite": "rewriting files",
     "index": "reading footers for the index",
     "delete": "deleting files",
+    "archive": "archiving instants",
     "complete": "committing",
     "check": "checking the metadata table",
 }
@@ -242,17 +244,17 @@ def _open_executors(admitted: AdmittedPlan, run: ApplyRun) -> Iterator[Executors
             yield Executors(workers, workers, builder=workers)
 
 
+#: steps that this process does alone, however much they are
+_STEPS_WITHOUT_WORKERS: Final = RollbackStep | SavepointStep | DeletePartitionStep | ArchiveStep
+
+
 def _needs_workers(table: TablePlan) -> bool:
     """Return whether a table has more to do than this process can do alone."""
 
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
         is_few = isinstance(step, OrphansStep) and len(step.files) <= DELETED_HERE
-        return (
-            is_index
-            or is_few
-            or isinstance(step, RollbackStep | SavepointStep | DeletePartitionStep)
-        )
+        return is_index or is_few or isinstance(step, _STEPS_WITHOUT_WORKERS)
 
     return not all(map(is_small, table.steps))
 

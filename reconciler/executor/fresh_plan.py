@@ -23,6 +23,7 @@ from reconciler.executor.gate import check_table_refusals, recount
 from reconciler.hudi.files.table_files import find_sizes, has_files
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi.timeline.instant import Instant
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     INDEX_TARGETS,
     CleanStep,
@@ -108,7 +109,9 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     ]
     kinds = RollbackStep | SavepointStep | DeletePartitionStep | ClusterStep | IndexStep
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
-    return recount(replace(reviewed, steps=(*resumed, *others, *sized, *orphans)))
+    archives = [step for step in reviewed.steps if isinstance(step, ArchiveStep)]
+    steps = (*resumed, *others, *sized, *orphans, *archives)
+    return recount(replace(reviewed, steps=steps))
 
 
 def _take_present(step: OrphansStep, fresh: FreshPlan) -> OrphansStep:

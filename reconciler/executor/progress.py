@@ -18,6 +18,7 @@ Phase = Literal[
     "rewrite",
     "index",
     "delete",
+    "archive",
     "complete",
     "check",
 ]

@@ -194,6 +194,32 @@ class SavepointOutcome:
     left: str | None = field(default=None, metadata={"name": "leftOut"})
 
 
+@dataclass(frozen=True, slots=True)
+class LeftInstant:
+    """An instant that was reviewed and stays on the active timeline."""
+
+    instant: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOutcome:
+    """The outcome of an archival.
+
+    ``instants``: instants of the table that were archived now; ``gone``: reviewed instants that
+    were archived before. ``metadata_table``: the same of the metadata table's timeline.
+    ``merges``: how often small files of the archives were merged. ``leftovers``: files and folders
+    of stopped runs that were removed. ``left``: reviewed instants that stay.
+    """
+
+    instants: int = 0
+    gone: int = field(default=0, metadata={"name": "instantsGone"})
+    metadata_table: int = 0
+    merges: int = 0
+    leftovers: int = 0
+    left: tuple[LeftInstant, ...] = field(default=(), metadata={"name": "leftOut"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """The outcome of one step.
@@ -210,11 +236,20 @@ class StepOutcome:
     be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
     path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
     clustering, also a resumed one. ``indexed``: set for an index step, ``savepoint`` for a
-    savepoint step, whose ``instant`` is the pinned one, ``deletion`` for a deletion of partitions.
+    savepoint step, whose ``instant`` is the pinned one, ``deletion`` for a deletion of partitions,
+    ``archived`` for an archival.
     """
 
     kind: Literal[
-        "clean", "resume", "rollback", "savepoint", "deletePartition", "cluster", "index", "orphans"
+        "clean",
+        "resume",
+        "rollback",
+        "savepoint",
+        "deletePartition",
+        "cluster",
+        "index",
+        "orphans",
+        "archive",
     ]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
@@ -232,6 +267,7 @@ class StepOutcome:
     indexed: IndexOutcome | None = None
     deletion: DeletionOutcome | None = field(default=None, metadata={"optional": True})
     savepoint: SavepointOutcome | None = field(default=None, metadata={"optional": True})
+    archived: ArchiveOutcome | None = None
     seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
 
     def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
@@ -256,6 +292,7 @@ class StepOutcome:
             self.indexed and self.indexed.left,
             self.deletion and self.deletion.left,
             self.savepoint and self.savepoint.left,
+            self.archived and self.archived.left,
         )
         return 4 if any(left) else 0
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from reconciler.errors import ReconcilerError
+from reconciler.executor.archive.run import run_archive
 from reconciler.executor.audit import Journal
 from reconciler.executor.catalog_sync import check_catalog_location, sync_catalog
 from reconciler.executor.clean.hudi_execution import check_delegation
@@ -40,6 +41,7 @@ from reconciler.executor.savepoint import run_savepoint
 from reconciler.executor.session import ApplyContext, ApplySession, open_apply_session
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.unchanging_files import is_unchanging
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -264,7 +266,7 @@ def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Ite
                 yield from run_index(session, step, fresh)
                 if HUDI_TARGET in step.targets:
                     fresh, session = None, _reload_properties(session)
-            case CleanStep() | OrphansStep():
+            case CleanStep() | OrphansStep() | ArchiveStep():
                 with _leave_refused(done):
                     yield _run_removal(session, step, fresh)
                 fresh = None
@@ -291,11 +293,18 @@ def _reload_properties(session: ApplySession) -> ApplySession:
 
 
 def _run_removal(
-    session: ApplySession, step: CleanStep | OrphansStep, fresh: FreshPlan | None
+    session: ApplySession, step: CleanStep | OrphansStep | ArchiveStep, fresh: FreshPlan | None
 ) -> StepOutcome:
-    if isinstance(step, CleanStep):
-        return run_clean(session, step, fresh)
-    return run_orphans(session, step, fresh)
+    """Remove files that reads no longer need, or instants that the timeline no longer needs."""
+    match step:
+        case CleanStep():
+            return run_clean(session, step, fresh)
+        case OrphansStep():
+            return run_orphans(session, step, fresh)
+        case ArchiveStep():
+            return run_archive(session, step, fresh)
+        case _:
+            assert_never(step)
 
 
 def _run_under_lock(

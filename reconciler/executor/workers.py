@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from reconciler.executor.deletion import DELETED_HERE
 from reconciler.index.build import MIN_FILES_FOR_JOB
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -60,7 +61,7 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
             if len(orphans) <= DELETED_HERE:
                 return ()
             packages = ()
-        case RollbackStep() | SavepointStep() | DeletePartitionStep():
+        case RollbackStep() | SavepointStep() | DeletePartitionStep() | ArchiveStep():
             return ()
         case _:
             assert_never(step)

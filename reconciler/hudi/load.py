@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.codecs.avro_container import read_text_map
 from reconciler.hudi.files.names import PARTITION_METAFILE, BaseName
 from reconciler.hudi.files.table_files import TableFiles, build_files
-from reconciler.hudi.table.properties import TableProperties
+from reconciler.hudi.table.properties import TableProperties, parse_java_properties
 from reconciler.hudi.timeline import archive_v1, archive_v2
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.archive_v1 import read_archive
@@ -22,7 +22,7 @@ from reconciler.hudi.timeline.archive_v2 import find_newest_time, read_history
 from reconciler.hudi.timeline.archived_writes import ArchivedWrites
 from reconciler.hudi.timeline.commit import CommitMetadata
 from reconciler.hudi.timeline.heartbeat import heartbeat_path
-from reconciler.hudi.timeline.instant import COMMITS, Instant
+from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.hudi.timeline.owner import Owner
 from reconciler.storage.api import FolderListing, Storage
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reconciler.hudi.metadata.listing import MetadataListing
 
 PROPERTIES: Final = ".hoodie/hoodie.properties"
+METADATA_ROOT: Final = ".hoodie/metadata"
 _BACKUP: Final = f"{PROPERTIES}.backup"
 
 
@@ -53,6 +54,27 @@ def load_properties(storage: Storage) -> TableProperties:
         storage.location,
         f"no Hudi table here: {PROPERTIES} does not exist",
         "check the path",
+    )
+
+
+def load_metadata_properties(storage: Storage) -> TableProperties:
+    """Read the properties of the metadata table, with folders relative to the data table's root.
+
+    Raises FormatError if they are missing or damaged.
+    """
+    path = f"{METADATA_ROOT}/{PROPERTIES}"
+    try:
+        raw = parse_java_properties(storage.read(path), path)
+    except NotFoundError:
+        raise FormatError(
+            path, "is missing, although the table has a metadata table", "let Hudi rebuild it"
+        ) from None
+    # its base files are HFiles, which concerns nobody who asks for its timeline
+    own = TableProperties.from_raw({**raw, "hoodie.table.base.file.format": "PARQUET"}, path)
+    return replace(
+        own,
+        timeline_folder=f"{METADATA_ROOT}/{own.timeline_folder}",
+        archive_folder=f"{METADATA_ROOT}/{own.archive_folder}",
     )
 
 
@@ -122,6 +144,30 @@ def load_archived_instants(storage: Storage, properties: TableProperties) -> tup
     else:
         instants = set(read_history(storage, properties.archive_folder))
     return tuple(sorted(instants, key=lambda i: (i.requested, i.action)))
+
+
+def load_archived_keys(
+    storage: Storage, properties: TableProperties, wanted: Collection[tuple[str, Action]]
+) -> set[tuple[str, Action]]:
+    """Return which instants, by requested time and action as completed, are archived.
+
+    Of layout 2 only files that may hold them are read. Files of layout 1 are read from the newest
+    on, until one has only older commits.
+    """
+    if not wanted:
+        return set()
+    times, folder = {time for time, _action in wanted}, properties.archive_folder
+    if properties.layout != 1:
+        found = {(one.requested, one.action) for one in read_history(storage, folder, times)}
+        return found & set(wanted)
+    found = set()
+    for instants in archive_v1.read_newest_files(storage, folder):
+        done = [(one.requested, one.action) for one in instants if one.is_completed]
+        found |= set(done)
+        newest = max((time for time, action in done if action in COMMITS), default=None)
+        if newest is not None and newest < min(times):
+            break
+    return found & set(wanted)
 
 
 def read_archived_commits(

@@ -142,6 +142,12 @@ def _list_requests(
         yield from _file_requests(spec.files, engine)
     if spec.retention is not None:
         yield from _retention_requests(spec.retention, engine)
+    if spec.timeline is not None:
+        because = "a writer that archives leaves the same commits active as the reconciler"
+        yield Setting.ARCHIVE_MIN, str(spec.timeline.least), "timeline.keep", because
+        yield Setting.ARCHIVE_MAX, str(spec.timeline.most), "timeline.keep", because
+    elif spec.retention is not None:
+        yield from _archive_requests(spec.retention, engine)
     if spec.rewriting is not None:
         because = (
             "the reconciler clusters; while a writer's plan is pending, updates of its file groups "
@@ -210,12 +216,16 @@ def _retention_requests(retention: Retention, engine: WriterEngine) -> Iterator[
         because = "Flink still cleans after its own compactions, and then keeps the same"
     yield Setting.CLEAN_POLICY, retention.policy.value, field, because
     yield setting, str(retention.keep), field, because
+
+
+def _archive_requests(retention: Retention, engine: WriterEngine) -> Iterator[Request]:
+    """Yield the limits of archival that a retention of commits needs, if none are declared."""
     oldest, most = (retention.keep + more for more in _ARCHIVE_MARGINS)
     usual = _DEFAULT_MIN_COMMITS[engine is WriterEngine.FLINK]
     if retention.policy is Policy.COMMITS and oldest > usual:
         because = "commits that the retention counts stay on the active timeline"
-        yield Setting.ARCHIVE_MIN, str(oldest), field, because
-        yield Setting.ARCHIVE_MAX, str(most), field, because
+        yield Setting.ARCHIVE_MIN, str(oldest), "retention.commits", because
+        yield Setting.ARCHIVE_MAX, str(most), "retention.commits", because
 
 
 def _concurrency_requests(spec: TableSpec, releases: Sequence[HudiRelease]) -> Iterator[Request]:

@@ -57,6 +57,7 @@ from reconciler.state.model import TableState
 
 if TYPE_CHECKING:
     from reconciler.layout.sizing.simulate_inserts import NextInsert
+    from reconciler.planners.archive.planner import ArchiveDecision
     from reconciler.planners.cluster.cluster_plan import ClusterPlan
     from reconciler.planners.index.planner import IndexDecision
     from reconciler.planners.prediction.forecast import Forecast
@@ -92,6 +93,7 @@ class _TableParts:
     index: IndexDecision | None = None
     orphans: OrphanPlan = field(default_factory=OrphanPlan)
     others: tuple[SavepointReport, ...] | None = None
+    archive: ArchiveDecision | None = None
     steps: tuple[Step, ...] = ()
     refused: frozenset[StepKind] = frozenset()
 
@@ -223,6 +225,7 @@ def _plan_parts(
         cluster=cluster,
         resumes=resumes,
         others=report_others(spec, planned, now, window),
+        archive=_plan_archive(spec, planned) if state.archival is not None else None,
     )
     return _order_steps(picture, parts)
 
@@ -241,7 +244,7 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     steps += [index.step if index else None, clean.step]
     earlier = omit_refused_steps((step for step in steps if step), parts.refused)
     orphans = plan_orphans(picture, earlier, parts.is_removed)
-    steps.append(orphans.step)
+    steps += [orphans.step, parts.archive.step if parts.archive else None]
     ordered = tuple(step for step in steps if step is not None)
     return replace(parts, index=index, orphans=orphans, steps=ordered)
 
@@ -257,6 +260,7 @@ def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, 
         *(parts.forecast.findings if parts.forecast else ()),
         *(parts.index.drift if parts.index else ()),
         *parts.orphans.drift,
+        *([parts.archive.finding] if parts.archive and parts.archive.finding else ()),
     )
 
 
@@ -275,6 +279,7 @@ def _collect_warnings(
         *(parts.forecast.warnings if parts.forecast else ()),
         *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
         *(parts.index.warnings if parts.index else ()),
+        *(parts.archive.warnings if parts.archive else ()),
         *parts.resumes.warnings,
         *warn_of_stuck_work(spec, state, parts.clean.kept),
         *parts.orphans.warnings,
@@ -328,6 +333,15 @@ def _plan_index(picture: TablePicture, steps: Iterable[Step], is_removed: Mask) 
     from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 (few tables need it)
 
     return plan_index(picture, rewritten_groups(steps), is_removed)
+
+
+def _plan_archive(spec: TableSpec, planned: TableState) -> ArchiveDecision | None:
+    """Plan the archival; ``planned``: the state with the savepoints that it finds."""
+    from reconciler.planners.archive.planner import plan_archival  # noqa: PLC0415 (few declare it)
+
+    if spec.timeline is None:
+        return None
+    return plan_archival(spec.timeline, spec.retention, planned)
 
 
 def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> ClusteringResumes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.canonical_json import from_document
 from reconciler.plans import file_rows, groups
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -119,6 +120,7 @@ _PLAIN_STEPS: Final[Mapping[str, type[Any]]] = {
     "index": IndexStep,
     "savepoint": SavepointStep,
     "deletePartition": DeletePartitionStep,
+    "archive": ArchiveStep,
 }
 
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from reconciler import arrays, canonical_json
 from reconciler.errors import PlanError
 from reconciler.plans import columns, decode, encode, file_rows, groups, lenient_load, validation
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.decode import Lists
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
@@ -244,7 +245,7 @@ def _has_valid_lists(table: TablePlan) -> bool:
 
 
 def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
-    others = ClusterStep | IndexStep | SavepointStep | DeletePartitionStep
+    others = ClusterStep | IndexStep | SavepointStep | DeletePartitionStep | ArchiveStep
     return [step.files for step in table.steps if not isinstance(step, others)]
 
 

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from reconciler import canonical_json
 from reconciler.canonical_json import to_document
 from reconciler.plans import columns, file_rows, groups
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -138,7 +139,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"partitions": _encode_list([file_rows.encode_orphans(step.files)])}
         case DeletePartitionStep():
             _check_partitions_sorted([partition.path for partition in step.partitions])
-        case IndexStep() | SavepointStep():
+        case IndexStep() | SavepointStep() | ArchiveStep():
             pass
         case _:
             assert_never(step)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.arrays import Integers
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 
@@ -24,7 +25,9 @@ MAPPINGS = ("rank", "direct")
 #: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
-StepKind = Literal["savepoint", "deletePartition", "cluster", "index", "clean", "orphans"]
+StepKind = Literal[
+    "savepoint", "deletePartition", "cluster", "index", "clean", "orphans", "archive"
+]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
 #: rules of warnings that nothing tells whether a declared clustering would pay
@@ -235,6 +238,7 @@ Step = (
     | IndexStep
     | CleanStep
     | OrphansStep
+    | ArchiveStep
 )
 #: a step that removes files of completed writes
 Removal = ResumeStep | CleanStep

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
@@ -58,6 +59,7 @@ def _find_kind(step: Step) -> StepKind | None:
             | IndexStep()
             | CleanStep()
             | OrphansStep()
+            | ArchiveStep()
         ):
             return step.kind
         case _:

@@ -14,6 +14,7 @@ _LIMITS: Final = {
     "retention.fileVersions": ("kept: ", "version", "keeps"),
     "retention.partitions": ("oldest: ", "", "keeps"),
     "orphans.olderThan": ("oldest ", "", "removes from"),
+    "timeline.keep": ("active: ", "commit", "keeps"),
     "files.target": ("mean size ", "", "targets"),
     "files.large": ("up to ", "", "allows"),
     "clustering.when.overlapAbove": ("observed ", "", "allows"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     FILE_KINDS,
     REMOVAL_RULES,
@@ -26,7 +27,14 @@ from reconciler.plans.model import (
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.refused_steps import find_refusals
 from reconciler.plans.savepoint_step import SavepointStep
-from reconciler.render import cluster_step, deletion_step, plan_summary, savepoints, words
+from reconciler.render import (
+    archive_step,
+    cluster_step,
+    deletion_step,
+    plan_summary,
+    savepoints,
+    words,
+)
 from reconciler.render.terminal import Terminal, limit_rows, name_rows
 
 _MAX_PARTITIONS: Final = 8
@@ -59,6 +67,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from _index_lines(step, terminal, refused_by)
         case OrphansStep():
             yield from _orphan_lines(step, table, terminal, refused_by, full=full)
+        case ArchiveStep():
+            yield from archive_step.step_lines(step, terminal, refused_by, full=full)
         case _:
             assert_never(step)
 

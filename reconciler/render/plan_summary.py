@@ -10,6 +10,7 @@ import numpy as np
 
 from reconciler.arrays import sum_by_code
 from reconciler.plans import columns
+from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     KEEP_RULES,
     REMOVAL_RULES,
@@ -33,7 +34,7 @@ from reconciler.render.reasons import Reason, join_reasons
 
 TableVerdict = Literal["error", "blocked", "blockedInPart", "change", "unchanged"]
 #: warnings that explain by themselves why a table has no step
-_BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle")
+_BLOCKING_RULES: Final = ("pendingClean", "pendingWrite", "idle", "timeline")
 _NO_ORPHANS: Final = "no retention declared, and no orphan file to remove"
 
 
@@ -66,7 +67,8 @@ class PlanTotals:
     files are in none of these figures. ``orphans``: files that no write knows, which are among
     those removed. ``partitions_deleted``, ``bytes_deleted``: those of deletions of partitions,
     whose files stay until a clean. ``savepoints_made``, ``savepoints_removed``:
-    steps.
+    steps. ``instants_archived``: of the tables'
+    own timelines.
     """
 
     tables: int
@@ -87,6 +89,7 @@ class PlanTotals:
     bytes_deleted: int = 0
     savepoints_made: int = 0
     savepoints_removed: int = 0
+    instants_archived: int = 0
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
@@ -122,6 +125,9 @@ def count_totals(plan: Plan) -> PlanTotals:
         orphans=sum(len(s.files) for steps in applied for s in steps if isinstance(s, OrphansStep)),
         savepoints_made=_count_savepoints(applied, "create"),
         savepoints_removed=_count_savepoints(applied, "remove"),
+        instants_archived=sum(
+            len(s.instants) for steps in applied for s in steps if isinstance(s, ArchiveStep)
+        ),
     )
 
 
@@ -289,7 +295,8 @@ def explain_unchanged(table: TablePlan) -> str:
     if nothing := [note.because for note in table.warnings if _is_nothing_to_do(note)]:
         reasons = map(words.escape_text, nothing)
         return "; ".join(reason.removeprefix("nothing to do: ") for reason in reasons)
-    if not isinstance(table.spec.get("retention"), Mapping):
+    is_cleaned = isinstance(table.spec.get("retention"), Mapping)
+    if not is_cleaned and not isinstance(table.spec.get("timeline"), Mapping):
         has_orphans = isinstance(table.spec.get("orphans"), Mapping)
         return _NO_ORPHANS if has_orphans else describe_retention(table.spec)
     for note in table.warnings:

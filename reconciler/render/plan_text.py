@@ -89,6 +89,8 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
         work.append(f"rewrites {strong(_describe_rewrite(totals))}")
     if totals.tables_indexed:
         work.append(f"updates the index of {words.format_count(totals.tables_indexed, 'table')}")
+    if totals.instants_archived:
+        work.append(f"archives {words.format_count(totals.instants_archived, 'instant')}")
     if totals.files_removed:
         files = words.format_count(totals.files_removed, "file")
         size = f" ({words.format_size(totals.bytes_removed)})" if totals.bytes_added else ""
@@ -171,6 +173,8 @@ def _summary_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
         work += f", {pins}"
     if totals.tables_indexed:
         work += f", {words.format_count(totals.tables_indexed, 'index')} to update"
+    if totals.instants_archived:
+        work += f", {words.format_count(totals.instants_archived, 'instant')} to archive"
     yield from terminal.wrap(f"{terminal.strong('Plan:')} ", f"{count_verdicts(plan)}; {work}.", 2)
     yield f"{terminal.strong('Digest:')} {plan.digest}"
 

@@ -109,6 +109,11 @@ def _pending_age_series(table: TableStatus) -> Iterator[SeriesValue]:
         yield {}, table.oldest_pending_age_seconds or 0
 
 
+def _held_commits_series(table: TableStatus) -> Iterator[SeriesValue]:
+    if table.timeline is not None:
+        yield {}, table.timeline.bound.commits if table.timeline.bound else 0
+
+
 def _savepoint_series(table: TableStatus) -> Iterator[SeriesValue]:
     for savepoint in table.savepoints:
         if savepoint.is_completed:
@@ -160,6 +165,14 @@ _METRICS: Final[Mapping[str, tuple[str, str | Series]]] = {
     "reconciler_active_commits": (
         "Completed commits on the active timeline; it grows if archiving stalls.",
         "active_commits",
+    ),
+    "reconciler_timeline_keep_commits": (
+        "Commits above which the oldest are archived, by timeline.keep of the spec.",
+        "timeline.keep_most",
+    ),
+    "reconciler_timeline_held_commits": (
+        "Commits that a rule keeps active although timeline.keep would archive them.",
+        _held_commits_series,
     ),
     "reconciler_pending_instants": ("Requested and inflight instants.", "pending"),
     "reconciler_pending_age_seconds": (

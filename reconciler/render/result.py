@@ -10,6 +10,7 @@ from reconciler.executor.result import ApplyResult, FileReasons, StepOutcome, Ta
 from reconciler.plans import encode
 from reconciler.plans.model import Note
 from reconciler.render import words
+from reconciler.render.archive_result import archival_lines, describe_archival, sum_archivals
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.deletion_step import deletion_lines, describe_deletion, sum_deletions
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
@@ -135,12 +136,7 @@ def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
     if outcome.partitions_removed:
         folders = words.format_count(len(outcome.partitions_removed), "partition directory")
         yield from terminal.detail(f"{folders} removed")
-    if outcome.rewritten:
-        yield from rewrite_lines(outcome.rewritten, terminal)
-    if outcome.indexed:
-        yield from index_lines(outcome.indexed, terminal)
-    if outcome.deletion:
-        yield from deletion_lines(outcome.deletion, terminal)
+    yield from _own_lines(outcome, terminal)
     for label, what, files in (
         (terminal.warn("! skipped"), "of the plan", outcome.left_out),
         (terminal.bad("! failed"), "could not be deleted", outcome.failed),
@@ -152,6 +148,18 @@ def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
     for note in outcome.differences:
         yield from terminal.note(terminal.bad("! check failed"), note)
     yield from _note_lines(outcome.warnings, terminal)
+
+
+def _own_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
+    """Yield the lines of the part that only this kind of step has."""
+    if outcome.rewritten:
+        yield from rewrite_lines(outcome.rewritten, terminal)
+    if outcome.indexed:
+        yield from index_lines(outcome.indexed, terminal)
+    if outcome.deletion:
+        yield from deletion_lines(outcome.deletion, terminal)
+    if outcome.archived:
+        yield from archival_lines(outcome.archived, terminal)
 
 
 def _describe_outcome(outcome: StepOutcome) -> str:
@@ -188,6 +196,8 @@ def _describe_own_part(outcome: StepOutcome) -> str | None:
         return describe_deletion(outcome, outcome.deletion)
     if outcome.savepoint is not None:
         return describe_outcome(outcome, outcome.savepoint)
+    if outcome.archived is not None:
+        return describe_archival(outcome, outcome.archived)
     return None
 
 
@@ -229,7 +239,7 @@ def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.format_size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
-    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes)
+    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes, sum_archivals)
     done = [part for part in (count(result.tables) for count in sums) if part]
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
     label = f"{terminal.strong('Result:')} "

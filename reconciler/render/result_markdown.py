@@ -10,6 +10,7 @@ from reconciler.executor.result import ApplyResult, IndexOutcome, TableResult
 from reconciler.plans.model import Note
 from reconciler.render import result as result_render
 from reconciler.render import words
+from reconciler.render.archive_result import list_left_reasons, sum_archivals
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
 from reconciler.render.deletion_step import sum_deletions
 from reconciler.render.index_result import sum_indexes
@@ -58,7 +59,7 @@ def _describe_effect(result: ApplyResult) -> str:
     size = words.format_size(sum(table.bytes for table in result.tables))
     took = words.format_time_taken(result.seconds)
     deleted = f"**{words.format_count(removed, 'file')}**, **{size}**"
-    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes)
+    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes, sum_archivals)
     parts = [count(result.tables) for count in sums]
     done = [f"**{part}**" for part in parts if part]
     done += [f"{'removed' if done else 'Removed'} {deleted}"] if removed else []
@@ -89,6 +90,8 @@ def _trouble_lines(table: TableResult) -> list[str]:
         sentences += _index_troubles(outcome.indexed) if outcome.indexed else []
         if outcome.savepoint and outcome.savepoint.left:
             sentences.append(describe_outcome(outcome, outcome.savepoint))
+        left_active = list_left_reasons(outcome.archived) if outcome.archived else []
+        sentences += [f"not archived: {reason}" for reason in left_active]
         if outcome.kind == "rollback" and outcome.how == "failed":
             sentences += [
                 f"a write is not rolled back: {note.because}" for note in outcome.warnings

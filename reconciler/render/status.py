@@ -23,6 +23,7 @@ from reconciler.status.model import (
     PendingStatus,
     PlannedLayout,
     TableStatus,
+    TimelineStatus,
 )
 from reconciler.status.orphans import OrphanStatus
 
@@ -130,6 +131,8 @@ def _timeline_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:
         yield from terminal.item(label, f"{table.lock.path} is held by {table.lock.held_by}")
     for pending in _other_pending(table):
         yield from _pending_line(pending, pending.action, "", terminal)
+    if table.timeline is not None:
+        yield from terminal.item("timeline", _describe_timeline(table.timeline))
     for savepoint in table.savepoints:
         yield from terminal.item("savepoint", describe_savepoint(savepoint))
     yield from _clean_lines(table, terminal)
@@ -339,6 +342,17 @@ def _pending_line(
     age = f"{pending.state.lower()} for {words.format_duration(pending.age_seconds)}"
     stuck = _STALE if pending.is_stuck else ""
     return terminal.item(label, f"{action} {pending.instant} {age}{more}{stuck}")
+
+
+def _describe_timeline(timeline: TimelineStatus) -> str:
+    active = words.format_count(timeline.commits, "commit")
+    sentence = f"{active} active; spec keeps {timeline.keep}"
+    if timeline.archivable:
+        sentence += f"; the plan archives {words.format_count(timeline.archivable, 'commit')}"
+    if timeline.bound is not None:
+        held = words.format_count(timeline.bound.commits, "more commit")
+        sentence += f"; {timeline.bound.rule} holds {held}"
+    return sentence
 
 
 def _clean_lines(table: TableStatus, terminal: Terminal) -> Iterator[str]:

@@ -229,6 +229,10 @@ def _outcome_sentences(outcome: StepOutcome) -> Iterable[str]:
     yield from (f"partition {each.path} kept: {each.because}" for each in partitions)
     if outcome.savepoint is not None and outcome.savepoint.left is not None:
         yield f"savepoint {outcome.savepoint.name}: {outcome.savepoint.left}"
+    if outcome.archived is not None:
+        yield from (
+            f"not archived: {one.instant}: {one.because}" for one in outcome.archived.left[:1]
+        )
     if outcome.kind == "rollback" and outcome.how == "failed":
         yield from (f"a write is not rolled back: {note.because}" for note in outcome.warnings)
     yield from (f"{note.rule or 'the table'}: {note.because}" for note in outcome.partitions_left)

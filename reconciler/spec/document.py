@@ -34,6 +34,7 @@ from reconciler.spec.rules import (
 )
 from reconciler.spec.schema import Schema, load_definition
 from reconciler.spec.structure import read_structure
+from reconciler.spec.timeline_rules import COMMITS_WORD
 from reconciler.spec.yaml_nodes import MappingNode, from_plain
 
 Data = Mapping[str, Any]
@@ -172,6 +173,8 @@ def build_spec(data: Data, *, name: str, path: str) -> TableSpec:
     blocks = {**data, "name": name, "path": path}
     if "retention" in data:
         blocks |= _split_retention(data["retention"])
+    if "timeline" in data:
+        blocks["timeline"] = {"keep": data["timeline"]["keep"].removesuffix(COMMITS_WORD).rstrip()}
     if "clustering" in data:
         blocks["clustering"] = _fill_clustering(data["clustering"])
     if "when" in data.get("files", {}):

@@ -58,6 +58,8 @@ ALIASES: Final = {
     "queries": "workload",
     "readers.incrementalConsumers": "consumers",
     "savepoints": "savepoint pins",
+    "timeline": "archive archival archiving hoodie.archive.automatic",
+    "timeline.keep": "keepCommits hoodie.keep.min.commits hoodie.keep.max.commits",
     "concurrency.lock.provider": "lockProvider hoodie.write.lock.provider",
     "concurrency.lock.path": "hoodie.write.lock.filesystem.path",
     "concurrency.lock.expire": "hoodie.write.lock.filesystem.expire",

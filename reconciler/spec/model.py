@@ -190,6 +190,31 @@ class DeclaredSavepoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveTimeline:
+    """How many commits stay on the active timeline: text such as ``30..50``.
+
+    Once more than the greater number are active, the oldest are archived until the smaller number
+    is left.
+
+    >>> limits = ActiveTimeline(keep="30..50")
+    >>> limits.least, limits.most
+    (30, 50)
+    """
+
+    keep: str
+
+    @property
+    def least(self) -> int:
+        """The number of commits that an archival leaves at least."""
+        return int(self.keep.partition("..")[0])
+
+    @property
+    def most(self) -> int:
+        """The number of active commits above which the oldest are archived."""
+        return int(self.keep.partition("..")[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
     """The lock of Hudi's that the writers take, or none for a table with a single writer.
 
@@ -370,6 +395,7 @@ class TableSpec:
     queries: tuple[Query, ...] = ()
     readers: Readers | None = None
     savepoints: tuple[DeclaredSavepoint, ...] | None = None
+    timeline: ActiveTimeline | None = None
     concurrency: Concurrency | None = None
     table: NewTable | None = None
     storage_options: Mapping[str, Option] = field(default_factory=dict)

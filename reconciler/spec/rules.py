@@ -18,6 +18,7 @@ from reconciler.spec.model import (
 )
 from reconciler.spec.moments import may_be_after
 from reconciler.spec.schema import load_definition
+from reconciler.spec.timeline_rules import find_keep_problem
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
 POLICY_BY_COUNT: Final = {
@@ -102,6 +103,8 @@ def check_rules(spec: Block) -> None:
         _check_files(spec, files)
     if clustering := spec.find_block("clustering"):
         _check_clustering(spec, clustering)
+    if timeline := spec.find_block("timeline"):
+        _check_timeline(spec, timeline)
     _check_readers(spec)
     _check_partition_retention(spec)
     _check_query_columns(spec)
@@ -271,6 +274,13 @@ def _check_savepoints(spec: Block) -> None:
         if at and until and not may_be_after(until, at, spec.data.get("timezone")):
             message = f"{until} is not after at, {at}"
             block.error("until", message, "give a later time, or leave it out")
+
+
+def _check_timeline(spec: Block, block: Block) -> None:
+    """Report limits that contradict each other, or the commits that the retention needs."""
+    commits = spec.data.get("retention", {}).get("commits")
+    if problem := find_keep_problem(block.data.get("keep"), commits):
+        block.error("keep", *problem)
 
 
 def _check_readers(spec: Block) -> None:

@@ -19,6 +19,7 @@ from reconciler.spec.model import Concurrency, DeclaredSavepoint, PendingService
 from reconciler.state.savepoint_comment import parse_savepoint_comment
 
 if TYPE_CHECKING:
+    from reconciler.state.archival_facts import ArchivalFacts
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
     from reconciler.state.index_state import IndexState
     from reconciler.state.orphan_facts import OrphanFacts
@@ -244,6 +245,7 @@ class _Facts(TypedDict, total=False):
     damaged_write: str
     partition_rows: Mapping[str, int] | None
     orphan_facts: OrphanFacts | None
+    archival: ArchivalFacts | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -271,6 +273,7 @@ class TableState:
     spec has no ``retention.failedWrites``. ``foreign_clusterings``: likewise their pending
     clusterings, if it has ``concurrency.pending``. ``pending_rollbacks``: if it has one of both.
     ``orphan_facts``: None if nobody asked for orphan files.
+    ``archival``: None if the spec has no timeline block.
     """
 
     location: str
@@ -310,6 +313,7 @@ class TableState:
     foreign_clusterings: tuple[ForeignWrite, ...] = ()
     pending_rollbacks: tuple[PendingRollback, ...] = ()
     orphan_facts: OrphanFacts | None = None
+    archival: ArchivalFacts | None = None
 
     @cached_property
     def view(self) -> FileView:

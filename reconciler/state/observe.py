@@ -228,6 +228,11 @@ class _Observation:
 
             index_state = read_index_state(self.storage, properties, spec, state)
             state = state.with_facts(index_state=index_state)
+        if spec.timeline is not None and self.with_history:
+            from reconciler.state.archival_reader import read_archival_facts  # noqa: PLC0415
+
+            archival = read_archival_facts(self.storage, properties, state)
+            state = state.with_facts(archival=archival)
         return state
 
     def _add_orphan_facts(

@@ -56,6 +56,7 @@ def is_unmanaged(spec: TableSpec) -> bool:
         spec.index,
         spec.orphans,
         spec.savepoints,
+        spec.timeline,
     )
     return all(block is None for block in blocks)
 

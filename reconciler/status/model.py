@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from reconciler.plans.archive_step import ArchiveBound
 from reconciler.plans.model import Note
 from reconciler.state.measured_queries import MeasuredQuery
 from reconciler.status.conditions import ConditionType, TableCondition
@@ -67,6 +68,21 @@ class CleanStatus:
     earliest_instant_to_retain: str | None
     commits: int | None
     is_ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineStatus:
+    """The active timeline against the declared number of commits.
+
+    ``keep``: as declared. ``commits``: completed commits that an archival counts. ``archivable``:
+    commits that the plan archives. ``bound``: what keeps more commits active than declared.
+    """
+
+    keep: str
+    keep_most: int
+    commits: int
+    archivable: int
+    bound: ArchiveBound | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +215,7 @@ class TableStatus:
     newest base files, by count. ``active_commits``: completed commits on the active timeline.
     ``layout``: None if the spec has no clustering block; ``index``: None if it has no index block.
     ``writers``: recent work of writers that contradicts the spec. ``orphans``: None if nobody
-    looked for them.
+    looked for them. ``timeline``: None if the spec has no timeline block.
     """
 
     name: str
@@ -234,6 +250,7 @@ class TableStatus:
     index: IndexStatus | None = None
     writers: tuple[Note, ...] = ()
     orphans: OrphanStatus | None = None
+    timeline: TimelineStatus | None = None
 
     def condition(self, type: ConditionType) -> TableCondition | None:  # noqa: A002 (its name)
         """Return the condition of that type; None if the status has none."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from reconciler.arrays import Mask, sum_by_code, to_arrow, to_numpy
 from reconciler.hudi.files.table_files import FileKind
-from reconciler.hudi.timeline.instant import SECOND_DIGITS, parse_instant
+from reconciler.hudi.timeline.instant import COMMITS, SECOND_DIGITS, parse_instant
 from reconciler.layout.sizing.record_size import PastWrite
 from reconciler.planners.reader_window import find_reader_window
 from reconciler.planners.savepoint_costs import find_costs
@@ -42,6 +42,7 @@ from reconciler.status.model import (
     SizeClass,
     SyncState,
     TableStatus,
+    TimelineStatus,
 )
 from reconciler.status.orphans import orphan_status
 from reconciler.status.writers import writers_status
@@ -117,6 +118,23 @@ def table_status(
         index=index,
         writers=writers_status(spec, state, writes, missed_by_hudi=missed),
         orphans=orphan_status(spec, state, plan),
+        timeline=_timeline_status(spec, state),
+    )
+
+
+def _timeline_status(spec: TableSpec, state: TableState) -> TimelineStatus | None:
+    if spec.timeline is None or state.archival is None:
+        return None
+    from reconciler.planners.archive.planner import plan_archival  # noqa: PLC0415 (few declare it)
+
+    decision = plan_archival(spec.timeline, spec.retention, state)
+    instants = decision.step.instants if decision.step else ()
+    return TimelineStatus(
+        keep=spec.timeline.keep,
+        keep_most=spec.timeline.most,
+        commits=decision.commits,
+        archivable=sum(one.action in COMMITS for one in instants),
+        bound=decision.bound,
     )
 
 

@@ -19,6 +19,12 @@ from reconciler.layout.sizing.size_report import (
     PartitionSmallFiles,
 )
 from reconciler.plans import columns
+from reconciler.plans.archive_step import (
+    ArchiveBound,
+    ArchivedInstant,
+    ArchiveStep,
+    Leftover,
+)
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 from reconciler.plans.groups import rewrites_from_json, slice_paths
@@ -248,6 +254,32 @@ other_savepoints = st.builds(
     bytes=counts,
 )
 column_names = st.lists(texts, max_size=2, unique=True).map(tuple)
+archived = st.lists(
+    st.builds(
+        ArchivedInstant, instants, st.sampled_from(("commit", "deltacommit", "clean", "rollback"))
+    ),
+    max_size=3,
+).map(tuple)
+archives = st.builds(
+    ArchiveStep,
+    kind=st.just("archive"),
+    keep=st.just("30..50"),
+    commits=counts,
+    instants=archived,
+    metadata_table=archived,
+    leftovers=st.lists(
+        st.builds(Leftover, instants.map(".hoodie/.heartbeat/{}".format), texts), max_size=2
+    ).map(tuple),
+    bound=st.none()
+    | st.builds(
+        ArchiveBound,
+        rule=st.sampled_from(("savepoint", "newestClean")),
+        instant=instants,
+        commits=counts,
+        because=texts,
+    ),
+    because=texts,
+)
 indexes = st.builds(
     IndexStep,
     targets=st.sampled_from([INDEX_TARGETS, INDEX_TARGETS[:1], INDEX_TARGETS[1:]]),
@@ -378,7 +410,15 @@ tables = st.builds(
         st.builds(Finding, field=texts, desired=values, actual=values, because=texts), max_size=2
     ).map(tuple),
     steps=st.lists(
-        resumes | rollbacks | savepoints | deletions | clusters | indexes | cleans | orphans,
+        resumes
+        | rollbacks
+        | savepoints
+        | deletions
+        | clusters
+        | indexes
+        | cleans
+        | orphans
+        | archives,
         max_size=3,
     )
     .filter(_have_nothing_in_common)

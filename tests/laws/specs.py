@@ -161,6 +161,8 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
     _complete_lock(block)
     if "at" in block and "until" in block:  # a savepoint
         block["until"] = "2027-01-31"
+    if isinstance(block.get("keep"), str):
+        block["keep"] = "30..50"
     if "from" in block and "to" in block:
         block["from"], block["to"] = sorted((block["from"], block["to"]))
     return block
@@ -172,7 +174,17 @@ def table_specs() -> st.SearchStrategy[dict[str, Any]]:
     properties = load_definition("completeTable")["properties"]
     fields = {k: values(each) for k, each in properties.items() if k != "catalog"}  # or a path
     specs = st.fixed_dictionaries({"path": fields.pop("path")}, optional=fields)
-    return specs.map(_fit_lock_to_place)
+    return specs.map(_fit_lock_to_place).map(_fit_timeline_to_retention)
+
+
+def _fit_timeline_to_retention(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec with a timeline that keeps the commits of its retention, if it can."""
+    commits = spec.get("retention", {}).get("commits", 0)
+    if "timeline" in spec and commits >= 999_000:
+        del spec["timeline"]
+    elif "timeline" in spec:
+        spec["timeline"]["keep"] = f"{commits + 1}..{commits + 1 + len(spec)}"
+    return spec
 
 
 def _fit_lock_to_place(spec: dict[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,12 @@ def read_archive(source: ByteSource, folder: str) -> Iterator[Instant]:
             yield _parse_instant(record, path)
 
 
+def read_newest_files(source: ByteSource, folder: str) -> Iterator[list[Instant]]:
+    """Yield the instants of each file, the newest file first; raises FormatError."""
+    for path in reversed(_list_files(source, folder)):
+        yield [_parse_instant(record, path) for record in _read_records(source, path)]
+
+
 def read_commit_contents(
     source: ByteSource, folder: str
 ) -> Iterator[tuple[Instant, dict[str, Any], str]]:

@@ -141,6 +141,7 @@ def test_a_table_takes_two_lines():
                 "leftOut": [],
                 "rewritten": None,
                 "indexed": None,
+                "archived": None,
                 "failed": [],
                 "partitionsRemoved": [],
                 "partitionsLeft": [],
