@@ -27,7 +27,7 @@ from reconciler.executor.run import apply_plan
 from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
-from reconciler.plans.model import IndexStep, RollbackStep, Step, TablePlan
+from reconciler.plans.model import IndexStep, MetadataStep, RollbackStep, Step, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render import words
 from reconciler.rewrite.model import Rewriter, RewrittenGroup
@@ -46,6 +46,7 @@ _PHASES: Mapping[Phase, str] = {
     "rollback": "rolling back a failed write",
     "request": "recording the request",
     "rewrite": "rewriting files",
+    "metadata": "repairing the metadata table",
     "index": "reading footers for the index",
     "delete": "deleting files",
     "complete": "committing",
@@ -243,7 +244,7 @@ def _needs_workers(table: TablePlan) -> bool:
 
     def is_small(step: Step) -> bool:
         is_index = isinstance(step, IndexStep) and step.files < MIN_FILES_FOR_JOB
-        return is_index or isinstance(step, RollbackStep)
+        return is_index or isinstance(step, RollbackStep | MetadataStep)
 
     return not all(map(is_small, table.steps))
 

@@ -28,6 +28,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     Note,
     Removal,
     ResumeStep,
@@ -100,7 +101,7 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     ]
     left = [step for step in rest if len(step.files) or step.delete_partitions]
     sized = (replace(step, files=update_sizes(step.files, fresh.state.files)) for step in left)
-    kinds = RollbackStep | ClusterStep | IndexStep
+    kinds = RollbackStep | MetadataStep | ClusterStep | IndexStep
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
     return recount(replace(reviewed, steps=(*resumed, *others, *sized)))
 

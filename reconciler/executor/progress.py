@@ -9,7 +9,16 @@ from typing import Literal
 from reconciler.storage.api import Advance
 
 Phase = Literal[
-    "observe", "resume", "rollback", "request", "rewrite", "index", "delete", "complete", "check"
+    "observe",
+    "resume",
+    "rollback",
+    "metadata",
+    "request",
+    "rewrite",
+    "index",
+    "delete",
+    "complete",
+    "check",
 ]
 
 

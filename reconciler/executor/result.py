@@ -152,6 +152,27 @@ class IndexOutcome:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LeftRepair:
+    """Metadata partitions whose repair was reviewed and is left out."""
+
+    partitions: tuple[str, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataOutcome:
+    """The outcome of repairing or verifying the metadata table.
+
+    ``dropped``: metadata partitions that were dropped. ``left``: reviewed ones that stay.
+    ``compared``: number of entries that a verification at the end compared; None without one.
+    """
+
+    dropped: tuple[str, ...] = ()
+    left: tuple[LeftRepair, ...] = field(default=(), metadata={"name": "leftOut"})
+    compared: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """The outcome of one step.
@@ -167,10 +188,11 @@ class StepOutcome:
     ``left_out`` was reviewed and stays, or keeps a dead write pending. ``failed`` files could not
     be deleted. ``partitions_left``: a note for each partition whose folder stays; its rule is the
     path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
-    clustering, also a resumed one. ``indexed``: set for an index step.
+    clustering, also a resumed one. ``indexed``: set for an index step. ``repaired``: set for a
+    repair of the metadata table, and for its verification at the end.
     """
 
-    kind: Literal["clean", "resume", "rollback", "cluster", "index"]
+    kind: Literal["clean", "resume", "rollback", "metadata", "cluster", "index"]
     how: Literal["completed", "adopted", "undone", "inflight", "nothing", "failed"]
     instant: str | None = None
     removed: int = field(default=0, metadata={"name": "filesRemoved"})
@@ -185,6 +207,7 @@ class StepOutcome:
     warnings: tuple[Note, ...] = ()
     rewritten: ClusterOutcome | None = None
     indexed: IndexOutcome | None = None
+    repaired: MetadataOutcome | None = field(default=None, metadata={"optional": True})
     seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
 
     def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
@@ -207,6 +230,7 @@ class StepOutcome:
             self.partitions_left,
             self.rewritten and self.rewritten.left,
             self.indexed and self.indexed.left,
+            self.repaired and self.repaired.left,
         )
         return 4 if any(left) else 0
 

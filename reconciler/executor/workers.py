@@ -12,6 +12,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     ResumeStep,
     RollbackStep,
     Step,
@@ -52,7 +53,7 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
             packages = READING_PACKAGES
         case CleanStep() | ResumeStep():
             packages = ()
-        case RollbackStep():
+        case RollbackStep() | MetadataStep():
             return ()
         case _:
             assert_never(step)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from reconciler.layout.sizing.simulate_inserts import NextInsert
     from reconciler.planners.cluster.cluster_plan import ClusterPlan
     from reconciler.planners.index.planner import IndexDecision
+    from reconciler.planners.metadata.planner import MetadataDecision
     from reconciler.planners.prediction.forecast import Forecast
     from reconciler.plans.file_sizes import FileSizeReport
 
@@ -83,6 +84,7 @@ class _TableParts:
     cluster: ClusterPlan | None
     resumes: ClusteringResumes
     index: IndexDecision | None = None
+    metadata: MetadataDecision | None = None
     steps: tuple[Step, ...] = ()
     refused: frozenset[StepKind] = frozenset()
 
@@ -191,13 +193,19 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     clean, cluster = parts.clean, parts.cluster
     rollbacks = plan_rollbacks(picture.state)
     steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
+    metadata = None
+    if picture.spec.metadata is not None:
+        from reconciler.planners.metadata.planner import plan_metadata  # noqa: PLC0415 (few specs)
+
+        metadata = plan_metadata(picture.spec, picture.state)
+        steps += metadata.steps
     steps.append(cluster.step if cluster else None)
     index = None
     if picture.spec.index is not None:
         earlier = omit_refused_steps((step for step in steps if step), parts.refused)
         index = _plan_index(picture, earlier, parts.is_removed)
     steps += [index.step if index else None, clean.step]
-    return replace(parts, index=index, steps=tuple(step for step in steps if step is not None))
+    return replace(parts, index=index, metadata=metadata, steps=tuple(filter(None, steps)))
 
 
 def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, ...]:
@@ -224,6 +232,7 @@ def _collect_warnings(
         *(parts.forecast.warnings if parts.forecast else ()),
         *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
         *(parts.index.warnings if parts.index else ()),
+        *(parts.metadata.warnings if parts.metadata else ()),
         *parts.resumes.warnings,
         *warn_of_rollbacks(state),
         *(note for note in refuse_incomplete_spec(spec, state) if note.rule not in refused),

@@ -12,6 +12,7 @@ from reconciler.plans.model import (
     ClusterStep,
     Impact,
     IndexStep,
+    MetadataStep,
     NamedFiles,
     RemovedFiles,
     ResumeStep,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 Lists = Mapping[str, Any]
 
 _LIST_KEYS = ("kept", "partitions", "groups", "files")
+#: kinds of steps that have short lists under these keys
+_WITHOUT_LISTS = ("metadata",)
 
 
 def take_lists(
@@ -41,6 +44,8 @@ def take_lists(
     holders = (table, *table["steps"])
     return tuple(
         {key: read(holder, key) for key in _LIST_KEYS if _is_filled_list(holder.get(key))}
+        if holder.get("kind") not in _WITHOUT_LISTS
+        else {}
         for holder in holders
     )
 
@@ -102,6 +107,8 @@ def _decode_impact(impact: Mapping[str, Any]) -> Impact:
 def _decode_step(step: Mapping[str, Any], lists: Lists) -> Step:
     if step["kind"] == "index":
         return from_document(IndexStep, step)
+    if step["kind"] == "metadata":
+        return from_document(MetadataStep, step)
     if step["kind"] == "rollback":
         files = lists.get("files") or empty_named_files()
         return from_document(RollbackStep, step, files=files)

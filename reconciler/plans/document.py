@@ -26,6 +26,7 @@ from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
+    MetadataStep,
     NamedFiles,
     Rewrites,
     TablePlan,
@@ -65,6 +66,7 @@ _LIST_FORMATS = (
             b'"}],"policy":"',
             b'"}]},{"earliestInstantToRetain":',
             b'"}]},{"action":"',
+            b'"}]},{"because":"',
             b'"}]},{"columns":[',
             b'"}]},{"add":[',
             b'"}]}],"stepsDigest":"',
@@ -232,7 +234,8 @@ def _has_valid_lists(table: TablePlan) -> bool:
 
 
 def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
-    return [step.files for step in table.steps if not isinstance(step, ClusterStep | IndexStep)]
+    without = ClusterStep | IndexStep | MetadataStep
+    return [step.files for step in table.steps if not isinstance(step, without)]
 
 
 def _has_valid_groups(rewrites: Rewrites) -> bool:

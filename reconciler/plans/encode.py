@@ -15,6 +15,7 @@ from reconciler.plans.model import (
     Impact,
     IndexStep,
     KeptFiles,
+    MetadataStep,
     NamedFiles,
     ResumeStep,
     RollbackStep,
@@ -131,7 +132,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"groups": _encode_list([groups.encode_groups(step.groups)])}
         case CleanStep():
             return {"partitions": _encode_partitions(step)}
-        case IndexStep():
+        case IndexStep() | MetadataStep():
             return {}
         case _:
             assert_never(step)

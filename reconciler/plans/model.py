@@ -22,7 +22,7 @@ MAPPINGS = ("rank", "direct")
 #: the reconciler's index under .hoodie/.zindex, and the metadata table's
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
-StepKind = Literal["cluster", "index", "clean"]
+StepKind = Literal["metadata", "cluster", "index", "clean"]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
 #: rules of warnings that nothing tells whether a declared clustering would pay
@@ -184,7 +184,23 @@ class IndexStep:
     because: str
 
 
-Step = ResumeStep | RollbackStep | ClusterStep | IndexStep | CleanStep
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataStep:
+    """Repair partitions of Hudi's metadata table that differ from the table's files.
+
+    ``change``: they are dropped, so that readers list and open files instead. ``partitions``: of
+    the metadata table, sorted; with ``files`` among them it is dropped whole. ``differences``: how
+    many entries differ.
+    """
+
+    kind: Literal["metadata"] = "metadata"
+    change: Literal["drop"] = "drop"
+    partitions: tuple[str, ...]
+    because: str
+    differences: int
+
+
+Step = ResumeStep | RollbackStep | MetadataStep | ClusterStep | IndexStep | CleanStep
 #: a step that removes files of completed writes
 Removal = ResumeStep | CleanStep
 

@@ -12,6 +12,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     Note,
     ResumeStep,
     Step,
@@ -48,7 +49,7 @@ def _find_kind(step: Step) -> StepKind | None:
     match step:
         case ResumeStep():
             return "clean" if step.action == "clean" else "cluster"
-        case ClusterStep() | IndexStep() | CleanStep():
+        case MetadataStep() | ClusterStep() | IndexStep() | CleanStep():
             return step.kind
         case _:
             return None

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
+from reconciler.hudi.metadata.table import FILES
 from reconciler.plans.model import (
     FILE_KINDS,
     REMOVAL_RULES,
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     Removal,
     RemovedFiles,
     ResumeStep,
@@ -47,6 +49,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from _clean_lines(step, table, terminal, refused_by, full=full)
         case ClusterStep():
             yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
+        case MetadataStep():
+            yield from _metadata_lines(step, terminal, refused_by)
         case IndexStep():
             yield from _index_lines(step, terminal, refused_by)
         case _:
@@ -100,6 +104,13 @@ def _clean_lines(
         boundary = f"; earliest instant to retain {instant} ({words.format_instant(instant)})"
     yield from terminal.detail(f"{retention}{boundary}")
     yield from _removal_lines(step, terminal, full=full)
+
+
+def _metadata_lines(step: MetadataStep, terminal: Terminal, refused_by: str) -> Iterator[str]:
+    is_whole = FILES in step.partitions
+    names = "the whole metadata table" if is_whole else " and ".join(step.partitions)
+    yield from terminal.step("- metadata", terminal.warn, f"drops {names}", refused_by)
+    yield from terminal.detail(step.because)
 
 
 def _index_lines(step: IndexStep, terminal: Terminal, refused_by: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
     KeptFiles,
+    MetadataStep,
     Note,
     RemovedFiles,
     RollbackStep,
@@ -73,6 +74,7 @@ class PlanTotals:
     bytes_added: int
     tables_indexed: int
     rollbacks: int
+    repairs: int = 0
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
@@ -103,6 +105,7 @@ def count_totals(plan: Plan) -> PlanTotals:
         bytes_added=sum(map(estimate_bytes_added, changing)),
         tables_indexed=sum(any(isinstance(s, IndexStep) for s in steps) for steps in applied),
         rollbacks=sum(isinstance(s, RollbackStep) for steps in applied for s in steps),
+        repairs=sum(any(isinstance(s, MetadataStep) for s in steps) for steps in applied),
     )
 
 

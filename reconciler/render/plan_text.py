@@ -78,6 +78,9 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     work = []
     if totals.rollbacks:
         work.append(f"rolls back {strong(words.format_count(totals.rollbacks, 'dead write'))}")
+    if totals.repairs:
+        tables = words.format_count(totals.repairs, "table")
+        work.append(f"repairs the metadata of {strong(tables)}")
     if totals.bytes_rewritten:
         work.append(f"rewrites {strong(_describe_rewrite(totals))}")
     if totals.tables_indexed:
@@ -140,6 +143,8 @@ def _summary_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
         work += f", {words.format_size(totals.bytes_rewritten)} to rewrite"
     if totals.rollbacks:
         work += f", {words.format_count(totals.rollbacks, 'dead write')} to roll back"
+    if totals.repairs:
+        work += f", {words.format_count(totals.repairs, 'metadata table')} to repair"
     if totals.tables_indexed:
         work += f", {words.format_count(totals.tables_indexed, 'index')} to update"
     yield from terminal.wrap(f"{terminal.strong('Plan:')} ", f"{count_verdicts(plan)}; {work}.", 2)

@@ -12,6 +12,7 @@ from reconciler.plans.model import Note
 from reconciler.render import words
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
+from reconciler.render.metadata_result import describe_repair, sum_repairs
 from reconciler.render.terminal import Terminal
 
 _MAX_REASONS: Final = 5
@@ -137,6 +138,9 @@ def _outcome_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
         yield from rewrite_lines(outcome.rewritten, terminal)
     if outcome.indexed:
         yield from index_lines(outcome.indexed, terminal)
+    for left in outcome.repaired.left if outcome.repaired else ():
+        names = ", ".join(left.partitions)
+        yield from terminal.item(terminal.warn("! skipped"), f"{names}: {left.because}")
     for label, what, files in (
         (terminal.warn("! skipped"), "of the plan", outcome.left_out),
         (terminal.bad("! failed"), "could not be deleted", outcome.failed),
@@ -155,6 +159,8 @@ def _describe_outcome(outcome: StepOutcome) -> str:
         return describe_rewrite(outcome, outcome.rewritten)
     if outcome.indexed is not None:
         return describe_index(outcome, outcome.indexed)
+    if outcome.repaired is not None:
+        return describe_repair(outcome, outcome.repaired)
     if outcome.kind == "rollback":
         return _describe_rollback(outcome)
     size = f", {words.format_size(outcome.bytes)}" if outcome.removed else ""
@@ -199,11 +205,16 @@ def _note_lines(notes: Iterable[Note], terminal: Terminal) -> Iterator[str]:
         yield from terminal.note(terminal.warn("! warning"), note)
 
 
+def _sum_work(result: ApplyResult) -> tuple[str, ...]:
+    tables = result.tables
+    return sum_repairs(tables), sum_rewrites(tables), sum_indexes(tables)
+
+
 def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.format_size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
-    done = [part for part in (sum_rewrites(result.tables), sum_indexes(result.tables)) if part]
+    done = [part for part in _sum_work(result) if part]
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
     label = f"{terminal.strong('Result:')} "
     yield from terminal.wrap(label, f"{count_statuses(result)}; {', '.join(done)}{took}.", 2)

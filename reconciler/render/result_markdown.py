@@ -13,6 +13,7 @@ from reconciler.render import words
 from reconciler.render.cluster_result import describe_left_group, sum_rewrites
 from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
+from reconciler.render.metadata_result import sum_repairs
 from reconciler.render.page import Page
 from reconciler.render.plan_markdown import clip_block, clip_text, comment_marker, comment_title
 from reconciler.render.terminal import Terminal
@@ -56,7 +57,8 @@ def _describe_effect(result: ApplyResult) -> str:
     size = words.format_size(sum(table.bytes for table in result.tables))
     took = words.format_time_taken(result.seconds)
     deleted = f"**{words.format_count(removed, 'file')}**, **{size}**"
-    parts = (sum_rewrites(result.tables), sum_indexes(result.tables))
+    tables = result.tables
+    parts = (sum_repairs(tables), sum_rewrites(tables), sum_indexes(tables))
     done = [f"**{part}**" for part in parts if part]
     done += [f"{'removed' if done else 'Removed'} {deleted}"] if removed else []
     meaning = result_render.EXIT_MEANINGS.get(result.exit_code)
@@ -82,6 +84,8 @@ def _trouble_lines(table: TableResult) -> list[str]:
         left = outcome.rewritten.left if outcome.rewritten else ()
         sentences += [f"skipped: {describe_left_group(group)}" for group in left]
         sentences += _index_troubles(outcome.indexed) if outcome.indexed else []
+        repairs = outcome.repaired.left if outcome.repaired else ()
+        sentences += [f"skipped: {', '.join(one.partitions)}: {one.because}" for one in repairs]
         if outcome.kind == "rollback" and outcome.how == "failed":
             sentences += [
                 f"a write is not rolled back: {note.because}" for note in outcome.warnings

@@ -18,6 +18,7 @@ from reconciler.hudi.timeline.plans import ClusteringPlan
 if TYPE_CHECKING:
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
     from reconciler.state.index_state import IndexState
+    from reconciler.state.metadata_differences import MetadataVerification
     from reconciler.state.sampling.model import ForecastInput
 
 #: keys of the extra metadata of our own instants: the digest of the plan, and this program
@@ -192,6 +193,7 @@ class TableState:
     index_state: IndexState | None = None
     forecast_input: ForecastInput | None = None
     recent_writes: RecentWrites | None = None
+    metadata_verification: MetadataVerification | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
 
@@ -221,6 +223,7 @@ class TableState:
         index_state: IndexState | None = None,
         forecast_input: ForecastInput | None = None,
         recent_writes: RecentWrites | None = None,
+        metadata_verification: MetadataVerification | None = None,
         damaged_write: str = "",
     ) -> Self:
         """Return the state with these facts added. The files are the same, so it keeps its view."""
@@ -230,6 +233,7 @@ class TableState:
             index_state=index_state or self.index_state,
             forecast_input=forecast_input or self.forecast_input,
             recent_writes=recent_writes or self.recent_writes,
+            metadata_verification=metadata_verification or self.metadata_verification,
             damaged_write=damaged_write or self.damaged_write,
         )
         if "view" in self.__dict__:

@@ -49,7 +49,8 @@ class TableCondition:
 
 def is_unmanaged(spec: TableSpec) -> bool:
     """Return whether the spec declares nothing that makes a step."""
-    return spec.retention is None and spec.rewriting is None and spec.index is None
+    blocks = (spec.retention, spec.rewriting, spec.index, spec.metadata)
+    return all(block is None for block in blocks)
 
 
 def synced_condition(spec: TableSpec, plan: TablePlan) -> TableCondition:

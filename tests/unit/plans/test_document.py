@@ -355,7 +355,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a step is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
-        "has kind 'drop'; known are resume, rollback, cluster, index, clean",
+        "has kind 'drop'; known are resume, rollback, metadata, cluster, index, clean",
     ),
     "a step is a text": (
         lambda d: d["tables"][0].update(steps=["clean"]),
