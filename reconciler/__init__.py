@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.api import advise, apply, load_specs, observe, plan, read, sync, write
+    from reconciler.api import advise, apply, load_specs, observe, plan, read, sync, verify, write
 
-__all__ = ["advise", "apply", "load_specs", "observe", "plan", "read", "sync", "write"]
+__all__ = ["advise", "apply", "load_specs", "observe", "plan", "read", "sync", "verify", "write"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reconciler import runtime
 from reconciler.errors import BlockedError, UsageError
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from reconciler.spec.model import Option
     from reconciler.state.model import TableState
     from reconciler.status.model import TableStatus
+    from reconciler.status.observation import Purpose
     from reconciler.status.reconciliation import ReconciledWrite
     from reconciler.transaction.catalogs.sync import PartitionSync
+    from reconciler.verification.table_verification import TableVerification
 
 #: seconds to wait, after Ctrl-C, for tables that are being read; nothing has to be undone
 _INTERRUPT_WAIT_S: Final = 0.5
 
 Location = str | os.PathLike[str]
-#: what a state is read for; a view needs neither predictions nor orphan files
-_Purpose = Literal["plan", "status", "view"]
 OnTable = Callable[[TablePlan], None]
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
@@ -84,35 +84,14 @@ def observe(spec: TableSpec, *, now: datetime | None = None) -> TableState:
 
 
 def _observe(
-    spec: TableSpec, now: datetime | None, purpose: _Purpose, *, with_simulation: bool = False
+    spec: TableSpec, now: datetime | None, purpose: Purpose, *, with_simulation: bool = False
 ) -> TableState:
     """Read the state for a purpose, and for a simulated insert if asked."""
-    from reconciler.state.observe import observe as read_state  # noqa: PLC0415 (Avro)
-    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.status.observation import observe_for  # noqa: PLC0415 (Avro)
 
-    storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-    at = now or runtime.now()
-    state = read_state(
-        storage,
-        spec,
-        observed_ms=runtime.to_epoch_ms(at),
-        check_process=runtime.is_owner_alive,
-        with_orphans=purpose == "status",
-    )
-    if purpose == "plan" and (spec.files is not None or with_simulation):
-        from reconciler.state.write_history import add_recent_writes  # noqa: PLC0415 (few specs have files)
-
-        state = add_recent_writes(storage, state, with_footers=with_simulation)
-    if purpose == "plan" and spec.partition_retention is not None:
-        from reconciler.status.deleted_rows import count_deleted_rows  # noqa: PLC0415 (few specs)
-
-        state = count_deleted_rows(storage, spec, state, at)
-    if not spec.queries:
-        return state
-    from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415
-    from reconciler.state.sampling.forecast_input import add_forecast_input  # noqa: PLC0415
-
-    return add_forecast_input(storage, spec, state, choose_samples, only_max_scan=purpose != "plan")
+    storage = runtime.open_storage(spec.path, spec.storage_options)
+    at, is_alive = now or runtime.now(), runtime.is_owner_alive
+    return observe_for(purpose, spec, storage, at, is_alive, with_simulation=with_simulation)
 
 
 def plan(  # noqa: PLR0913 (the options of a plan)
@@ -193,22 +172,41 @@ def advise(
     Changes no table. A table that cannot be read gets an ``error``. The arguments are those of
     ``plan``.
     """
-    from reconciler.planners.prediction.advice import Advice  # noqa: PLC0415 (pyarrow)
-    from reconciler.status.table_advice import advise_table  # noqa: PLC0415
-    from reconciler.storage.read_only import ReadOnlyStorage  # noqa: PLC0415
+    from reconciler.status.table_advice import advise_spec  # noqa: PLC0415 (pyarrow)
 
     observed_ms = runtime.to_epoch_ms(now or runtime.now())
 
     def work(spec: TableSpec) -> tuple[TableSpec, Advice]:
-        try:
-            storage = ReadOnlyStorage(runtime.open_storage(spec.path, spec.storage_options))
-            return spec, advise_table(storage, spec, observed_ms=observed_ms)
-        except Exception as error:  # noqa: BLE001 (one table must not stop the others)
-            problem = report_problem(spec, error, on_crash)
-        return spec, Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
+        return spec, advise_spec(spec, runtime.open_storage, observed_ms, on_crash)
 
     pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
     return tuple(advice for _, advice in pairs)
+
+
+def verify(
+    specs: TableSpec | Iterable[TableSpec],
+    *,
+    sample: float = 1.0,
+    now: datetime | None = None,
+    on_table: Callable[[TableVerification], None] | None = None,
+    on_crash: OnCrash | None = None,
+    parallelism: int = 1,
+) -> tuple[TableVerification, ...]:
+    """Compare each table's metadata table and index with its folders, footers and keys.
+
+    Changes no table. ``sample``: the share of the file groups whose footers and keys are read. A
+    table that cannot be read gets an ``error``. The other arguments are those of ``plan``.
+    """
+    from reconciler.verification.table_verification import verify_table  # noqa: PLC0415 (pyarrow)
+
+    if not 0 < sample <= 1:
+        raise ValueError("sample is a share: greater than 0, at most 1")
+    observed_ms = runtime.to_epoch_ms(now or runtime.now())
+
+    def work(spec: TableSpec) -> TableVerification:
+        return verify_table(spec, runtime.open_storage, sample, observed_ms, on_crash)
+
+    return _run_for_each(specs, work, parallelism, on_table)
 
 
 def _take_first(on_item: Callable[[_Item], None] | None) -> Callable[[tuple[_Item, Any]], None]:
@@ -232,7 +230,7 @@ def _plan_table(
     spec: TableSpec,
     now: datetime,
     on_crash: OnCrash | None,
-    purpose: _Purpose = "plan",
+    purpose: Purpose = "plan",
     *,
     insert: NextInsert | None = None,
 ) -> tuple[TablePlan, TableState | None]:

@@ -42,6 +42,7 @@ COMMANDS: Final = (
     "show",
     "apply",
     "status",
+    "verify",
     "advise",
     "options",
     "read",

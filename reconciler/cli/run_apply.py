@@ -28,7 +28,14 @@ from reconciler.executor.session import ApplyContext
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.index.build import MIN_FILES_FOR_JOB
 from reconciler.plans.archive_step import ArchiveStep
-from reconciler.plans.model import IndexStep, OrphansStep, RollbackStep, Step, TablePlan
+from reconciler.plans.model import (
+    IndexStep,
+    MetadataStep,
+    OrphansStep,
+    RollbackStep,
+    Step,
+    TablePlan,
+)
 from reconciler.plans.partition_deletion import DeletePartitionStep
 from reconciler.plans.plan import Plan
 from reconciler.plans.savepoint_step import SavepointStep
@@ -51,6 +58,7 @@ _PHASES: Mapping[Phase, str] = {
     "savepoint": "recording the savepoint",
     "request": "recording the request",
     "rewrite": "rewriting files",
+    "metadata": "repairing the metadata table",
     "index": "reading footers for the index",
     "delete": "deleting files",
     "archive": "archiving instants",
@@ -245,7 +253,9 @@ def _open_executors(admitted: AdmittedPlan, run: ApplyRun) -> Iterator[Executors
 
 
 #: steps that this process does alone, however much they are
-_STEPS_WITHOUT_WORKERS: Final = RollbackStep | SavepointStep | DeletePartitionStep | ArchiveStep
+_STEPS_WITHOUT_WORKERS: Final = (
+    RollbackStep | MetadataStep | SavepointStep | DeletePartitionStep | ArchiveStep
+)
 
 
 def _needs_workers(table: TablePlan) -> bool:

@@ -29,6 +29,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     Note,
     OrphansStep,
     Removal,
@@ -107,7 +108,9 @@ def effective_plan(reviewed: TablePlan, fresh: FreshPlan) -> TablePlan:
     orphans = [
         _take_present(step, fresh) for step in reviewed.steps if isinstance(step, OrphansStep)
     ]
-    kinds = RollbackStep | SavepointStep | DeletePartitionStep | ClusterStep | IndexStep
+    kinds = (
+        RollbackStep | MetadataStep | SavepointStep | DeletePartitionStep | ClusterStep | IndexStep
+    )
     others = [step for step in reviewed.steps if isinstance(step, kinds)]
     archives = [step for step in reviewed.steps if isinstance(step, ArchiveStep)]
     steps = (*resumed, *others, *sized, *orphans, *archives)

@@ -14,6 +14,7 @@ Phase = Literal[
     "rollback",
     "orphans",
     "savepoint",
+    "metadata",
     "request",
     "rewrite",
     "index",

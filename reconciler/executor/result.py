@@ -220,6 +220,27 @@ class ArchiveOutcome:
     left: tuple[LeftInstant, ...] = field(default=(), metadata={"name": "leftOut"})
 
 
+@dataclass(frozen=True, slots=True)
+class LeftRepair:
+    """Metadata partitions whose repair was reviewed and is left out."""
+
+    partitions: tuple[str, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataOutcome:
+    """The outcome of repairing or verifying the metadata table.
+
+    ``dropped``: metadata partitions that were dropped. ``left``: reviewed ones that stay.
+    ``compared``: number of entries that a verification at the end compared; None without one.
+    """
+
+    dropped: tuple[str, ...] = ()
+    left: tuple[LeftRepair, ...] = field(default=(), metadata={"name": "leftOut"})
+    compared: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepOutcome:
     """The outcome of one step.
@@ -237,13 +258,15 @@ class StepOutcome:
     path. ``differences``: what the check afterwards found wrong. ``rewritten``: set for a
     clustering, also a resumed one. ``indexed``: set for an index step, ``savepoint`` for a
     savepoint step, whose ``instant`` is the pinned one, ``deletion`` for a deletion of partitions,
-    ``archived`` for an archival.
+    ``archived`` for an archival. ``repaired``: set for a repair of the metadata table,
+    and for its verification at the end.
     """
 
     kind: Literal[
         "clean",
         "resume",
         "rollback",
+        "metadata",
         "savepoint",
         "deletePartition",
         "cluster",
@@ -268,6 +291,7 @@ class StepOutcome:
     deletion: DeletionOutcome | None = field(default=None, metadata={"optional": True})
     savepoint: SavepointOutcome | None = field(default=None, metadata={"optional": True})
     archived: ArchiveOutcome | None = None
+    repaired: MetadataOutcome | None = field(default=None, metadata={"optional": True})
     seconds: float = field(default=0.0, metadata=_NOT_ENCODED)
 
     def to_document(self, encode_files: Callable[[FileReasons | None], Any]) -> dict[str, Any]:
@@ -293,6 +317,7 @@ class StepOutcome:
             self.deletion and self.deletion.left,
             self.savepoint and self.savepoint.left,
             self.archived and self.archived.left,
+            self.repaired and self.repaired.left,
         )
         return 4 if any(left) else 0
 

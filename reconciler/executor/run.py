@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, assert_never
 
 from reconciler.errors import ReconcilerError
@@ -29,6 +30,7 @@ from reconciler.executor.gate import (
     omit_refused,
 )
 from reconciler.executor.index.run import HUDI_TARGET, run_index
+from reconciler.executor.metadata_repair import run_metadata_repair, verify_after_apply
 from reconciler.executor.orphans import run_orphans
 from reconciler.executor.result import (
     ApplyResult,
@@ -46,6 +48,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     Note,
     OrphansStep,
     ResumeStep,
@@ -237,12 +240,15 @@ def _run_steps(session: ApplySession, fresh: FreshPlan, done: _TableProgress) ->
     """Collect every step's outcome, with the time that it took."""
     clock = session.context.clock
     started = clock.now_ms()
-    for outcome in _steps(session, fresh, done):
+    outcomes = chain(_steps(session, fresh, done), verify_after_apply(session, fresh.state))
+    for outcome in outcomes:
         done.outcomes.append(replace(outcome, seconds=_seconds_since(started, clock)))
         started = clock.now_ms()
 
 
-def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Iterator[StepOutcome]:
+def _steps(  # noqa: PLR0915 (a case for each kind of step)
+    session: ApplySession, first: FreshPlan, done: _TableProgress
+) -> Iterator[StepOutcome]:
     """Resume what is pending first, whoever left it; then run what was reviewed.
 
     A step that turns out to be refused is left, and the others run.
@@ -258,6 +264,10 @@ def _steps(session: ApplySession, first: FreshPlan, done: _TableProgress) -> Ite
             case RollbackStep() | SavepointStep():
                 yield _run_under_lock(session, step, fresh)
                 fresh = None
+            case MetadataStep():
+                with _leave_refused(done):
+                    yield run_metadata_repair(session, step, fresh)
+                fresh, session = None, _reload_properties(session)
             case DeletePartitionStep() | ClusterStep():
                 with _leave_refused(done):
                     yield _remember_replaced(session, _replace_groups(session, step, fresh))

@@ -19,7 +19,7 @@ from reconciler.hudi.load import PROPERTIES
 from reconciler.hudi.table.properties import TableProperties
 from reconciler.hudi_engine.executor import HudiExecutor
 from reconciler.planners.compose import plan_table
-from reconciler.plans.model import Step, StepKind, TablePlan
+from reconciler.plans.model import MetadataStep, Step, StepKind, TablePlan
 from reconciler.plans.refusals import find_timeline_zone
 from reconciler.spec.model import Lock, TableSpec
 from reconciler.state.model import PLAN_DIGEST, TableState
@@ -129,7 +129,12 @@ class ApplySession(TableSession):
     def make_fresh_plan(self) -> FreshPlan:
         """Observe the table and plan it again; raises RefusedError and BusyError."""
         return make_fresh_plan(
-            self.storage, self.spec, self.context, self.plan.steps, self.clustered
+            self.storage,
+            self.spec,
+            self.context,
+            self.plan.steps,
+            self.clustered,
+            verifies=any(isinstance(step, MetadataStep) for step in self.plan.steps),
         )
 
     def observe(self) -> FreshPlan:
@@ -202,6 +207,8 @@ def make_fresh_plan(
     context: ApplyContext,
     reviewed: Sequence[Step],
     clustered: Collection[str] = (),
+    *,
+    verifies: bool = True,
 ) -> FreshPlan:
     """Observe a table and plan it again; raises RefusedError or BusyError for what stops an apply.
 
@@ -210,10 +217,15 @@ def make_fresh_plan(
     not replaced. Their old file slices were reviewed together with that step, and expire as they
     did then; otherwise a clean would leave them until the replaced groups expire. Nothing else is
     replaced then.
+    ``verifies``: plan repairs of the metadata table too, which may read every footer.
     """
     now = context.get_policy_time()
     observed_ms = context.clock.now_ms()
     state = observe(storage, spec, observed_ms=observed_ms, check_process=context.process.is_alive)
+    if verifies and spec.metadata is not None:
+        from reconciler.verification.verify import add_metadata_verification  # noqa: PLC0415
+
+        state = add_metadata_verification(storage, spec, state)
     planned_state, planned_spec = state, spec
     if spec.queries and not clustered:
         from reconciler.planners.prediction.forecast import choose_samples  # noqa: PLC0415

@@ -14,6 +14,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     OrphansStep,
     ResumeStep,
     RollbackStep,
@@ -61,7 +62,13 @@ def _list_packages(step: Step, location: str) -> tuple[str, ...]:
             if len(orphans) <= DELETED_HERE:
                 return ()
             packages = ()
-        case RollbackStep() | SavepointStep() | DeletePartitionStep() | ArchiveStep():
+        case (
+            RollbackStep()
+            | MetadataStep()
+            | SavepointStep()
+            | DeletePartitionStep()
+            | ArchiveStep()
+        ):
             return ()
         case _:
             assert_never(step)

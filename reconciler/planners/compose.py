@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from reconciler.planners.archive.planner import ArchiveDecision
     from reconciler.planners.cluster.cluster_plan import ClusterPlan
     from reconciler.planners.index.planner import IndexDecision
+    from reconciler.planners.metadata.planner import MetadataDecision
     from reconciler.planners.prediction.forecast import Forecast
     from reconciler.plans.file_sizes import FileSizeReport
 
@@ -94,6 +95,7 @@ class _TableParts:
     orphans: OrphanPlan = field(default_factory=OrphanPlan)
     others: tuple[SavepointReport, ...] | None = None
     archive: ArchiveDecision | None = None
+    metadata: MetadataDecision | None = None
     steps: tuple[Step, ...] = ()
     refused: frozenset[StepKind] = frozenset()
 
@@ -235,6 +237,8 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     clean, cluster = parts.clean, parts.cluster
     rollbacks = plan_all_rollbacks(picture.spec, picture.state)
     steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
+    metadata = _plan_metadata(picture)
+    steps += metadata.steps if metadata else ()
     steps += parts.savepoints.steps
     steps += [parts.expiry.step, cluster.step if cluster else None]
     index = None
@@ -246,7 +250,7 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     orphans = plan_orphans(picture, earlier, parts.is_removed)
     steps += [orphans.step, parts.archive.step if parts.archive else None]
     ordered = tuple(step for step in steps if step is not None)
-    return replace(parts, index=index, orphans=orphans, steps=ordered)
+    return replace(parts, index=index, metadata=metadata, orphans=orphans, steps=ordered)
 
 
 def _collect_drift(picture: TablePicture, parts: _TableParts) -> tuple[Finding, ...]:
@@ -280,6 +284,7 @@ def _collect_warnings(
         *(parts.forecast.sample_warnings if parts.forecast and has_cluster_step else ()),
         *(parts.index.warnings if parts.index else ()),
         *(parts.archive.warnings if parts.archive else ()),
+        *(parts.metadata.warnings if parts.metadata else ()),
         *parts.resumes.warnings,
         *warn_of_stuck_work(spec, state, parts.clean.kept),
         *parts.orphans.warnings,
@@ -333,6 +338,14 @@ def _plan_index(picture: TablePicture, steps: Iterable[Step], is_removed: Mask) 
     from reconciler.planners.index.planner import plan_index  # noqa: PLC0415 (few tables need it)
 
     return plan_index(picture, rewritten_groups(steps), is_removed)
+
+
+def _plan_metadata(picture: TablePicture) -> MetadataDecision | None:
+    if picture.spec.metadata is None:
+        return None
+    from reconciler.planners.metadata.planner import plan_metadata  # noqa: PLC0415 (few specs)
+
+    return plan_metadata(picture.spec, picture.state)
 
 
 def _plan_archive(spec: TableSpec, planned: TableState) -> ArchiveDecision | None:

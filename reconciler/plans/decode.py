@@ -13,6 +13,7 @@ from reconciler.plans.model import (
     ClusterStep,
     Impact,
     IndexStep,
+    MetadataStep,
     NamedFiles,
     OrphanFiles,
     OrphansStep,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 Lists = Mapping[str, Any]
 
 _LIST_KEYS = ("kept", "partitions", "groups", "files")
+#: kinds of steps that have short lists under these keys
+_WITHOUT_LISTS = ("metadata",)
 
 
 def take_lists(
@@ -51,9 +54,8 @@ def take_lists(
 
 
 def _has_columns(holder: Mapping[str, Any], key: str) -> bool:
-    """Return whether a list becomes columns; that of a deletion has an object per partition."""
-    is_plain = key == "partitions" and holder.get("kind") == "deletePartition"
-    return not is_plain and _is_filled_list(holder.get(key))
+    """Return whether a list becomes columns; those of steps that name few things stay lists."""
+    return holder.get("kind") not in _PLAIN_STEPS and _is_filled_list(holder.get(key))
 
 
 def _is_filled_list(value: Any) -> bool:
@@ -118,6 +120,7 @@ def _decode_impact(impact: Mapping[str, Any]) -> Impact:
 #: kinds of steps without long lists
 _PLAIN_STEPS: Final[Mapping[str, type[Any]]] = {
     "index": IndexStep,
+    "metadata": MetadataStep,
     "savepoint": SavepointStep,
     "deletePartition": DeletePartitionStep,
     "archive": ArchiveStep,

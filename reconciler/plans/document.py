@@ -27,6 +27,7 @@ from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
+    MetadataStep,
     NamedFiles,
     Rewrites,
     TablePlan,
@@ -245,7 +246,9 @@ def _has_valid_lists(table: TablePlan) -> bool:
 
 
 def _files_of_steps(table: TablePlan) -> list[NamedFiles]:
-    others = ClusterStep | IndexStep | SavepointStep | DeletePartitionStep | ArchiveStep
+    others = (
+        ClusterStep | IndexStep | MetadataStep | SavepointStep | DeletePartitionStep | ArchiveStep
+    )
     return [step.files for step in table.steps if not isinstance(step, others)]
 
 

@@ -17,6 +17,7 @@ from reconciler.plans.model import (
     Impact,
     IndexStep,
     KeptFiles,
+    MetadataStep,
     NamedFiles,
     OrphansStep,
     ResumeStep,
@@ -139,7 +140,7 @@ def _encode_step_lists(step: Step) -> Mapping[str, Iterator[Chunk]]:
             return {"partitions": _encode_list([file_rows.encode_orphans(step.files)])}
         case DeletePartitionStep():
             _check_partitions_sorted([partition.path for partition in step.partitions])
-        case IndexStep() | SavepointStep() | ArchiveStep():
+        case IndexStep() | MetadataStep() | SavepointStep() | ArchiveStep():
             pass
         case _:
             assert_never(step)

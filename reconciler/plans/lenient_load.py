@@ -104,6 +104,9 @@ def _check_digests(document: Mapping[str, Any]) -> None:
 def _check_order(table: Mapping[str, Any]) -> None:
     """Check that files and partitions are sorted and unique and that each partition is used."""
     for step in table["steps"]:
+        if step["kind"] == "metadata":
+            _check_rising(step["partitions"], "metadata partition", table)
+            continue
         partitions = step.get("partitions", ())
         _check_rising([p["path"] for p in partitions], "partition", table)
         for partition in () if step["kind"] == "deletePartition" else partitions:

@@ -26,7 +26,7 @@ MAPPINGS = ("rank", "direct")
 INDEX_TARGETS = ("zindex", "column_stats")
 #: kinds of steps that a refusal may name; a resume counts as the kind that it finishes
 StepKind = Literal[
-    "savepoint", "deletePartition", "cluster", "index", "clean", "orphans", "archive"
+    "metadata", "savepoint", "deletePartition", "cluster", "index", "clean", "orphans", "archive"
 ]
 #: a field that ``to_document`` does not write: a list that is written by columns, for example
 _WRITTEN_APART: Any = {"name": None}
@@ -221,6 +221,22 @@ class IndexStep:
     because: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataStep:
+    """Repair partitions of Hudi's metadata table that differ from the table's files.
+
+    ``change``: they are dropped, so that readers list and open files instead. ``partitions``: of
+    the metadata table, sorted; with ``files`` among them it is dropped whole. ``differences``: how
+    many entries differ.
+    """
+
+    kind: Literal["metadata"] = "metadata"
+    change: Literal["drop"] = "drop"
+    partitions: tuple[str, ...]
+    because: str
+    differences: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OrphansStep:
     """Remove files that no write knows and that no reader sees."""
@@ -232,6 +248,7 @@ class OrphansStep:
 Step = (
     ResumeStep
     | RollbackStep
+    | MetadataStep
     | SavepointStep
     | DeletePartitionStep
     | ClusterStep

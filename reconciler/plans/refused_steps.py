@@ -13,6 +13,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     Note,
     OrphansStep,
     ResumeStep,
@@ -53,7 +54,8 @@ def _find_kind(step: Step) -> StepKind | None:
         case ResumeStep():
             return "clean" if step.action == "clean" else "cluster"
         case (
-            SavepointStep()
+            MetadataStep()
+            | SavepointStep()
             | DeletePartitionStep()
             | ClusterStep()
             | IndexStep()

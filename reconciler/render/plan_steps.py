@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
+from reconciler.hudi.metadata.table import FILES
 from reconciler.plans.archive_step import ArchiveStep
 from reconciler.plans.model import (
     FILE_KINDS,
@@ -15,6 +16,7 @@ from reconciler.plans.model import (
     CleanStep,
     ClusterStep,
     IndexStep,
+    MetadataStep,
     OrphanFiles,
     OrphansStep,
     Removal,
@@ -43,7 +45,9 @@ _MAX_DELETED_PARTITIONS: Final = 2
 _TARGET_NAMES: Final = {"zindex": "the index", "column_stats": "Hudi's column_stats"}
 
 
-def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) -> Iterator[str]:
+def step_lines(  # noqa: C901, PLR0915 (a case for each kind of step)
+    step: Step, table: TablePlan, terminal: Terminal, *, full: bool
+) -> Iterator[str]:
     """One step with its reasons; ``full`` lists every file.
 
     A step that is refused is marked as not applied, with the rules that refuse it.
@@ -63,6 +67,8 @@ def step_lines(step: Step, table: TablePlan, terminal: Terminal, *, full: bool) 
             yield from savepoints.step_lines(step, terminal, refused_by)
         case ClusterStep():
             yield from cluster_step.step_lines(step, terminal, refused_by, full=full)
+        case MetadataStep():
+            yield from _metadata_lines(step, terminal, refused_by)
         case IndexStep():
             yield from _index_lines(step, terminal, refused_by)
         case OrphansStep():
@@ -126,6 +132,13 @@ def _clean_lines(
         boundary = f"; earliest instant to retain {instant} ({words.format_instant(instant)})"
     yield from terminal.detail(f"{retention}{boundary}")
     yield from _removal_lines(step, terminal, full=full)
+
+
+def _metadata_lines(step: MetadataStep, terminal: Terminal, refused_by: str) -> Iterator[str]:
+    is_whole = FILES in step.partitions
+    names = "the whole metadata table" if is_whole else " and ".join(step.partitions)
+    yield from terminal.step("- metadata", terminal.warn, f"drops {names}", refused_by)
+    yield from terminal.detail(step.because)
 
 
 def _index_lines(step: IndexStep, terminal: Terminal, refused_by: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ from reconciler.plans.model import (
     ClusterStep,
     IndexStep,
     KeptFiles,
+    MetadataStep,
     Note,
     OrphanFiles,
     OrphansStep,
@@ -90,6 +91,7 @@ class PlanTotals:
     savepoints_made: int = 0
     savepoints_removed: int = 0
     instants_archived: int = 0
+    repairs: int = 0
 
 
 def table_verdict(table: TablePlan) -> TableVerdict:
@@ -128,6 +130,7 @@ def count_totals(plan: Plan) -> PlanTotals:
         instants_archived=sum(
             len(s.instants) for steps in applied for s in steps if isinstance(s, ArchiveStep)
         ),
+        repairs=sum(any(isinstance(s, MetadataStep) for s in steps) for steps in applied),
     )
 
 

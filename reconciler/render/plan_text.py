@@ -77,30 +77,38 @@ def describe_effect(totals: plan_summary.PlanTotals, strong: Callable[[str], str
     """Say what applying does: the net change of bytes, then the work. ``strong`` marks figures."""
     if totals.is_empty:
         return "Nothing to apply."
-    work = []
-    if totals.rollbacks:
-        work.append(f"rolls back {strong(words.format_count(totals.rollbacks, 'dead write'))}")
-    work += _describe_savepoints(totals)
-    if totals.partitions_deleted:
-        amount = words.format_count(totals.partitions_deleted, "partition")
-        size = words.format_size(totals.bytes_deleted)
-        work.append(f"deletes {strong(amount)} ({size}, whose files a later clean removes)")
-    if totals.bytes_rewritten:
-        work.append(f"rewrites {strong(_describe_rewrite(totals))}")
-    if totals.tables_indexed:
-        work.append(f"updates the index of {words.format_count(totals.tables_indexed, 'table')}")
-    if totals.instants_archived:
-        work.append(f"archives {words.format_count(totals.instants_archived, 'instant')}")
-    if totals.files_removed:
-        files = words.format_count(totals.files_removed, "file")
-        size = f" ({words.format_size(totals.bytes_removed)})" if totals.bytes_added else ""
-        work.append(f"removes {strong(files)}{_count_orphans(totals)}{size}")
-    else:
-        work.append("removes no other files" if totals.rollbacks else "removes no files")
+    work = [*_list_changes(totals, strong), _describe_removal(totals, strong)]
     change = plan_summary.format_net_change(totals.bytes_added, totals.bytes_removed)
     until = " until a clean removes the replaced files" if totals.bytes_added else ""
     net = f"Net change: {strong(change)}{until}. " if change else ""
     return f"{net}Applying {_join_words(work)}."
+
+
+def _list_changes(totals: plan_summary.PlanTotals, strong: Callable[[str], str]) -> Iterator[str]:
+    """Yield what applying does besides removing files, in the order of the steps."""
+    if totals.rollbacks:
+        yield f"rolls back {strong(words.format_count(totals.rollbacks, 'dead write'))}"
+    if totals.repairs:
+        yield f"repairs the metadata of {strong(words.format_count(totals.repairs, 'table'))}"
+    yield from _describe_savepoints(totals)
+    if totals.partitions_deleted:
+        amount = words.format_count(totals.partitions_deleted, "partition")
+        size = words.format_size(totals.bytes_deleted)
+        yield f"deletes {strong(amount)} ({size}, whose files a later clean removes)"
+    if totals.bytes_rewritten:
+        yield f"rewrites {strong(_describe_rewrite(totals))}"
+    if totals.tables_indexed:
+        yield f"updates the index of {words.format_count(totals.tables_indexed, 'table')}"
+    if totals.instants_archived:
+        yield f"archives {words.format_count(totals.instants_archived, 'instant')}"
+
+
+def _describe_removal(totals: plan_summary.PlanTotals, strong: Callable[[str], str]) -> str:
+    if not totals.files_removed:
+        return "removes no other files" if totals.rollbacks else "removes no files"
+    files = words.format_count(totals.files_removed, "file")
+    size = f" ({words.format_size(totals.bytes_removed)})" if totals.bytes_added else ""
+    return f"removes {strong(files)}{_count_orphans(totals)}{size}"
 
 
 def _describe_savepoints(totals: plan_summary.PlanTotals) -> Iterator[str]:
@@ -171,6 +179,8 @@ def _summary_lines(plan: Plan, terminal: Terminal) -> Iterator[str]:
     made, removed = totals.savepoints_made, totals.savepoints_removed
     if pins := savepoints.describe_counts(made, removed, "to make", "to remove"):
         work += f", {pins}"
+    if totals.repairs:
+        work += f", {words.format_count(totals.repairs, 'metadata table')} to repair"
     if totals.tables_indexed:
         work += f", {words.format_count(totals.tables_indexed, 'index')} to update"
     if totals.instants_archived:

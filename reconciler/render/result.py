@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler import canonical_json
@@ -14,6 +14,7 @@ from reconciler.render.archive_result import archival_lines, describe_archival, 
 from reconciler.render.cluster_result import describe_rewrite, rewrite_lines, sum_rewrites
 from reconciler.render.deletion_step import deletion_lines, describe_deletion, sum_deletions
 from reconciler.render.index_result import describe_index, index_lines, sum_indexes
+from reconciler.render.metadata_result import describe_repair, sum_repairs
 from reconciler.render.savepoints import describe_outcome, sum_savepoints
 from reconciler.render.terminal import Terminal
 
@@ -160,6 +161,9 @@ def _own_lines(outcome: StepOutcome, terminal: Terminal) -> Iterator[str]:
         yield from deletion_lines(outcome.deletion, terminal)
     if outcome.archived:
         yield from archival_lines(outcome.archived, terminal)
+    for left in outcome.repaired.left if outcome.repaired else ():
+        names = ", ".join(left.partitions)
+        yield from terminal.item(terminal.warn("! skipped"), f"{names}: {left.because}")
 
 
 def _describe_outcome(outcome: StepOutcome) -> str:
@@ -188,17 +192,15 @@ def _describe_outcome(outcome: StepOutcome) -> str:
 
 def _describe_own_part(outcome: StepOutcome) -> str | None:
     """Describe an outcome by the part that only its kind of step has; None without one."""
-    if outcome.rewritten is not None:
-        return describe_rewrite(outcome, outcome.rewritten)
-    if outcome.indexed is not None:
-        return describe_index(outcome, outcome.indexed)
-    if outcome.deletion is not None:
-        return describe_deletion(outcome, outcome.deletion)
-    if outcome.savepoint is not None:
-        return describe_outcome(outcome, outcome.savepoint)
-    if outcome.archived is not None:
-        return describe_archival(outcome, outcome.archived)
-    return None
+    parts: tuple[tuple[Any, Callable[[StepOutcome, Any], str]], ...] = (
+        (outcome.rewritten, describe_rewrite),
+        (outcome.indexed, describe_index),
+        (outcome.deletion, describe_deletion),
+        (outcome.savepoint, describe_outcome),
+        (outcome.archived, describe_archival),
+        (outcome.repaired, describe_repair),
+    )
+    return next((describe(outcome, part) for part, describe in parts if part is not None), None)
 
 
 def _describe_rollback(outcome: StepOutcome) -> str:
@@ -235,11 +237,16 @@ def _note_lines(notes: Iterable[Note], terminal: Terminal) -> Iterator[str]:
         yield from terminal.note(terminal.warn("! warning"), note)
 
 
+def _sum_work(result: ApplyResult) -> tuple[str, ...]:
+    tables = result.tables
+    return sum_repairs(tables), sum_rewrites(tables), sum_indexes(tables)
+
+
 def _summary_lines(result: ApplyResult, terminal: Terminal) -> Iterator[str]:
     removed = sum(table.removed for table in result.tables)
     size = f" ({words.format_size(sum(table.bytes for table in result.tables))})" if removed else ""
     took = f" in {words.format_duration(result.seconds)}" if result.seconds >= 1 else ""
-    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes, sum_archivals)
+    sums = (sum_repairs, sum_savepoints, sum_deletions, sum_rewrites, sum_indexes, sum_archivals)
     done = [part for part in (count(result.tables) for count in sums) if part]
     done += [] if done and not removed else [f"{words.format_count(removed, 'file')} removed{size}"]
     label = f"{terminal.strong('Result:')} "

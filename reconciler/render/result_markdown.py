@@ -15,6 +15,7 @@ from reconciler.render.cluster_result import describe_left_group, sum_rewrites
 from reconciler.render.deletion_step import sum_deletions
 from reconciler.render.index_result import sum_indexes
 from reconciler.render.markdown_escape import code_span, escape_markdown, folded_block
+from reconciler.render.metadata_result import sum_repairs
 from reconciler.render.page import Page
 from reconciler.render.plan_markdown import clip_block, clip_text, comment_marker, comment_title
 from reconciler.render.savepoints import describe_outcome, sum_savepoints
@@ -59,7 +60,7 @@ def _describe_effect(result: ApplyResult) -> str:
     size = words.format_size(sum(table.bytes for table in result.tables))
     took = words.format_time_taken(result.seconds)
     deleted = f"**{words.format_count(removed, 'file')}**, **{size}**"
-    sums = (sum_savepoints, sum_deletions, sum_rewrites, sum_indexes, sum_archivals)
+    sums = (sum_repairs, sum_savepoints, sum_deletions, sum_rewrites, sum_indexes, sum_archivals)
     parts = [count(result.tables) for count in sums]
     done = [f"**{part}**" for part in parts if part]
     done += [f"{'removed' if done else 'Removed'} {deleted}"] if removed else []
@@ -92,6 +93,8 @@ def _trouble_lines(table: TableResult) -> list[str]:
             sentences.append(describe_outcome(outcome, outcome.savepoint))
         left_active = list_left_reasons(outcome.archived) if outcome.archived else []
         sentences += [f"not archived: {reason}" for reason in left_active]
+        repairs = outcome.repaired.left if outcome.repaired else ()
+        sentences += [f"skipped: {', '.join(one.partitions)}: {one.because}" for one in repairs]
         if outcome.kind == "rollback" and outcome.how == "failed":
             sentences += [
                 f"a write is not rolled back: {note.because}" for note in outcome.warnings

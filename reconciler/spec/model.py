@@ -143,6 +143,17 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataUpkeep:
+    """How the metadata table is verified and repaired.
+
+    ``verify`` ``never``: only its file listing is compared, because plans read it anyway.
+    """
+
+    verify: Literal["each-apply", "never"] = "never"
+    repair: Literal["drop", "report"] = "report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A query that the layout is for; ``max_scan`` is a share between 0 and 1."""
 
@@ -392,6 +403,7 @@ class TableSpec:
     clustering: Clustering | None = None
     index: IndexColumns | None = None
     orphans: Orphans | None = None
+    metadata: MetadataUpkeep | None = None
     queries: tuple[Query, ...] = ()
     readers: Readers | None = None
     savepoints: tuple[DeclaredSavepoint, ...] | None = None

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from reconciler.state.schema import DeclaredSchema
     from reconciler.storage.api import Storage
 
-__all__ = ["IndexState", "build_file_keys", "read_index_state"]
+__all__ = ["IndexState", "TableColumns", "build_file_keys", "read_index_state"]
 
 _EMPTY_SCHEMA: Final = pa.schema([])
 
@@ -60,7 +60,7 @@ def read_index_state(
     assert spec.index is not None, "the spec has an index block"
     view = state.view
     files = find_newest_bases(view)
-    columns = _TableColumns.read(storage, properties, state, files)
+    columns = TableColumns.read(storage, properties, state, files)
     wanted, problems = columns.split(spec.index.columns)
     versions = list_versions(storage)
     newest = _read_newest_version(storage, versions, tuple(wanted))
@@ -146,7 +146,7 @@ def _read_newest_version(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _TableColumns:
+class TableColumns:
     """The table's columns. ``problem``: why they are unknown.
 
     ``renamed``: columns that files may have under another name, with that name. It is the same name
@@ -165,7 +165,7 @@ class _TableColumns:
         properties: TableProperties,
         state: TableState,
         files: Integers,
-    ) -> _TableColumns:
+    ) -> TableColumns:
         fields = properties.partition_fields
         try:
             declared = read_declared_schema(storage, properties, state)

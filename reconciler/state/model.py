@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reconciler.state.archival_facts import ArchivalFacts
     from reconciler.state.clustering_facts import ClusteringFacts, RecentWrites
     from reconciler.state.index_state import IndexState
+    from reconciler.state.metadata_differences import MetadataVerification
     from reconciler.state.orphan_facts import OrphanFacts
     from reconciler.state.sampling.model import ForecastInput
 
@@ -246,6 +247,7 @@ class _Facts(TypedDict, total=False):
     partition_rows: Mapping[str, int] | None
     orphan_facts: OrphanFacts | None
     archival: ArchivalFacts | None
+    metadata_verification: MetadataVerification | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -307,6 +309,7 @@ class TableState:
     index_state: IndexState | None = None
     forecast_input: ForecastInput | None = None
     recent_writes: RecentWrites | None = None
+    metadata_verification: MetadataVerification | None = None
     pending_clusterings: tuple[PendingClustering, ...] = ()
     pending_writes: tuple[PendingWrite, ...] = ()
     failed_writes: tuple[ForeignWrite, ...] = ()

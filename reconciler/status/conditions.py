@@ -54,6 +54,7 @@ def is_unmanaged(spec: TableSpec) -> bool:
         spec.partition_retention,
         spec.rewriting,
         spec.index,
+        spec.metadata,
         spec.orphans,
         spec.savepoints,
         spec.timeline,

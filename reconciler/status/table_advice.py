@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +11,7 @@ from reconciler.planners.picture import TablePicture
 from reconciler.planners.prediction import advice
 from reconciler.planners.prediction.advice import Advice
 from reconciler.planners.prediction.forecast import choose_samples
+from reconciler.plans.unreadable_table import OnCrash, report_problem
 from reconciler.spec.model import TableSpec
 from reconciler.state.clustering_facts_reader import read_clustering_facts
 from reconciler.state.model import TableState
@@ -17,6 +19,25 @@ from reconciler.state.observe import observe
 from reconciler.state.sampling.forecast_input import add_forecast_input
 from reconciler.state.sampling.row_sample import SampleLimits, read_sample
 from reconciler.storage.api import Storage
+from reconciler.storage.read_only import ReadOnlyStorage
+
+
+def advise_spec(
+    spec: TableSpec,
+    open_storage: Callable[..., Storage],
+    observed_ms: int,
+    on_crash: OnCrash | None,
+) -> Advice:
+    """Return the advice for a spec's table; what goes wrong is its ``error``.
+
+    ``on_crash`` gets errors that are bugs of this program.
+    """
+    try:
+        storage = ReadOnlyStorage(open_storage(spec.path, spec.storage_options))
+        return advise_table(storage, spec, observed_ms=observed_ms)
+    except Exception as error:  # noqa: BLE001 (one table must not stop the others)
+        problem = report_problem(spec, error, on_crash)
+    return Advice(name=spec.name, path=spec.path, queries=spec.queries, error=problem)
 
 
 def advise_table(

@@ -12,7 +12,17 @@ from reconciler import api
 
 
 def test_what_is_exported_is_what_is_there():
-    expected = ["advise", "apply", "load_specs", "observe", "plan", "read", "sync", "write"]
+    expected = [
+        "advise",
+        "apply",
+        "load_specs",
+        "observe",
+        "plan",
+        "read",
+        "sync",
+        "verify",
+        "write",
+    ]
     assert expected == sorted(reconciler.__all__)
     for name in reconciler.__all__:
         assert callable(getattr(reconciler, name))

@@ -41,9 +41,9 @@ from reconciler.hudi.table.properties import TableProperties
 from reconciler.index.build import BuiltIndex, IndexRequest, ThreadedIndexBuilder
 from reconciler.index.file_keys import find_rows, join_indexes, take_files
 from reconciler.index.model import FileKeys
+from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.planners.index.column_stats import (
     assess_column_stats,
-    find_busy_instant,
     list_indexed_columns,
 )
 from reconciler.state.current_files import find_newest_logs

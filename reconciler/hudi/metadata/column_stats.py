@@ -37,7 +37,7 @@ _WIDTH: Final = len(hash_name(""))
 _MAX_LOG_BYTES: Final = 512 * 1024**2
 #: ordinals of Hudi's ValueType
 _DECIMAL: Final = 10
-_MILLIS: Final = frozenset({15, 18})
+MILLIS_TYPES: Final = frozenset({15, 18})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def read_column_stats(
     ``folders``: partition paths with file names; a file's index counts over all of them. Raises
     FormatError, UnsupportedError.
     """
-    _check_size(table)
+    check_log_sizes(table, COLUMN_STATS)
     wanted: list[dict[bytes, int]] = [{} for _ in columns]
     start = 0
     for partition, names in folders:
@@ -93,7 +93,7 @@ def count_files_without_stats(
     ``folders``: as in ``read_column_stats``. Only keys of entries are read. Raises FormatError,
     UnsupportedError.
     """
-    _check_size(table)
+    check_log_sizes(table, COLUMN_STATS)
     tails: dict[bytes, int] = {}
     for partition, names in folders:
         keys = build_stats_keys([""], partition_key(partition), names)
@@ -119,8 +119,9 @@ def count_files_without_stats(
     return len(tails) - int(np.count_nonzero(has.all(axis=0)))
 
 
-def _check_size(table: MetadataTable) -> None:
-    folder = f"{ROOT}/{COLUMN_STATS}"
+def check_log_sizes(table: MetadataTable, partition: str) -> None:
+    """Raise UnsupportedError if a metadata partition has more log files than memory holds."""
+    folder = f"{ROOT}/{partition}"
     try:
         entries = [entry for entry in table.source.list(folder) if entry.name.startswith(".")]
     except NotFoundError:
@@ -200,16 +201,20 @@ def _parse_bounds(stats: Mapping[str, Any]) -> tuple[Bound | None, Bound | None]
     if isinstance(low, float) and low == high == 0.0:
         return None, None
     kind = stats.get("valueType") or {}
-    return _to_comparable(low, kind), _to_comparable(high, kind)
+    return to_comparable(low, kind), to_comparable(high, kind)
 
 
-def _to_comparable(value: Any, kind: Mapping[str, Any]) -> Bound | None:
+def to_comparable(value: Any, kind: Mapping[str, Any]) -> Bound | None:
+    """Return a stored bound in comparable form; None for NaN and unknown forms.
+
+    ``kind``: the record's ``valueType``, empty if it has none.
+    """
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, bytes) and kind.get("typeOrdinal") == _DECIMAL:
         return decode_decimal(value, kind)
     if isinstance(value, int):
-        return int(value) * (1000 if kind.get("typeOrdinal") in _MILLIS else 1)
+        return int(value) * (1000 if kind.get("typeOrdinal") in MILLIS_TYPES else 1)
     if isinstance(value, float) and value != value:  # noqa: PLR0124
         return None
     return value if isinstance(value, (float, bytes, Decimal)) else None

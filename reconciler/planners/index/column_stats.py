@@ -23,11 +23,10 @@ from reconciler.hudi.metadata.bound_encoding import (
 from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.table import FILES
 from reconciler.hudi.table.properties import KNOWN_VERSIONS
-from reconciler.hudi.timeline.instant import WRITES, Action, Instant, State
+from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.planners.reasons import pluralize
 
 if TYPE_CHECKING:
-    from reconciler.hudi.timeline.active import Timeline
     from reconciler.state.index_state import IndexState
     from reconciler.state.model import TableState
 
@@ -40,11 +39,6 @@ _META: Final = frozenset(
 )
 #: number of further columns that writers index (…index.column.stats.max.columns.to.index)
 MAX_COLUMNS: Final = 32
-#: plans that may wait forever; whoever executes one reads the table's properties first
-_WAITING: Final = frozenset(
-    {Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING, Action.CLEAN, Action.ROLLBACK}
-)
-_INDEX_CHANGING: Final = WRITES | {Action.INDEXING, Action.ROLLBACK, Action.RESTORE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,18 +152,6 @@ def _columns_of_writers(
         every = dict(_list_leaves(schema))
         more = dict.fromkeys(name for name in defined if name in every)
         yield from ((name, every[name]) for name in more if name not in by_itself)
-
-
-def find_busy_instant(timeline: Timeline) -> Instant | None:
-    """Return a pending instant whose owner may rely on the current indexes, or None.
-
-    Plans that nobody has started do not count.
-    """
-    for instant in timeline.instants:
-        is_waiting = instant.state is State.REQUESTED and instant.action in _WAITING
-        if not instant.is_completed and instant.action in _INDEX_CHANGING and not is_waiting:
-            return instant
-    return None
 
 
 def _explain_unbuildable(why: str, gaps: int = 0) -> str:

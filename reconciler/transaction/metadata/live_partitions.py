@@ -55,6 +55,17 @@ def drop_partitions(
     return properties
 
 
+def drop_metadata_table(storage: Storage, properties: TableProperties) -> None:
+    """Take every metadata partition out of the table's properties, then delete the metadata table.
+
+    Safe to stop anywhere and to do again: a metadata table that the properties do not list is never
+    read. The caller holds the table's lock. Raises FormatError, StorageError.
+    """
+    if properties.metadata_partitions:
+        _unlist_partitions(storage, properties.metadata_partitions)
+    _delete_tree(storage, ROOT)
+
+
 def add_partitions(storage: Storage, names: Collection[str], *, defined: str | None) -> None:
     """List metadata partitions that exist already in the table's properties, in one write.
 
@@ -124,6 +135,18 @@ def _read_properties(storage: Storage) -> bytes:
             return data
     assert problem is not None
     raise problem
+
+
+def _delete_tree(storage: Storage, folder: str) -> None:
+    """Delete a folder of the metadata table: its folders first, then its files, then itself."""
+    try:
+        entries = storage.list(folder)
+    except NotFoundError:
+        return
+    for entry in entries:
+        if entry.is_folder:
+            _delete_tree(storage, f"{folder}/{entry.name}")
+    _delete_folder(storage, folder)
 
 
 def _delete_folder(storage: Storage, folder: str) -> None:

@@ -19,7 +19,7 @@ from reconciler.errors import (
 from tests.command import run
 
 COMMANDS = (
-    *("init", "lint", "plan", "show", "apply", "status", "advise", "options"),
+    *("init", "lint", "plan", "show", "apply", "status", "verify", "advise", "options"),
     *("read", "write", "comment", "sync", "unlock", "demo"),
 )
 NOT_BUILT = ("fmt", "diff", "explain", "history")

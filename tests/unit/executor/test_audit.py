@@ -102,7 +102,8 @@ def test_the_schema_is_closed_and_described():
 
     assert all(node["additionalProperties"] is False for node in objects)
     assert all(
-        sorted(node["required"]) == sorted(node["properties"].keys() - {"step"}) for node in objects
+        sorted(node["required"]) == sorted(node["properties"].keys() - {"step", "repaired"})
+        for node in objects
     )
     assert all(node["description"] for node in objects)
     assert all(of["description"] for node in objects for of in node["properties"].values())

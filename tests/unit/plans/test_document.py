@@ -394,8 +394,8 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a step is unknown": (
         lambda d: d["tables"][0]["steps"][0].update(kind="drop"),
         (
-            "has kind 'drop'; known are resume, rollback, savepoint, deletePartition, cluster, "
-            "index, clean, orphans"
+            "has kind 'drop'; known are resume, rollback, metadata, savepoint, deletePartition, "
+            "cluster, index, clean, orphans, archive"
         ),
     ),
     "a step is a text": (

@@ -9,11 +9,11 @@ import pytest
 
 from reconciler.hudi.timeline.active import Timeline, TimelineFile
 from reconciler.hudi.timeline.instant import Action, Instant, State
+from reconciler.planners.busy_instant import find_busy_instant
 from reconciler.planners.index import column_stats
 from reconciler.planners.index.column_stats import (
     ColumnStatsNeed,
     assess_column_stats,
-    find_busy_instant,
     list_indexed_columns,
 )
 from tests.unit.planners.cow import base, commit, table

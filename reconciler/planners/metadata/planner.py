@@ -1,0 +1,193 @@
+"""Plan the repair of Hudi's metadata table where it differs from the table's files; pure.
+
+A partition that depends on another one is repaired with it: partition_stats is computed from
+column_stats, and a secondary index finds rows by the record index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.hudi.metadata.sync_decisions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
+from reconciler.hudi.metadata.table import FILES
+from reconciler.planners.busy_instant import find_busy_instant
+from reconciler.plans.model import MetadataStep, Note
+from reconciler.spec.model import TableSpec
+from reconciler.state.metadata_differences import OWN_INDEX, MetadataVerification
+from reconciler.state.model import TableState
+
+RULE: Final = "metadata"
+_INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
+#: metadata partitions that are repaired together
+_GROUPS: Final = (
+    (COLUMN_STATS, PARTITION_STATS),
+    (BLOOM_FILTERS,),
+    (RECORD_INDEX,),
+)
+#: prefixes of indexes that no writer builds anew by itself
+_DEFINED_BY_USERS: Final = {"secondary_index_": "secondary", "expr_index_": "expression"}
+_REPORT: Final = "reconciler verify names each; declare metadata.repair: drop to drop it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataDecision:
+    """The repairs of a plan, and warnings about what is not repaired."""
+
+    steps: tuple[MetadataStep, ...] = ()
+    warnings: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repair:
+    """Partitions that are repaired together. ``obstacle``: why they cannot be dropped."""
+
+    partitions: tuple[str, ...]
+    differences: int
+    because: str
+    obstacle: str | None = None
+
+
+def plan_metadata(spec: TableSpec, state: TableState) -> MetadataDecision:
+    """Return what becomes of the differences that were found; nothing without the spec's block."""
+    found = state.metadata_verification
+    if spec.metadata is None or found is None:
+        return MetadataDecision()
+    busy = _find_busy_work(state)
+    repairs = _find_repairs(found, state.metadata_partitions, is_busy=busy is not None)
+    warnings = list(_warn_of_own_index(found))
+    steps = []
+    for repair in repairs:
+        obstacle = repair.obstacle or busy
+        if spec.metadata.repair == "report":
+            warnings.append(Note(RULE, f"{repair.because}; {_REPORT}"))
+        elif obstacle is not None:
+            warnings.append(Note(RULE, f"{repair.because}; it is not dropped: {obstacle}"))
+        else:
+            steps.append(
+                MetadataStep(
+                    change="drop",
+                    partitions=repair.partitions,
+                    because=repair.because,
+                    differences=repair.differences,
+                )
+            )
+    return MetadataDecision(steps=tuple(steps), warnings=tuple(warnings))
+
+
+def _find_repairs(
+    found: MetadataVerification, live: Collection[str], *, is_busy: bool
+) -> Iterator[_Repair]:
+    """Yield what must be repaired; a wrong file listing needs the whole metadata table.
+
+    While a writer is at work, folders that are not listed may be its new indexes.
+    """
+    if found.leftovers and not is_busy:
+        where = ".hoodie/metadata" if FILES in found.leftovers else ", ".join(found.leftovers)
+        yield _Repair(
+            partitions=found.leftovers,
+            differences=0,
+            because=f"a drop that was stopped has left files of {where}, which nobody reads",
+        )
+    count = found.count_differences((FILES,))
+    if count:
+        total = found.difference_count - found.count_differences((OWN_INDEX,))
+        yield _Repair(
+            partitions=tuple(sorted(live)),
+            differences=total,
+            because=f"the file listing differs from the folders in {_count_entries(count)}"
+            f"{_give_example(found, (FILES,))}",
+            obstacle=_find_user_index(live),
+        )
+        return
+    for group in _GROUPS:
+        names = tuple(name for name in group if name in live)
+        count = found.count_differences(names)
+        if count:
+            yield _Repair(
+                partitions=names,
+                differences=count,
+                because=f"{_name_wrong(found, names)} {_differ(found, names)} from the files in "
+                f"{_count_entries(count)}{_give_example(found, names)}",
+                obstacle=_find_dependent(names, live),
+            )
+
+
+def _name_wrong(found: MetadataVerification, names: Collection[str]) -> str:
+    wrong = [name for name in names if found.count_differences((name,))]
+    return " and ".join(wrong)
+
+
+def _differ(found: MetadataVerification, names: Collection[str]) -> str:
+    wrong = [name for name in names if found.count_differences((name,))]
+    return "differs" if len(wrong) == 1 else "differ"
+
+
+def _count_entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def _give_example(found: MetadataVerification, names: Collection[str]) -> str:
+    """Return the first difference in words."""
+    first = next((one for one in found.differences if one.metadata_partition in names), None)
+    if first is None:
+        return ""
+    where = "/".join(filter(None, (first.partition, first.file)))
+    column = f", column {first.column}" if first.column else ""
+    key = f", key {first.key}" if first.key is not None else ""
+    return f" ({where}{column}{key}: recorded: {first.recorded}; actual: {first.actual})"
+
+
+def _find_user_index(live: Collection[str]) -> str | None:
+    """Return why the metadata table cannot be dropped: no writer builds such an index anew."""
+    for name in sorted(live):
+        for prefix, kind in _DEFINED_BY_USERS.items():
+            if name.startswith(prefix):
+                return (
+                    f"the {kind} index {name.removeprefix(prefix)} would go with it, and no writer "
+                    "builds it anew by itself; drop that index, and create it again afterwards"
+                )
+    return None
+
+
+def _find_dependent(names: Collection[str], live: Collection[str]) -> str | None:
+    if RECORD_INDEX not in names:
+        return None
+    for name in sorted(live):
+        if name.startswith("secondary_index_"):
+            return (
+                f"the secondary index {name.removeprefix('secondary_index_')} finds rows by it; "
+                "drop that index, and create it again afterwards"
+            )
+    return None
+
+
+def _find_busy_work(state: TableState) -> str | None:
+    """Return whose pending work may rely on the metadata table as it is, None without any."""
+    building = state.properties.get(_INFLIGHT, "").strip()
+    if building:
+        return f"another process is building {building}; plan again when it is done"
+    busy = find_busy_instant(state.timeline)
+    if busy is None:
+        return None
+    return (
+        f"{busy.file_name} is pending and may rely on it; plan again when it is completed or was "
+        "rolled back"
+    )
+
+
+def _warn_of_own_index(found: MetadataVerification) -> Iterator[Note]:
+    count = found.count_differences((OWN_INDEX,))
+    if count:
+        yield Note(
+            RULE,
+            f"the table's own index differs from the footers in {_count_entries(count)}"
+            f"{_give_example(found, (OWN_INDEX,))}; remove the folder .hoodie/.zindex, and the "
+            "next apply builds it anew",
+        )

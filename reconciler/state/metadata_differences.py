@@ -1,0 +1,143 @@
+"""Differences between a table's metadata and its files; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+#: what differs: an entry is missing, an entry has no file, or an entry is wrong
+DifferenceKind = Literal["missing", "extra", "wrong"]
+#: the name of the table's own index among metadata partitions
+OWN_INDEX: Final = ".zindex"
+#: most differences of a metadata partition that are named; further ones are only counted
+MAX_NAMED: Final = 100_000
+#: most reasons why something was not compared that are named
+_MAX_REASONS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataDifference:
+    """One entry of the metadata table that a reader or writer is misled by.
+
+    ``metadata_partition``: such as ``files``, or ``.zindex`` for the table's own index.
+    ``partition``: the table's, "" if it has none. ``file``: a file name or file id, "" for a whole
+    partition. ``key``: a record key. ``recorded``: what the metadata table says; ``actual``: what
+    is there; ``effect``: who is misled.
+    """
+
+    metadata_partition: str
+    kind: DifferenceKind
+    partition: str
+    file: str
+    column: str | None = field(default=None, metadata={"optional": True})
+    key: str | None = field(default=None, metadata={"optional": True})
+    recorded: str
+    actual: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCheck:
+    """The check of one metadata partition.
+
+    ``compared``: number of ``unit`` that were compared: files, ranges, filters, keys.
+    ``differences``: number of all differences; at most ``MAX_NAMED`` are named. ``not_compared``:
+    what was left out, and why.
+    """
+
+    metadata_partition: str
+    unit: str
+    compared: int
+    differences: int = 0
+    not_compared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataVerification:
+    """The result of verifying a table's metadata.
+
+    ``instant``: the newest completed instant then, None without any. ``sample``: the share of the
+    files whose footers and keys were read. ``checks``: one per metadata partition.
+    ``leftovers``: metadata partitions whose folders are there although the properties do not
+    list them; ``files`` alone if they list none.
+    """
+
+    instant: str | None = None
+    sample: float = 1.0
+    checks: tuple[PartitionCheck, ...] = ()
+    differences: tuple[MetadataDifference, ...] = ()
+    leftovers: tuple[str, ...] = ()
+
+    @property
+    def difference_count(self) -> int:
+        return sum(check.differences for check in self.checks)
+
+    def count_differences(self, metadata_partitions: Iterable[str]) -> int:
+        """Return the number of differences of some metadata partitions."""
+        names = set(metadata_partitions)
+        return sum(c.differences for c in self.checks if c.metadata_partition in names)
+
+
+@dataclass(slots=True, kw_only=True)
+class CheckBuilder:
+    """Collects the differences of one metadata partition."""
+
+    metadata_partition: str
+    unit: str
+    compared: int = 0
+    count: int = 0
+    differences: list[MetadataDifference] = field(default_factory=list)
+    not_compared: list[str] = field(default_factory=list)
+
+    def add(  # noqa: PLR0913 (the fields of a difference)
+        self,
+        kind: DifferenceKind,
+        partition: str,
+        file: str,
+        *,
+        recorded: str,
+        actual: str,
+        effect: str,
+        column: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Count a difference, and name it unless there are too many."""
+        self.count += 1
+        if self.count > MAX_NAMED:
+            return
+        self.differences.append(
+            MetadataDifference(
+                metadata_partition=self.metadata_partition,
+                kind=kind,
+                partition=partition,
+                file=file,
+                column=column,
+                key=key,
+                recorded=recorded,
+                actual=actual,
+                effect=effect,
+            )
+        )
+
+    def build(self) -> tuple[PartitionCheck, Sequence[MetadataDifference]]:
+        """Return the check and its differences, sorted by partition and file."""
+        check = PartitionCheck(
+            metadata_partition=self.metadata_partition,
+            unit=self.unit,
+            compared=self.compared,
+            differences=self.count,
+            not_compared=_shorten(tuple(dict.fromkeys(self.not_compared))),
+        )
+        order = sorted(
+            self.differences,
+            key=lambda one: (one.partition, one.file, one.column or "", one.key or ""),
+        )
+        return check, order
+
+
+def _shorten(reasons: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first reasons, and how many others there are."""
+    if len(reasons) <= _MAX_REASONS:
+        return reasons
+    return (*reasons[:_MAX_REASONS], f"{len(reasons) - _MAX_REASONS} more for like reasons")

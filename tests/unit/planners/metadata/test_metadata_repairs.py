@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from reconciler.hudi.timeline.active import Timeline, TimelineFile
+from reconciler.hudi.timeline.instant import Instant
+from reconciler.planners.metadata.planner import plan_metadata
+from reconciler.spec.model import MetadataUpkeep, TableSpec
+from reconciler.state.metadata_differences import (
+    CheckBuilder,
+    MetadataVerification,
+)
+
+ALL = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index")
+
+
+@dataclass
+class State:
+    """What the planner asks of a table's state."""
+
+    metadata_verification: MetadataVerification | None
+    metadata_partitions: tuple[str, ...] = ALL
+    properties: dict = field(default_factory=dict)
+    timeline: Timeline = field(default_factory=lambda: Timeline.from_files([]))
+
+
+def found(counts, **more):
+    """Return a verification with a number of differences by metadata partition."""
+    checks, differences = [], []
+    for name, count in counts.items():
+        builder = CheckBuilder(metadata_partition=name, unit="file", compared=9)
+        for number in range(count):
+            said = {"recorded": "a", "actual": "b", "effect": "c"}
+            builder.add("wrong", "p=1", f"f{number}", **said)
+        check, listed = builder.build()
+        checks.append(check)
+        differences += listed
+    return MetadataVerification(checks=tuple(checks), differences=tuple(differences), **more)
+
+
+def spec(repair="drop"):
+    return TableSpec(name="t", path="/t", metadata=MetadataUpkeep(repair=repair))
+
+
+def dropped(counts, **more):
+    return [step.partitions for step in plan_metadata(spec(), State(found(counts), **more)).steps]
+
+
+def pending(name):
+    instant = Instant.parse(name)
+    return Timeline.from_files([TimelineFile(instant, name, 0, 0)])
+
+
+def test_without_differences_or_block_nothing_is_planned():
+    assert [] == dropped({"files": 0, "column_stats": 0})
+    assert () == plan_metadata(TableSpec(name="t", path="/t"), State(found({"files": 1}))).steps
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ("column_stats", [("column_stats", "partition_stats")]),
+        ("partition_stats", [("column_stats", "partition_stats")]),
+        ("bloom_filters", [("bloom_filters",)]),
+        ("record_index", [("record_index",)]),
+        ("files", [ALL]),
+    ],
+)
+def test_what_depends_on_a_wrong_partition_is_dropped_with_it(wrong, expected):
+    assert expected == dropped({name: int(name == wrong) for name in ALL})
+
+
+def test_each_wrong_index_has_a_step_of_its_own_with_its_number():
+    steps = plan_metadata(spec(), State(found({"bloom_filters": 2, "record_index": 3}))).steps
+
+    assert [(("bloom_filters",), 2), (("record_index",), 3)] == [
+        (step.partitions, step.differences) for step in steps
+    ]
+    assert (
+        "record_index differs from the files in 3 entries (p=1/f0: recorded: a; actual: b)"
+        == steps[1].because
+    )
+
+
+def test_a_wrong_listing_drops_everything_once():
+    (step,) = plan_metadata(spec(), State(found({"files": 1, "column_stats": 4}))).steps
+
+    assert (ALL, 5) == (step.partitions, step.differences)
+
+
+@pytest.mark.parametrize(
+    ("counts", "live", "why"),
+    [
+        ({"files": 1}, (*ALL, "secondary_index_n"), "the secondary index n would go with it"),
+        ({"files": 1}, (*ALL, "expr_index_e"), "the expression index e would go with it"),
+        (
+            {"record_index": 1},
+            (*ALL, "secondary_index_n"),
+            "the secondary index n finds rows by it",
+        ),
+    ],
+)
+def test_an_index_that_no_writer_builds_anew_keeps_what_it_needs(counts, live, why):
+    decision = plan_metadata(spec(), State(found(counts), metadata_partitions=live))
+
+    assert () == decision.steps
+    assert why in decision.warnings[0].because
+
+
+def test_other_indexes_are_dropped_beside_a_secondary_index():
+    live = (*ALL, "secondary_index_n")
+
+    assert [("bloom_filters",)] == dropped({"bloom_filters": 1}, metadata_partitions=live)
+
+
+@pytest.mark.parametrize(
+    "name", ["20260101000000000.inflight", "20260101000000000.rollback.inflight"]
+)
+def test_pending_work_keeps_everything(name):
+    state = State(found({"column_stats": 1}, leftovers=("bloom_filters",)), timeline=pending(name))
+    decision = plan_metadata(spec(), state)
+
+    assert () == decision.steps
+    (note,) = decision.warnings
+    assert f"{name} is pending and may rely on it" in note.because
+
+
+def test_a_partition_that_is_being_built_keeps_everything():
+    inflight = {"hoodie.table.metadata.partitions.inflight": "record_index"}
+    decision = plan_metadata(spec(), State(found({"column_stats": 1}), properties=inflight))
+
+    assert () == decision.steps
+    assert "another process is building record_index" in decision.warnings[0].because
+
+
+def test_differences_are_warnings_if_the_spec_only_wants_a_report():
+    decision = plan_metadata(spec("report"), State(found({"files": 1, "column_stats": 4})))
+
+    assert () == decision.steps
+    assert ["metadata"] == [note.rule for note in decision.warnings]
+
+
+def test_what_a_stopped_drop_has_left_is_a_step():
+    state = State(found({}, leftovers=("files",)), metadata_partitions=())
+    (step,) = plan_metadata(spec(), state).steps
+
+    assert (("files",), 0) == (step.partitions, step.differences)
+    assert "left files of .hoodie/metadata, which nobody reads" in step.because
+
+
+def test_a_wrong_index_of_our_own_is_a_warning():
+    decision = plan_metadata(spec(), State(found({".zindex": 2})))
+
+    assert () == decision.steps
+    assert "remove the folder .hoodie/.zindex" in decision.warnings[0].because
