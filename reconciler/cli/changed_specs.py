@@ -18,8 +18,9 @@ from typing import IO, Final
 from reconciler import canonical_json
 from reconciler.cli.environment import git_environment
 from reconciler.errors import Problems, ReconcilerError, UsageError
+from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.spec.load import LoadedSpecs
-from reconciler.spec.model import GuardPolicy, TableSpec
+from reconciler.spec.model import TableSpec
 from reconciler.spec.spec_files import DISK, FileTree, PathKind, SpecFiles
 
 _FOLDER, _LINK, _SUBMODULE = b"40000", b"120000", b"160000"

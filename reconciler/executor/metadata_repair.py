@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BusyError, ReconcilerError
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.result import LeftRepair, MetadataOutcome, StepOutcome
+from reconciler.executor.outcomes import LeftRepair, MetadataOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.load import load_properties
 from reconciler.hudi.metadata.table import FILES

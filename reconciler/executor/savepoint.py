@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from reconciler.errors import AlreadyExistsError, StorageError
 from reconciler.executor.clean.run import has_changed
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.result import SavepointOutcome, StepOutcome
+from reconciler.executor.outcomes import SavepointOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.timeline.instant import Action, State
 from reconciler.hudi.timeline.savepoint import SavepointMetadata

@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reconciler.arrays import Mask
-from reconciler.planners.clean import explanations
-from reconciler.planners.clean.boundary import find_cutoff
-from reconciler.planners.clean.excess import find_excess
-from reconciler.planners.clean.planner import plan_clean
-from reconciler.planners.drift import ExcessSlices, find_drift
+from reconciler.planners.clean_part import CleanPart, plan_clean_part
+from reconciler.planners.drift import find_drift
 from reconciler.planners.expiry.planner import PartitionExpiry, plan_expiry
 from reconciler.planners.observed_table import describe_state
 from reconciler.planners.orphans import OrphanPlan, plan_orphans
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.readable_instants import find_earliest_readable
 from reconciler.planners.reader_window import ReaderWindow, find_reader_window, refuse_shrinking
-from reconciler.planners.recovery.resume_clean import plan_clean_resumes
 from reconciler.planners.recovery.resume_clustering import (
     ClusteringResumes,
     plan_clustering_resumes,
@@ -33,10 +29,8 @@ from reconciler.planners.savepoints.planner import SavepointDecision, plan_savep
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import (
-    CleanStep,
     Finding,
     Impact,
-    KeptFiles,
     Note,
     OrphansStep,
     Step,
@@ -66,18 +60,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _CleanPart:
-    """The cleans of a plan and their facts. ``is_removed`` is per row of the state's files."""
-
-    resumes: tuple[Step, ...] = ()
-    step: CleanStep | None = None
-    kept: KeptFiles | None = None
-    excess: ExcessSlices | None = None
-    warnings: tuple[Note, ...] = ()
-    is_removed: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _TableParts:
     """The plans of the parts of a table, and all their steps in the order of execution.
 
@@ -86,7 +68,7 @@ class _TableParts:
 
     window: ReaderWindow | None
     savepoints: SavepointDecision
-    clean: _CleanPart
+    clean: CleanPart
     expiry: PartitionExpiry
     forecast: Forecast | None
     cluster: ClusterPlan | None
@@ -204,7 +186,7 @@ def _plan_parts(
         return _TableParts(
             window=None,
             savepoints=SavepointDecision(savepoints=state.savepoints, kept=state.savepoints),
-            clean=_CleanPart(is_removed=nothing),
+            clean=CleanPart(is_removed=nothing),
             expiry=PartitionExpiry(is_deleted=nothing),
             forecast=None,
             cluster=None,
@@ -215,7 +197,7 @@ def _plan_parts(
     window = find_reader_window(spec, state, now)
     savepoints = plan_savepoints(picture, now)
     planned = state.with_savepoints(savepoints.kept if keeps_savepoints else savepoints.savepoints)
-    clean = _plan_clean_part(picture, now, window, planned)
+    clean = plan_clean_part(picture, now, window, planned)
     forecast = None if state.forecast_input is None else _forecast_queries(picture)
     cluster = _plan_cluster(picture, forecast) if spec.rewriting is not None else None
     parts = _TableParts(
@@ -364,54 +346,6 @@ def _plan_clustering_resumes(picture: TablePicture, now: datetime) -> Clustering
     abandoned = list_abandoned(picture.spec, picture.state)
     resumes = plan_clustering_resumes(picture.state, now, abandoned)
     return resumes if picture.spec.rewriting else replace(resumes, warnings=())
-
-
-def _plan_clean_part(
-    picture: TablePicture, now: datetime, window: ReaderWindow | None, planned: TableState
-) -> _CleanPart:
-    """Plan the pending cleans and the clean of a table's retention block.
-
-    ``planned``: the state with the savepoints that a clean finds; a pending one goes on before.
-    """
-    spec, state, retention = picture.spec, picture.state, picture.spec.retention
-    nothing = np.zeros(len(state.files), np.bool_)
-    if retention is None:
-        return _CleanPart(warnings=_warn_of_unmanaged_cleans(spec, state), is_removed=nothing)
-    resumes = plan_clean_resumes(state, spec.concurrency, now, window)
-    cutoff = find_cutoff(spec, state, now)
-    decision = plan_clean(retention, planned, cutoff=cutoff, resumed=resumes.rows, window=window)
-    warnings = (*resumes.warnings, *explanations.warn_of_resumes(retention, decision))
-    cleaning = _CleanPart(
-        resumes=resumes.steps,
-        excess=find_excess(decision, cutoff),
-        warnings=warnings,
-        is_removed=resumes.rows,
-    )
-    if resumes.is_blocked:
-        return cleaning
-    gate = explanations.check_after_commits(retention, state)
-    if gate is not None:
-        return replace(cleaning, warnings=(*warnings, gate))
-    return replace(
-        cleaning,
-        step=decision.step,
-        kept=decision.kept,
-        warnings=(*warnings, *explanations.collect_warnings(retention, planned, decision)),
-        is_removed=resumes.rows | decision.is_removed,
-    )
-
-
-def _warn_of_unmanaged_cleans(spec: TableSpec, state: TableState) -> tuple[Note, ...]:
-    """Warn that pending cleans are not resumed, because the spec declares no cleans."""
-    has_block = spec.partition_retention is not None
-    why = "retention has no count" if has_block else "the spec has no retention block"
-    return tuple(
-        Note(
-            "pendingClean",
-            f"clean {clean.instant} is {clean.state.lower()} and is not resumed: {why}",
-        )
-        for clean in state.pending_cleans
-    )
 
 
 def _measure_impact(state: TableState, is_removed: Mask, steps: tuple[Step, ...]) -> Impact:

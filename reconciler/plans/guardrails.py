@@ -22,7 +22,8 @@ from reconciler.plans.model import (
     removal_steps,
 )
 from reconciler.plans.partition_deletion import deleted_partitions
-from reconciler.spec.model import GuardPolicy, PartitionFilter, Policy, Retention, TableSpec
+from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.spec.model import PartitionFilter, Policy, Retention, TableSpec
 from reconciler.spec.partition_filter import find_excluded_partitions
 
 _COUNT_NAMES: Final = {

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from reconciler.executor.result import ArchiveOutcome, StepOutcome, TableResult
+from reconciler.executor.outcomes import ArchiveOutcome
+from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
 

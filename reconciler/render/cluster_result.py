@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome, TableResult
+from reconciler.executor.outcomes import ClusterOutcome, LeftGroup
+from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
 from reconciler.state.measured_queries import MeasuredQuery

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from reconciler.plans.model import ClusterStep, LayoutChange, LayoutFigures, PartitionGain, Rewrites
+from reconciler.plans.layout_change import LayoutChange, LayoutFigures, PartitionGain
+from reconciler.plans.model import ClusterStep, Rewrites
 from reconciler.render import words
 from reconciler.render.reasons import Reason, join_reasons
 from reconciler.render.terminal import Terminal, draw_bars, limit_rows, name_rows

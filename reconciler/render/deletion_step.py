@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from reconciler.executor.result import DeletionOutcome, StepOutcome, TableResult
+from reconciler.executor.outcomes import DeletionOutcome
+from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition
 from reconciler.render import words
 from reconciler.render.terminal import Terminal, limit_rows, name_rows

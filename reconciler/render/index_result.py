@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reconciler.executor.result import IndexOutcome, StepOutcome, TableResult
+from reconciler.executor.outcomes import IndexOutcome
+from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.render import words
 from reconciler.render.terminal import Terminal
 

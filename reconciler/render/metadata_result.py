@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.executor.result import MetadataOutcome, StepOutcome, TableResult
+from reconciler.executor.outcomes import MetadataOutcome
+from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.hudi.metadata.table import FILES
 from reconciler.render import words
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reconciler.plans.model import Sampled, TablePlan
+from reconciler.plans.layout_change import Sampled
+from reconciler.plans.model import TablePlan
 from reconciler.plans.refused_steps import find_refused_kinds
 from reconciler.render import words
 from reconciler.render.cluster_step import CONDITIONAL

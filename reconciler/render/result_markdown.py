@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from reconciler.executor.origin import Origin
-from reconciler.executor.result import ApplyResult, IndexOutcome, TableResult
+from reconciler.executor.outcomes import IndexOutcome
+from reconciler.executor.result import ApplyResult, TableResult
 from reconciler.plans.model import Note
 from reconciler.render import result as result_render
 from reconciler.render import words

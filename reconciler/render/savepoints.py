@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from reconciler.executor.result import SavepointOutcome, StepOutcome, TableResult
+from reconciler.executor.outcomes import SavepointOutcome
+from reconciler.executor.result import StepOutcome, TableResult
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 from reconciler.render import words
 from reconciler.render.terminal import Terminal

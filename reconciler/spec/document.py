@@ -23,12 +23,12 @@ from reconciler.spec.model import (
     SizeTrigger,
     TableSpec,
 )
+from reconciler.spec.rule_block import Block
 from reconciler.spec.rules import (
     COUNT_BY_POLICY,
     DEFAULT_CURVE,
     POLICY_BY_COUNT,
     SIZES_OF_EXISTING_FILES,
-    Block,
     check_rules,
     find_large,
 )

@@ -19,7 +19,8 @@ from reconciler.spec.environment import Environment, Placement, make_path_entry
 from reconciler.spec.lock_rules import Metastore, check_lock, complete_lock
 from reconciler.spec.model import CatalogTable, TableSpec
 from reconciler.spec.overlay import Selector, build_selector, list_provenance, merge_nodes
-from reconciler.spec.rules import Block, check_rules
+from reconciler.spec.rule_block import Block
+from reconciler.spec.rules import check_rules
 from reconciler.spec.schema import load_definition
 from reconciler.spec.structure import INVALID, read_structure
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode

@@ -12,7 +12,7 @@ from reconciler.hudi.timeline.implicit_lock import (
     derive_partition_key,
 )
 from reconciler.spec.model import Lock
-from reconciler.spec.rules import Block
+from reconciler.spec.rule_block import Block
 
 #: object stores, where Hudi's file-system lock cannot create its file atomically
 _OBJECT_STORES: Final = frozenset(

@@ -16,8 +16,9 @@ from reconciler.canonical_json import from_document
 from reconciler.errors import Problems, SourcePosition, did_you_mean, quote_value
 from reconciler.spec import locations
 from reconciler.spec.declarations import Declaration, read_declarations
+from reconciler.spec.guard_policy import GuardPolicy, Waiver
 from reconciler.spec.ignored_files import warn_about_ignored_files
-from reconciler.spec.model import GuardPolicy, TableSpec, Waiver
+from reconciler.spec.model import TableSpec
 from reconciler.spec.overlay import Selector, build_selector
 from reconciler.spec.schema import load_definition
 from reconciler.spec.spec_files import FileTree, SpecFiles

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler import units
@@ -17,6 +16,7 @@ from reconciler.spec.model import (
     Readers,
 )
 from reconciler.spec.moments import may_be_after
+from reconciler.spec.rule_block import Block
 from reconciler.spec.schema import load_definition
 from reconciler.spec.timeline_rules import find_keep_problem
 from reconciler.spec.yaml_nodes import MappingNode, ScalarNode, SequenceNode
@@ -43,44 +43,6 @@ _HOUR: Final = 3600
 #: seconds; a younger file may belong to a write that nobody has noticed to have ended
 LEAST_ORPHAN_AGE: Final = 24 * _HOUR
 _CONSUMER_FIELDS: Final = 2  # a name and a lag
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A mapping of a spec and its data. ``is_partial``: other documents complete it."""
-
-    problems: Problems
-    data: Mapping[str, Any]
-    node: MappingNode
-    path: str = "spec"
-    is_partial: bool = False
-
-    def find_block(self, name: str) -> Block | None:
-        """Return an inner block; None if it is missing or invalid."""
-        node = self.node.get(name)
-        if name not in self.data or not isinstance(node, MappingNode):
-            return None
-        return replace(self, data=self.data[name], node=node, path=f"{self.path}.{name}")
-
-    def list_blocks(self, name: str) -> list[Block]:
-        """Return the blocks of a list; none if one of them is invalid."""
-        data, node = self.data.get(name, ()), self.node.get(name)
-        items = node.items if isinstance(node, SequenceNode) else ()
-        if len(items) != len(data):
-            return []
-        return [
-            replace(self, data=inner, node=item, path=f"{self.path}.{name}[{nth}]")
-            for nth, (inner, item) in enumerate(zip(data, items, strict=True))
-            if isinstance(item, MappingNode)
-        ]
-
-    def error(self, field: str, message: str, hint: str) -> None:
-        """Report an error of a field, where it is declared."""
-        self.problems.error(self.node.key_position(field), f"{self.path}.{field}", message, hint)
-
-    def warn(self, field: str, message: str, hint: str) -> None:
-        """Warn about a field, where it is declared."""
-        self.problems.warning(self.node.key_position(field), f"{self.path}.{field}", message, hint)
 
 
 def check_rules(spec: Block) -> None:

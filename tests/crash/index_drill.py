@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 import reconciler
-from reconciler.executor.result import ApplyResult, IndexOutcome
+from reconciler.executor.outcomes import IndexOutcome
+from reconciler.executor.result import ApplyResult
 from reconciler.index.build import ThreadedIndexBuilder
 from reconciler.index.may_match import may_match
 from reconciler.index.predicates.parse import parse

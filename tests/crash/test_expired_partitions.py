@@ -17,7 +17,8 @@ from reconciler.render.result import result_document, result_text
 from reconciler.render.result_markdown import result_markdown
 from reconciler.render.terminal import Terminal
 from reconciler.spec.document import spec_to_document
-from reconciler.spec.model import CatalogTable, Concurrency, GuardPolicy, Lock
+from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.spec.model import CatalogTable, Concurrency, Lock
 from reconciler.state.catalogs.api import CatalogPartition
 from reconciler.state.model import Savepoint
 from reconciler.state.timeline_reader import TimelineReader

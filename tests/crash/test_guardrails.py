@@ -13,7 +13,7 @@ from reconciler.executor.freshness import take_files
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import CleanStep, Impact
 from reconciler.plans.plan import Plan
-from reconciler.spec.model import GuardPolicy, Waiver
+from reconciler.spec.guard_policy import GuardPolicy, Waiver
 from tests.crash.drill import (
     CASES,
     NOW,

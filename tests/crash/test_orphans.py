@@ -12,7 +12,7 @@ from reconciler.errors import StorageError
 from reconciler.executor import orphans
 from reconciler.hudi.load import load_properties
 from reconciler.plans.model import OrphansStep
-from reconciler.spec.model import GuardPolicy
+from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.storage.api import DeletionResult
 from tests.crash.drill import (
     NOW,

@@ -19,7 +19,7 @@ from reconciler.plans.model import Note, TablePlan
 from reconciler.render.plan_text import plan_text
 from reconciler.render.result import result_json, result_text
 from reconciler.render.terminal import Terminal
-from reconciler.spec.model import GuardPolicy, Waiver
+from reconciler.spec.guard_policy import GuardPolicy, Waiver
 from tests.crash.clustering_drill import PlannedDrill, make_drill_of
 from tests.crash.drill import Killed
 from tests.storage_wrappers import FaultyStorage, StorageFault

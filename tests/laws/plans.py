@@ -28,6 +28,7 @@ from reconciler.plans.archive_step import (
 from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.file_sizes import FileSizeReport, InsertReport
 from reconciler.plans.groups import rewrites_from_json, slice_paths
+from reconciler.plans.layout_change import LayoutChange, LayoutFigures, Untouched
 from reconciler.plans.model import (
     CURVES,
     FILE_KINDS,
@@ -41,8 +42,6 @@ from reconciler.plans.model import (
     Impact,
     IndexStep,
     KeptFiles,
-    LayoutChange,
-    LayoutFigures,
     NamedFiles,
     Note,
     Observed,
@@ -54,7 +53,6 @@ from reconciler.plans.model import (
     RollbackStep,
     Selection,
     TablePlan,
-    Untouched,
     rewritten_groups,
 )
 from reconciler.plans.partition_deletion import DeletePartitionStep, ExpiredPartition

@@ -14,15 +14,8 @@ from reconciler.plans.document import compute_steps_digest
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import CleanStep, Impact, TablePlan
 from reconciler.plans.refused_steps import list_applied_steps
-from reconciler.spec.model import (
-    Concurrency,
-    GuardPolicy,
-    Lock,
-    Policy,
-    Retention,
-    TableSpec,
-    Waiver,
-)
+from reconciler.spec.guard_policy import GuardPolicy, Waiver
+from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 from reconciler.spec.rules import COUNT_BY_POLICY
 from tests.laws.clean_tables import retentions, tables
 from tests.selection import examples

@@ -12,7 +12,8 @@ from typing import ClassVar, Final
 from reconciler.errors import BusyError, NotFoundError, PlanError
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.gate import RefusedError
-from reconciler.executor.result import ArchiveOutcome, LeftInstant, StepOutcome
+from reconciler.executor.outcomes import ArchiveOutcome, LeftInstant
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession, LockedApplyChange
 from reconciler.hudi.load import load_metadata_properties, load_timeline
 from reconciler.hudi.timeline.active import Timeline

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.arrays import Integers, Mask, to_arrow, to_numpy
-from reconciler.executor.result import ClusterOutcome, LeftGroup
+from reconciler.executor.outcomes import ClusterOutcome, LeftGroup
 from reconciler.hudi.files.bucket_ids import find_bucket_ids
 from reconciler.hudi.files.view import find_group_codes
 from reconciler.planners.cluster.candidates import CandidateSlices, find_candidates

@@ -20,7 +20,8 @@ from reconciler.executor.cluster.publish import adopt_completed, list_file_group
 from reconciler.executor.cluster.query_measurement import ClusteredFile, measure_queries
 from reconciler.executor.cluster.rewrite_job import make_groups, make_rewrite
 from reconciler.executor.cluster.work import ClusterWork
-from reconciler.executor.result import ClusterOutcome, StepOutcome
+from reconciler.executor.outcomes import ClusterOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.merge.slice_reader import SliceFiles
 from reconciler.hudi.timeline.commit import CommitMetadata, WriteFootprint

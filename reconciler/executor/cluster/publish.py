@@ -14,7 +14,8 @@ from reconciler.executor.cluster.work import (
     make_claims,
     make_completed_commit,
 )
-from reconciler.executor.result import ClusterOutcome, StepOutcome
+from reconciler.executor.outcomes import ClusterOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.file_slices.base_file.writer import WrittenFile
 from reconciler.hudi.files.names import BaseName

@@ -19,7 +19,8 @@ from reconciler.executor.expiry.selection import (
 )
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.gate import RefusedError
-from reconciler.executor.result import DeletionOutcome, StepOutcome
+from reconciler.executor.outcomes import DeletionOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplyChange, ApplySession
 from reconciler.hudi.metadata.sync_decisions import decide_write_sync
 from reconciler.hudi.table.properties import TableProperties

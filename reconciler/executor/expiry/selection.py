@@ -9,7 +9,7 @@ import numpy as np
 
 from reconciler.arrays import Integers
 from reconciler.executor.fresh_plan import FreshPlan
-from reconciler.executor.result import LeftPartition
+from reconciler.executor.outcomes import LeftPartition
 from reconciler.hudi.files.view import LOGS_BY_COMPLETION
 from reconciler.layout.sizing.file_group_sizes import FileGroupSizes, measure_groups
 from reconciler.planners.expiry.partition_figures import (

@@ -18,7 +18,8 @@ from reconciler.errors import AlreadyExistsError, NotFoundError, PlanError, Reco
 from reconciler.executor.fresh_plan import FreshPlan
 from reconciler.executor.freshness import make_keys
 from reconciler.executor.index.column_stats import build_column_stats
-from reconciler.executor.result import IndexOutcome, LeftColumn, StepOutcome
+from reconciler.executor.outcomes import IndexOutcome, LeftColumn
+from reconciler.executor.result import StepOutcome
 from reconciler.executor.session import ApplySession
 from reconciler.hudi.files.table_files import FileKind, is_named
 from reconciler.index.build import BuiltIndex, IndexBuilder, IndexRequest, ThreadedIndexBuilder

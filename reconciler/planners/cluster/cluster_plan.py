@@ -30,17 +30,14 @@ from reconciler.planners.drift import UnclusteredSlices
 from reconciler.planners.picture import TablePicture
 from reconciler.planners.reasons import pluralize
 from reconciler.plans import columns
-from reconciler.plans.model import (
-    UNMEASURED_RULES,
-    ClusterStep,
-    Finding,
+from reconciler.plans.layout_change import (
     LayoutChange,
     LayoutFigures,
-    Note,
     PartitionGain,
     Sampled,
     Untouched,
 )
+from reconciler.plans.model import UNMEASURED_RULES, ClusterStep, Finding, Note
 from reconciler.plans.refusals import warn_of_unlocked_writes
 from reconciler.state.clustering_facts import ClusteringFacts
 from reconciler.state.clustering_layout import ClusteringLayout

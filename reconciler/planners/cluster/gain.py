@@ -26,7 +26,7 @@ from reconciler.planners.cluster.read_model import (
     predict_reads,
 )
 from reconciler.planners.reasons import format_bytes
-from reconciler.plans.model import PartitionGain
+from reconciler.plans.layout_change import PartitionGain
 
 #: least gain of a group of a partition with several groups
 _MIN_GROUP_GAIN: Final = 0.1

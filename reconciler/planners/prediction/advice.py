@@ -28,7 +28,8 @@ from reconciler.planners.prediction.layout_candidates import (
 )
 from reconciler.planners.prediction.layout_trials import WholeTable, try_layout
 from reconciler.planners.reasons import pluralize
-from reconciler.plans.model import Note, Sampled
+from reconciler.plans.layout_change import Sampled
+from reconciler.plans.model import Note
 from reconciler.spec.model import Clustering, ClusteringBudget, ClusteringTrigger, Query, TableSpec
 
 if TYPE_CHECKING:

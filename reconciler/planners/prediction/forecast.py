@@ -26,7 +26,8 @@ from reconciler.planners.prediction.predicted_reads import (
 )
 from reconciler.planners.prediction.query_report import QueryReport, build_predictions
 from reconciler.planners.prediction.simulated_gain import has_candidates, simulate_gains
-from reconciler.plans.model import Finding, Note, Sampled
+from reconciler.plans.layout_change import Sampled
+from reconciler.plans.model import Finding, Note
 from reconciler.spec.model import TableSpec
 from reconciler.state.model import TableState
 from reconciler.state.sampling.model import RowSample, SampleRequest

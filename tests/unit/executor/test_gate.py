@@ -19,14 +19,8 @@ from reconciler.plans.encode import compute_spec_digest
 from reconciler.plans.model import Note, TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.spec.document import spec_to_document
-from reconciler.spec.model import (
-    Concurrency,
-    GuardPolicy,
-    Lock,
-    Policy,
-    Retention,
-    TableSpec,
-)
+from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 from tests.unit.executor.rows import make_clean_step
 from tests.unit.transaction.fakes import FakeClock
 

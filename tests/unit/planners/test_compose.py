@@ -12,16 +12,8 @@ from reconciler.planners.compose import plan_table
 from reconciler.plans.model import KEEP_RULES, CleanStep, Note, ResumeStep
 from reconciler.plans.refusals import refuse_apply
 from reconciler.plans.refused_steps import list_applied_steps
-from reconciler.spec.model import (
-    Concurrency,
-    FileSizes,
-    GuardPolicy,
-    Lock,
-    Policy,
-    Query,
-    Retention,
-    TableSpec,
-)
+from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.spec.model import Concurrency, FileSizes, Lock, Policy, Query, Retention, TableSpec
 from reconciler.state.model import (
     CompletedClean,
     PendingClean,

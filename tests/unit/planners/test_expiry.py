@@ -10,13 +10,8 @@ import pytest
 from reconciler.hudi.timeline.instant import Action, Instant, State
 from reconciler.planners.compose import plan_table
 from reconciler.planners.expiry.planner import choose_counted_files
-from reconciler.spec.model import (
-    Clustering,
-    ClusteringTrigger,
-    GuardPolicy,
-    PartitionRetention,
-    TableSpec,
-)
+from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.spec.model import Clustering, ClusteringTrigger, PartitionRetention, TableSpec
 from reconciler.state.model import PendingClusteringSlice, PendingCompactionGroup, Savepoint
 from tests.unit.planners.cow import base, commit, stamp, table
 

@@ -10,15 +10,8 @@ import pytest
 from reconciler.plans.decode import empty_orphan_files, empty_removed_files
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import CleanStep, Impact, Note, OrphansStep, TablePlan
-from reconciler.spec.model import (
-    Concurrency,
-    GuardPolicy,
-    Lock,
-    Policy,
-    Retention,
-    TableSpec,
-    Waiver,
-)
+from reconciler.spec.guard_policy import GuardPolicy, Waiver
+from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 
 NOW = datetime(2026, 2, 28, 23, 59, tzinfo=UTC)
 GIB = 1024**3

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from reconciler.executor.result import ArchiveOutcome, LeftInstant, StepOutcome
+from reconciler.executor.outcomes import ArchiveOutcome, LeftInstant
+from reconciler.executor.result import StepOutcome
 from reconciler.plans.archive_step import ArchivedInstant, ArchiveStep, Leftover
 from reconciler.render.archive_step import step_lines
 from reconciler.render.result import result_json, result_text

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.executor.result import ClusterOutcome, LeftGroup, StepOutcome
+from reconciler.executor.outcomes import ClusterOutcome, LeftGroup
+from reconciler.executor.result import StepOutcome
 from reconciler.render.result import result_json, result_text
 from reconciler.render.result_markdown import result_markdown
 from reconciler.render.terminal import Terminal

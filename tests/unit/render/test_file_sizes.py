@@ -12,7 +12,8 @@ from reconciler.layout.sizing.size_report import (
     PartitionSmallFiles,
 )
 from reconciler.plans.file_sizes import FileSizeReport, InsertReport
-from reconciler.plans.model import LayoutChange, LayoutFigures, TablePlan
+from reconciler.plans.layout_change import LayoutChange, LayoutFigures
+from reconciler.plans.model import TablePlan
 from reconciler.plans.plan import Plan
 from reconciler.render.file_sizes import file_size_lines, small_file_line
 from reconciler.render.plan_markdown import plan_markdown

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from reconciler.executor.result import IndexOutcome, LeftColumn, StepOutcome
+from reconciler.executor.outcomes import IndexOutcome, LeftColumn
+from reconciler.executor.result import StepOutcome
 from reconciler.render.result import result_json, result_text
 from reconciler.render.result_markdown import result_markdown
 from reconciler.render.terminal import Terminal

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.plans.model import LayoutChange, LayoutFigures, Sampled, TablePlan
+from reconciler.plans.layout_change import LayoutChange, LayoutFigures, Sampled
+from reconciler.plans.model import TablePlan
 from reconciler.render.query_predictions import prediction_lines
 from reconciler.render.terminal import Terminal
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from reconciler.executor.result import SavepointOutcome, StepOutcome
+from reconciler.executor.outcomes import SavepointOutcome
+from reconciler.executor.result import StepOutcome
 from reconciler.plans.model import Impact
 from reconciler.plans.savepoint_step import SavepointReport, SavepointStep
 from reconciler.render.plan_markdown import plan_markdown

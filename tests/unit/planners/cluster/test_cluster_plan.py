@@ -17,14 +17,15 @@ from reconciler.hudi.timeline.plans import (
     InputSlice,
 )
 from reconciler.planners.compose import plan_table
-from reconciler.plans.model import CleanStep, ClusterStep, Note, Untouched
+from reconciler.plans.layout_change import Untouched
+from reconciler.plans.model import CleanStep, ClusterStep, Note
 from reconciler.plans.refused_steps import list_applied_steps
+from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.spec.model import (
     Clustering,
     ClusteringTrigger,
     Concurrency,
     FileSizes,
-    GuardPolicy,
     Lock,
     Policy,
     Retention,

@@ -17,12 +17,12 @@ from reconciler.planners.compose import plan_table
 from reconciler.planners.known_statistics import KnownStatistics
 from reconciler.render import plan_summary
 from reconciler.render.drift import describe_difference
+from reconciler.spec.guard_policy import GuardPolicy
 from reconciler.spec.model import (
     Clustering,
     ClusteringBudget,
     ClusteringTrigger,
     FileSizes,
-    GuardPolicy,
     PartitionFilter,
     SizeTrigger,
     TableSpec,

@@ -13,14 +13,8 @@ from reconciler.planners.compose import plan_table
 from reconciler.planners.recovery.rollback_write import plan_rollbacks
 from reconciler.plans.guardrails import evaluate_policies
 from reconciler.plans.model import CleanStep, ResumeStep, RollbackStep
-from reconciler.spec.model import (
-    Concurrency,
-    GuardPolicy,
-    Lock,
-    Policy,
-    Retention,
-    TableSpec,
-)
+from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.spec.model import Concurrency, Lock, Policy, Retention, TableSpec
 from reconciler.state.model import PendingClean, PendingWrite
 from tests.unit.planners.cow import base, commit, stamp, table
 
