@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import FormatError
+from reconciler.errors import FormatError, UnsupportedError
 from reconciler.executor.expiry.dead_deletions import find_dead_deletions
 from reconciler.hudi.timeline.write_commit import COUNTS, WriteCommit
 from reconciler.plans.document import dump_plan, load_plan
@@ -276,6 +276,18 @@ def test_policies_refuse_the_step_and_the_clean_goes_on(it):
         it.read(),
         [outcome.kind for outcome in result.tables[0].outcomes],
     )
+
+
+def test_an_index_that_cannot_be_kept_right_refuses_the_step_alone(it, monkeypatch):
+    def refuse(*_, **__):
+        raise UnsupportedError("the expression index x would be wrong")
+
+    monkeypatch.setattr("reconciler.executor.expiry.run.decide_write_sync", refuse)
+
+    [table] = it.apply(it.plan()).tables
+
+    assert [("metadata", "deletePartition")] == [(n.rule, n.step) for n in table.refusals]
+    assert (3, ["clean"], ALL) == (table.exit_code, [o.kind for o in table.outcomes], it.read())
 
 
 def test_a_savepoint_keeps_the_files_of_a_deleted_partition(it, monkeypatch):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from reconciler.errors import AlreadyExistsError, BusyError
+from reconciler.errors import AlreadyExistsError, BusyError, UnsupportedError
 from reconciler.executor.expiry.replaced_keys import read_log_keys
 from reconciler.executor.expiry.selection import (
     PartitionSelection,
@@ -109,12 +109,7 @@ class _PartitionDeletion(
         if not chosen.partitions:
             return _report_nothing(chosen)
         properties = session.reload_properties()
-        if properties.metadata_partitions:
-            decide_write_sync(
-                properties.metadata_partitions,
-                table_version=properties.table_version,
-                inflight=properties.metadata_partitions_inflight,
-            )
+        _check_metadata(properties)
         declared = read_declared_schema(session.storage, properties, fresh.state)
         schema = None if declared is None else declared.text
         return _Decision(fresh=fresh, chosen=chosen, schema=schema)
@@ -177,6 +172,20 @@ class _PartitionDeletion(
 
     def abandon(self, pending: _RequestedDeletion) -> None:
         take_back_write(self.session, pending.instant, _ACTION)
+
+
+def _check_metadata(properties: TableProperties) -> None:
+    """Raise RefusedError for an index of the metadata table that cannot be kept right."""
+    if not properties.metadata_partitions:
+        return
+    try:
+        decide_write_sync(
+            properties.metadata_partitions,
+            table_version=properties.table_version,
+            inflight=properties.metadata_partitions_inflight,
+        )
+    except UnsupportedError as error:
+        raise RefusedError((Note("metadata", str(error), step=_KIND),)) from None
 
 
 def _check_no_foreign_write(session: ApplySession, timeline: Timeline, own: str | None) -> None:
