@@ -81,7 +81,7 @@ def test_we_archive_what_hudi_archives_of_a_metadata_table(library, tmp_path, ve
         hudi.write(table, [("b1", "b", age)], options=options)
         archived += list_archived(before, metadata)
 
-    assert {"commit", "deltacommit"} == {instant.action.value for instant in archived}
+    assert {"commit", "deltacommit"} <= {instant.action.value for instant in archived}
     assert read_records(metadata) == encode_records(metadata, archived)
 
 
