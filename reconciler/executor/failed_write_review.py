@@ -20,6 +20,7 @@ File = tuple[str, str]
 
 
 def find_fresh_step(fresh: FreshPlan, step: RollbackStep) -> RollbackStep | None:
+    """Return what the planner makes now of a reviewed rollback, None if nothing."""
     return next(
         (
             one

@@ -37,7 +37,7 @@ from reconciler.hudi.timeline.active import Timeline
 from reconciler.hudi.timeline.instant import COMMITS, Action, Instant
 from reconciler.spec.model import TableSpec
 from reconciler.state.failed_writes import FailedWritesReader
-from reconciler.state.model import CompletedClean, TableState
+from reconciler.state.model import CompletedClean, PendingRollback, TableState
 from reconciler.state.timeline_reader import (
     ProcessCheck,
     TimelineReader,
@@ -154,6 +154,14 @@ class _Observation:
             return TableListing(files=files, metafile_partitions=frozenset(known))
         return load_listing(self.storage, properties, known, written)
 
+    def _read_rollbacks(self, failures: FailedWritesReader) -> tuple[PendingRollback, ...]:
+        """Read pending rollbacks if the spec says what becomes of what they undo."""
+        if self.check_process is None or not (
+            self._declares_failed_writes or self._declares_pending
+        ):
+            return ()
+        return failures.read_rollbacks(self.check_process)
+
     def read_state(self) -> TableState:
         properties = self._load_properties()
         timeline = load_timeline(self.storage, properties)
@@ -203,10 +211,7 @@ class _Observation:
             else reader.read_pending_writes(pending, self.check_process, listed.unlisted_files),
             failed_writes=failures.read_writes(others, listed.unlisted_files),
             foreign_clusterings=failures.read_writes(stuck, listed.unlisted_files),
-            pending_rollbacks=()
-            if self.check_process is None
-            or not (self._declares_failed_writes or self._declares_pending)
-            else failures.read_rollbacks(self.check_process),
+            pending_rollbacks=self._read_rollbacks(failures),
             touched_partitions=self._read_touched(reader, cleans),
             completions=self._find_completions(properties, timeline, listed.files, zone),
             v6_completions=_find_v6_completions(properties, timeline, zone),
