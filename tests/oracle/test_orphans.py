@@ -11,7 +11,7 @@ import reconciler
 from reconciler import api
 from reconciler.plans.model import OrphansStep
 from tests.oracle import our_clean
-from tests.oracle.hudi import data_files, directory_listing, keep_commits
+from tests.oracle.hudi import COMPACT_METADATA, data_files, directory_listing, keep_commits
 from tests.oracle.prepared_tables import (
     PLAIN,
     TableKind,
@@ -76,27 +76,23 @@ def get_files(plan):
 def test_hudi_misses_no_file_that_no_write_knows(library, tmp_path, kind):
     hudi, table = library.table(kind, tmp_path / "t")
     rows = hudi.rows(table)
-    left = leave_orphans(hudi, table, [("a2", "a", 40), ("o1", "a", 40)])
+    # the log files of version 6 hold blocks of several writes, so they stay
+    updates = [] if kind.version == "0.15.0" and kind.merge_on_read else [("a2", "a", 40)]
+    left = leave_orphans(hudi, table, [("o1", "a", 40), *updates])
     spec = make_spec(table)
     plan = reconciler.plan(spec)
-    # Hudi appends to log files of version 6: its rollback block is one of theirs
-    expected = [path for path in left if not (has_version_6(kind) and ".log." in path)]
 
-    assert expected == get_files(plan)
+    assert left == get_files(plan)
     assert rows == hudi.rows(table)
     result = our_clean.apply_here(plan)
-    assert (0, len(expected)) == (result.exit_code, result.tables[0].removed)
-    assert not set(expected) & set(data_files(table.path))
+    assert (0, len(left)) == (result.exit_code, result.tables[0].removed)
+    assert not set(left) & set(data_files(table.path))
     assert_rows_and_listing(hudi, table, rows)
     assert () == reconciler.plan(spec).tables[0].steps
     last = hudi.write(table, [("a1", "a", 45)])
     hudi.rollback(table, last)
     if EVERY_CASE or kind == USUAL[-1]:
         assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
-
-
-def has_version_6(kind):
-    return kind.version == "0.15.0"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +106,8 @@ def test_hudi_reads_an_orphan_once_its_timeline_begins_later_and_we_only_say_so(
     before = hudi.rows(table)
     left = leave_orphans(hudi, table, [("o1", "a", 40)])
     for ts in range(60, 66):
-        hudi.write(table, [("b1", "b", ts)])
+        # the archiver goes no further than the last compaction of the metadata table
+        hudi.write(table, [("b1", "b", ts)], options=COMPACT_METADATA)
         hudi.clean(table, keep_commits(1))
     hudi.archive(table)
     rows = hudi.rows(table)
