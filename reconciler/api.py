@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from reconciler import runtime
 from reconciler.errors import BlockedError, UsageError
@@ -28,8 +28,7 @@ from reconciler.plans.unreadable_table import (
     report_problem,
 )
 from reconciler.spec.model import TableSpec
-from reconciler.storage.parallel import run_parallel
-from reconciler.storage.silent_endpoints import SILENT_ENDPOINTS
+from reconciler.status.many_tables import run_for_each, take_first
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,13 +44,9 @@ if TYPE_CHECKING:
     from reconciler.transaction.catalogs.sync import PartitionSync
     from reconciler.verification.table_verification import TableVerification
 
-#: seconds to wait, after Ctrl-C, for tables that are being read; nothing has to be undone
-_INTERRUPT_WAIT_S: Final = 0.5
 
 Location = str | os.PathLike[str]
 OnTable = Callable[[TablePlan], None]
-_Result = TypeVar("_Result")
-_Item = TypeVar("_Item")
 
 
 def load_specs(
@@ -118,7 +113,7 @@ def plan(  # noqa: PLR0913 (the options of a plan)
     def work(spec: TableSpec) -> TablePlan:
         return _plan_table(spec, moment, on_crash, insert=insert)[0]
 
-    tables = _run_for_each(specs, work, parallelism, on_table)
+    tables = run_for_each(specs, work, parallelism, on_table)
     tool, created_at = runtime.tool_name(), moment.isoformat()
     return Plan(created_at=created_at, tool=tool, tables=tables, selection=selection)
 
@@ -155,7 +150,7 @@ def status(
             made = replace(make_unreadable_plan(spec), error=report_crash(spec, error, on_crash))
             return made, table_status(spec, None, made)
 
-    pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
+    pairs = run_for_each(specs, work, parallelism, take_first(on_table))
     return tuple(table for _, table in pairs)
 
 
@@ -179,7 +174,7 @@ def advise(
     def work(spec: TableSpec) -> tuple[TableSpec, Advice]:
         return spec, advise_spec(spec, runtime.open_storage, observed_ms, on_crash)
 
-    pairs = _run_for_each(specs, work, parallelism, _take_first(on_table))
+    pairs = run_for_each(specs, work, parallelism, take_first(on_table))
     return tuple(advice for _, advice in pairs)
 
 
@@ -206,24 +201,7 @@ def verify(
     def work(spec: TableSpec) -> TableVerification:
         return verify_table(spec, runtime.open_storage, sample, observed_ms, on_crash)
 
-    return _run_for_each(specs, work, parallelism, on_table)
-
-
-def _take_first(on_item: Callable[[_Item], None] | None) -> Callable[[tuple[_Item, Any]], None]:
-    return lambda pair: None if on_item is None else on_item(pair[0])
-
-
-def _run_for_each(
-    specs: TableSpec | Iterable[TableSpec],
-    work: Callable[[TableSpec], _Result],
-    parallelism: int,
-    on_done: Callable[[_Result], None] | None,
-) -> tuple[_Result, ...]:
-    """Do the work for every table, some in parallel; return the results in the order of specs."""
-    tables = [specs] if isinstance(specs, TableSpec) else specs
-    options: Any = {"parallelism": parallelism, "wait_s": _INTERRUPT_WAIT_S}
-    with SILENT_ENDPOINTS.remember():
-        return tuple(run_parallel(work, tables, on_done=on_done, **options))
+    return run_for_each(specs, work, parallelism, on_table)
 
 
 def _plan_table(
