@@ -8,7 +8,7 @@ of unknown instants, and the history of schemas.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -72,13 +72,23 @@ def _count_needed(retention: Retention, commits: Sequence[Instant]) -> int:
 
 
 def find_bounds(
-    timeline: Timeline, facts: ArchivalFacts, *, layout: int, is_merge_on_read: bool
+    timeline: Timeline,
+    facts: ArchivalFacts,
+    *,
+    layout: int,
+    is_merge_on_read: bool,
+    savepoints: Iterable[str] | None = None,
 ) -> tuple[Bound, ...]:
-    """Return every bound of a table's own timeline."""
+    """Return every bound of a table's own timeline.
+
+    ``savepoints``: the instants of those that there will be; None: those on the timeline.
+    """
+    if savepoints is None:
+        savepoints = list_savepoints(timeline)
     commits = list_commits(timeline, is_merge_on_read=is_merge_on_read)
     return (
         *_bound_by_pending_write(timeline, commits),
-        *_bound_by_savepoint(timeline),
+        *_bound_by_savepoint(savepoints),
         *(_bound_by_compaction(timeline, layout, COMPACTION_COMMITS) if is_merge_on_read else ()),
         *_bound_by_replacements(timeline, facts.clean),
         *_bound_by_newest_clean(facts.clean),
@@ -117,14 +127,18 @@ def _bound_by_pending_write(timeline: Timeline, commits: Sequence[Instant]) -> I
     )
 
 
-def _bound_by_savepoint(timeline: Timeline) -> Iterator[Bound]:
-    savepoints = [one for one in timeline.instants if one.action is Action.SAVEPOINT]
-    if savepoints:
+def list_savepoints(timeline: Timeline) -> tuple[str, ...]:
+    """Return the instants of all savepoints, finished or not."""
+    return tuple(one.requested for one in timeline.instants if one.action is Action.SAVEPOINT)
+
+
+def _bound_by_savepoint(savepoints: Iterable[str]) -> Iterator[Bound]:
+    first = min(savepoints, default=None)
+    if first is not None:
         yield Bound(
             rule="savepoint",
-            instant=savepoints[0].requested,
-            because=f"savepoint {savepoints[0].requested} needs its commit and all later ones "
-            "until it is removed",
+            instant=first,
+            because=f"savepoint {first} needs its commit and all later ones until it is removed",
         )
 
 

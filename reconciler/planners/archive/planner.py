@@ -61,7 +61,8 @@ def plan_archival(
     """Return the step that brings the timeline to its declared length, and what prevents it."""
     facts = state.archival
     assert facts is not None, "a spec with a timeline block has facts"
-    choice = choose_instants(declared, retention, state.timeline, state)
+    savepoints = [one.instant for one in state.savepoints]
+    choice = choose_instants(declared, retention, state.timeline, state, savepoints)
     chosen = choice.table
     commits = {one.requested for one in chosen.instants if one.action in COMMITS}
     leftovers = find_leftovers(state.timeline, facts, commits, state.observed_ms)
@@ -86,12 +87,17 @@ def plan_archival(
 
 
 def choose_instants(
-    declared: ActiveTimeline, retention: Retention | None, timeline: Timeline, state: TableState
+    declared: ActiveTimeline,
+    retention: Retention | None,
+    timeline: Timeline,
+    state: TableState,
+    savepoints: Iterable[str] | None = None,
 ) -> ArchiveChoice:
     """Return the instants to archive from a timeline, and from the metadata table's after that.
 
     ``timeline``: the table's as it is now. ``state``: facts from before that only grow weaker:
-    later cleans, compactions and removals of files would allow more.
+    later cleans, compactions and removals of files would allow more. ``savepoints``: as in
+    ``find_bounds``.
     """
     facts = state.archival
     assert facts is not None, "a spec with a timeline block has facts"
@@ -102,7 +108,13 @@ def choose_instants(
     chosen = select_instants(
         timeline,
         limits,
-        find_bounds(timeline, facts, layout=layout, is_merge_on_read=is_merge_on_read),
+        find_bounds(
+            timeline,
+            facts,
+            layout=layout,
+            is_merge_on_read=is_merge_on_read,
+            savepoints=savepoints,
+        ),
         layout=layout,
         is_merge_on_read=is_merge_on_read,
         archived=facts.archived,

@@ -86,6 +86,14 @@ def test_an_instant_holds_what_is_newer(word, rule):
     assert found == (commits(10, 10) if rule == "pendingWrite" else commits(10, 11))
 
 
+def test_a_savepoint_that_the_same_plan_makes_holds_its_commit():
+    timeline, facts = make_timeline(*commits(10, 19), "15 savepoint"), ArchivalFacts()
+    bounds = find_bounds(timeline, facts, layout=2, is_merge_on_read=False, savepoints=["12"])
+
+    assert [("savepoint", "12")] == [(bound.rule, bound.instant) for bound in bounds]
+    assert () == find_bounds(timeline, facts, layout=2, is_merge_on_read=False, savepoints=[])
+
+
 def test_a_pending_write_holds_the_commit_before_it_so_that_the_timeline_has_no_hole():
     found = choose(make_timeline(*commits(10, 13), "14 commit requested", *commits(15, 19)))
 
