@@ -156,8 +156,8 @@ def _agreeing(block: dict[str, Any]) -> dict[str, Any]:
         block.update(small="1B", target="1B", large="2B")
     if "validity" in block and units.parse_duration(block["validity"]) < 10:
         block["validity"] = "10s"  # no lock is taken for less
-    if "olderThan" in block and units.parse_duration(block["olderThan"]) == 0:
-        block["olderThan"] = "1d"  # less would delete every partition
+    if "olderThan" in block and units.parse_duration(block["olderThan"]) < 24 * 3600:
+        block["olderThan"] = "1d"  # 0 deletes every partition, and orphans are older than a day
     _complete_lock(block)
     if "at" in block and "until" in block:  # a savepoint
         block["until"] = "2027-01-31"
