@@ -14,10 +14,12 @@ from reconciler.hudi.files.view import FileView
 def find_newest_bases(view: FileView) -> Integers:
     """Return the base files that a current read uses, as ascending rows of the view's files.
 
-    They belong to the newest visible slice of every file group that is not replaced, and to the
-    slice before if a compaction is pending. If a slice has two, the last one counts.
+    They belong to the newest visible slice of every file group that is not replaced, or to the
+    slice before if a compaction is pending: readers do not open what it has written so far. If a
+    slice has two, the last one counts.
     """
-    bases = np.flatnonzero((view.files.kind == FileKind.BASE) & view.is_current[view.row_slice])
+    is_read = view.is_current & ~view.is_phantom
+    bases = np.flatnonzero((view.files.kind == FileKind.BASE) & is_read[view.row_slice])
     one = np.full(len(view), -1, np.int64)
     one[view.row_slice[bases]] = bases
     return np.sort(one[one >= 0])

@@ -60,8 +60,8 @@ def test_the_clean_is_planned_without_another_rewrite(tmp_path, monkeypatch):
     it = make_drill_of(Both, TABLE, tmp_path / "t", retention="commits: 3")
     planned = []
 
-    def plan_table(*arguments):
-        planned.append(compose.plan_table(*arguments))
+    def plan_table(*arguments, **options):
+        planned.append(compose.plan_table(*arguments, **options))
         return planned[-1]
 
     monkeypatch.setattr(session, "plan_table", plan_table)

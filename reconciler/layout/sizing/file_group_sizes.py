@@ -103,7 +103,8 @@ def measure_groups(
     of_slice = np.full(len(view), -1, np.int64)
     of_slice[read] = view.group[read]
     of_file = of_slice[view.row_slice]
-    is_base = (files.kind == FileKind.BASE) & (of_file >= 0)
+    # a pending compaction may have written a base file that readers do not open yet
+    is_base = (files.kind == FileKind.BASE) & (of_file >= 0) & ~view.is_phantom[view.row_slice]
     is_log = (files.kind == FileKind.LOG) & (of_file >= 0)
     base_row = np.full(count, -1, np.int64)
     base_row[of_file[is_base]] = np.flatnonzero(is_base)

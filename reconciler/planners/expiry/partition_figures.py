@@ -84,6 +84,7 @@ def _find_current_rows(state: TableState, view: FileView) -> Integers:
     files = view.files
     kinds = (files.kind == FileKind.BASE) | (files.kind == FileKind.LOG)
     is_read = view.is_current[view.row_slice] & kinds
+    is_read &= (files.kind != FileKind.BASE) | ~view.is_phantom[view.row_slice]
     if state.table_version >= LOGS_BY_COMPLETION:
         is_read &= (files.kind == FileKind.BASE) | _is_committed(state)[files.instant]
     return np.flatnonzero(is_read)
