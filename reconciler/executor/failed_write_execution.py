@@ -120,7 +120,8 @@ class RollbackExecution(ApplyChange, RequestedChange[RollbackWork, None, StepOut
             if any(i.requested == pending.target and i.is_completed for i in timeline.instants):
                 return self._withdraw(pending, [(*file, COMPLETED) for file in pending.files])
             return None
-        check_failed(session, timeline, target, pending.limits)
+        process = session.context.process if pending.is_resumed else None
+        check_failed(session, timeline, target, pending.limits, process)
         unnamed = find_unnamed_files(
             session.storage, pending.target, pending.files, pending.appends
         )

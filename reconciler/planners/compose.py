@@ -218,7 +218,9 @@ def _order_steps(picture: TablePicture, parts: _TableParts) -> _TableParts:
     """Return the parts with all their steps in order, and with the index that these steps need."""
     clean, cluster = parts.clean, parts.cluster
     rollbacks = plan_all_rollbacks(picture.spec, picture.state)
-    steps: list[Step | None] = [*clean.resumes, *parts.resumes.steps, *rollbacks]
+    undone = {step.instant for step in rollbacks}
+    resumed = [step for step in parts.resumes.steps if step.instant not in undone]
+    steps: list[Step | None] = [*clean.resumes, *resumed, *rollbacks]
     metadata = _plan_metadata(picture)
     steps += metadata.steps if metadata else ()
     steps += parts.savepoints.steps

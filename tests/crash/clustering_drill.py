@@ -36,7 +36,7 @@ spec:
   timezone: UTC
   files: {{target: {target}, small: 100MiB}}
   clustering: {{columns: {columns}, curve: {curve}, when: always}}
-  concurrency: {{lock: {{provider: {lock}}}, staleAfter: 1h}}
+  concurrency: {{lock: {{provider: {lock}}}, staleAfter: 1h{concurrency}}}
 {more}"""
 #: earlier than our instants, later than those of the tables
 OURS = "20261130"
@@ -45,6 +45,7 @@ DEFAULTS = {
     "columns": "[]",
     "curve": "linear",
     "lock": "filesystem",
+    "concurrency": "",
     "more": "",
 }
 

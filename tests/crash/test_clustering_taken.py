@@ -15,7 +15,12 @@ from reconciler.hudi.timeline.commit import WriteFootprint
 from reconciler.rewrite.facts import read_table_facts
 from reconciler.rewrite.local import LocalRewriter
 from reconciler.runtime import open_storage
-from tests.crash.clustering_drill import ClusteringDrill, make_clustering_drill
+from tests.crash.clustering_drill import (
+    ClusteringDrill,
+    PlannedDrill,
+    make_clustering_drill,
+    make_drill_of,
+)
 from tests.crash.drill import Killed, list_data_files
 from tests.crash.test_clustering_races import (
     TIME,
@@ -137,6 +142,31 @@ def test_one_whose_rollback_is_pending_is_not_rewritten_for_nothing(it):
 
     assert (6, []) == (result.exit_code, written)
     assert "a rollback of our clustering" in result.tables[0].error
+    assert rows == it.rows()
+
+
+@pytest.mark.parametrize("table", ["v6_keygen", "v9_keygen"])
+def test_a_rollback_of_it_that_nobody_finishes_is_finished_if_declared(tmp_path, table):
+    """Otherwise each apply would wait for a writer that is dead."""
+    it = make_drill_of(
+        PlannedDrill,
+        TABLES / f"{table}.zip",
+        tmp_path / "t",
+        concurrency=", pending: {clustering: rollback, after: 1h}",
+    )
+    rows = it.rows()
+    with pytest.raises(Killed):
+        it.apply(it.plan(), around=lambda s: Hook(s, ".marker.CREATE", die, after=True))
+    instant = instant_of(it)
+    rollback_of(it, instant).unlink()
+    for path in timeline_folder(it).glob("*.rollback.*"):
+        age(it, path, seconds=7300)
+    plan = it.plan()
+    result = it.apply(plan)
+
+    assert ["rollback"] == [step.kind for step in plan.tables[0].steps if step.kind != "cluster"]
+    assert 0 == result.exit_code, result.tables[0]
+    assert [] == [path.name for path in timeline_folder(it).glob(f"{instant}*")]
     assert rows == it.rows()
 
 

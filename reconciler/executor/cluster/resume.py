@@ -33,6 +33,7 @@ from reconciler.executor.session import ApplySession
 from reconciler.hudi.load import load_heartbeat_owner
 from reconciler.hudi.timeline.instant import State
 from reconciler.planners.recovery.resume_clustering import build_resumed_rewrites
+from reconciler.plans.model import RollbackStep
 from reconciler.rewrite.facts import TableFacts, read_table_facts
 from reconciler.state.clustering_layout import LAYOUT_KEY, ClusteringLayout
 from reconciler.state.model import PendingClustering, TableState
@@ -62,10 +63,12 @@ _Resumption = tuple[TableState, TableFacts, GroupSelection]
 def resume_clusterings(session: ApplySession, fresh: FreshPlan) -> Iterator[StepOutcome]:
     """Finish or undo every pending clustering of ours, oldest first.
 
-    Raises BusyError for one that another process works on.
+    One whose rollback another writer has left pending is left to the step that finishes that
+    rollback. Raises BusyError for one that another process works on.
     """
+    undone = {step.instant for step in session.plan.steps if isinstance(step, RollbackStep)}
     for pending in fresh.state.pending_clusterings:
-        if pending.is_ours:
+        if pending.is_ours and pending.instant not in undone:
             with session.phase("resume"):
                 _check_not_taken_over(session, pending)
                 take_over(session, pending, known=fresh.state.timeline, kind="clustering")

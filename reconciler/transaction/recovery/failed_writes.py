@@ -25,8 +25,9 @@ from reconciler.state.failed_writes import FailedWritesReader, read_markers
 from reconciler.storage.api import Storage, StorageEntry
 from reconciler.storage.paths import list_if_exists
 from reconciler.transaction.paths import resolve_path
-from reconciler.transaction.process import read_store_clock_ms
+from reconciler.transaction.process import Process, read_store_clock_ms
 from reconciler.transaction.recovery.marked_files import remove_markers
+from reconciler.transaction.recovery.takeover import read_last_heartbeat
 from reconciler.transaction.session import TableSession
 
 #: the write token of log files with command blocks (HoodieLogFormat.UNKNOWN_WRITE_TOKEN)
@@ -45,13 +46,26 @@ def find_pending_write(timeline: Timeline, time: str) -> Instant | None:
 
 
 def check_failed(
-    session: TableSession, timeline: Timeline, pending: Instant, limits: Concurrency
+    session: TableSession,
+    timeline: Timeline,
+    pending: Instant,
+    limits: Concurrency,
+    process: Process | None = None,
 ) -> None:
-    """Raise BusyError unless a pending write is of another writer, which is dead by both clocks."""
+    """Raise BusyError unless a pending write is of another writer, which is dead by both clocks.
+
+    ``process``: this one, where a rollback of another writer is finished. Then the write may be
+    reconciler's own, of a dead run.
+    """
     what = f"{session.name}: {pending.action} {pending.requested}"
     reader = FailedWritesReader(session.storage, session.properties, timeline)
     found = reader.read_writes([pending])
     if not found:
+        beat = read_last_heartbeat(session.storage, pending.requested)
+        if process is not None and beat is not None:
+            if beat.is_owner_dead(session.storage, process, session.clock.now_ms()):
+                return
+            raise BusyError(f"{what} is the work of {beat.owner}, which still runs")
         raise BusyError(f"{what} is a write of reconciler by now; plan again")
     (write,) = found
     if write.is_dead(session.clock.now_ms(), limits) and write.is_dead(
