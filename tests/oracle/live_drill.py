@@ -38,6 +38,9 @@ spec:
   timezone: UTC
   retention: {commits: 6, failedWrites: LAZY}
   clustering: {columns: [ts], when: always, afterCommits: 6}
+  timeline: {keep: 10..16}
+  orphans: {olderThan: 24h}
+  metadata: {verify: each-apply}
   concurrency: {lock: {provider: filesystem, expire: 1}, staleAfter: 10m}
 """
 #: the key of a commit's extra metadata that has the number of the batch, as Hudi adds it
