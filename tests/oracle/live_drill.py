@@ -41,7 +41,10 @@ spec:
   timeline: {keep: 10..16}
   orphans: {olderThan: 24h}
   metadata: {verify: each-apply}
-  concurrency: {lock: {provider: filesystem, expire: 1}, staleAfter: 10m}
+  concurrency:
+    lock: {provider: filesystem, expire: 1}
+    staleAfter: 10m
+    pending: {clustering: rollback, after: 1h}
 """
 #: the key of a commit's extra metadata that has the number of the batch, as Hudi adds it
 _BATCH: Final = "drill.batch"
@@ -202,6 +205,7 @@ class LiveTable:
         try:
             while (answer := keeper.run()) is not None and answer["planned"]:
                 self.say(f"settling: {answer}")
+                self.age_dead_writers()
                 rounds += 1
                 assert answer["code"] in {0, 4}, answer
                 assert rounds <= 6, "plans do not become empty"
@@ -257,13 +261,17 @@ class LiveTable:
         return is_done
 
     def age_dead_writers(self) -> None:
-        """Let heartbeats and the lock of Hudi's dead processes look old; no write is on its way."""
-        home = self.table.path / ".hoodie"
-        beats = [*home.glob(".heartbeat/[0-9]*"), home / "lock"]
-        for file in beats:
-            with suppress(FileNotFoundError):
+        """Let what Hudi's dead processes have left look old; no write is on its way."""
+        home, old = self.table.path / ".hoodie", time.time() - _DAY_S
+        folders = (".heartbeat", "metadata/.hoodie/.heartbeat")
+        beats = [home / "lock", *(file for one in folders for file in home.glob(f"{one}/[0-9]*"))]
+        pending = {name.split(".")[0] for name in list_pending(self.table)}
+        markers = [file for one in pending for file in home.glob(f".temp/{one}/**/*")]
+        states = [self.table.timeline / name for name in list_pending(self.table)]
+        for file in [*beats, *markers, *states]:
+            with suppress(FileNotFoundError, IsADirectoryError):
                 if Owner.parse(file.read_bytes()) is None:
-                    os.utime(file, (1, 1))
+                    os.utime(file, (old, old))
 
     def say(self, text: str) -> None:
         line = f"{time.strftime('%H:%M:%S')} {text}"
