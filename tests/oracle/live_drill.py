@@ -45,8 +45,8 @@ spec:
     staleAfter: 10m
     pending: {clustering: rollback, after: 1h}
 """
-#: Hudi before 1.2 rolls back a clustering of reconciler that its inline clustering finds pending, and
-#: takes no lock for that: one of the two must not cluster
+#: before 1.2, Hudi's inline clustering rolls back a pending one of reconciler without a lock, so
+#: one of the two must not cluster
 _CLUSTERING: Final = "  clustering: {columns: [ts], when: always, afterCommits: 6}\n"
 #: the key of a commit's extra metadata that has the number of the batch, as Hudi adds it
 _BATCH: Final = "drill.batch"
