@@ -414,11 +414,9 @@ def live_table(
     is_clustered = version.startswith("1.2")
     (folder / "spec.yaml").write_text(_SPEC + (_CLUSTERING if is_clustered else ""))
     writer, reader = RealHudi(version), RealHudi(version)
-    table = writer.table(
-        folder / "table",
-        merge_on_read=version >= "1.0",  # before, deleted rows come back where Hudi clusters logs
-        options={**_OPTIONS, **(options or {})},
-    )
+    has_logs = version >= "1.0"  # before, deleted rows come back where Hudi clusters log files
+    said = {**_OPTIONS, "hoodie.compact.inline": str(has_logs).lower(), **(options or {})}
+    table = writer.table(folder / "table", merge_on_read=has_logs, options=said)
     live = LiveTable(folder=folder, table=table, writer=writer, reader=reader, random=Random(seed))
     try:
         yield live
