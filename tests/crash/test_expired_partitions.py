@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 import shutil
+import tempfile
+from copy import copy
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,7 @@ from tests.crash.drill import Killed
 from tests.crash.write_drill import (
     get_timeline_folder,
     make_completed_name,
+    make_shared_folder,
     put_timeline_file,
 )
 from tests.memory_catalog import MemoryCatalog, make_entry
@@ -90,8 +94,17 @@ class Drill(PlannedDrill):
 
 
 def make(folder, version=9, retention=BY_DATE):
+    written = _write_table(version, retention)
+    it = written.copy(folder)
+    it.clock = copy(written.clock)
+    return it
+
+
+@cache
+def _write_table(version, retention):
+    """Write a table once for all tests of this process, which copy it."""
     text = SPEC.replace("RETENTION", retention).replace("VERSION", str(version))
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(dir=make_shared_folder()))
     it = type("DrillOfVersion", (Drill,), {"SPEC_TEXT": text})(folder, {})
     it.write(*ROWS)
     it.write((1, OLD, 2, "ONE"))
