@@ -56,6 +56,21 @@ class IndexedColumnStats:
     values: list[int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnEntries:
+    """Entries of one column that are not decoded yet, one list element per file.
+
+    ``path``: the file that they were read from. ``column``, ``file``: as in
+    ``IndexedColumnStats``.
+    """
+
+    path: str
+    schema: str
+    column: int
+    file: list[int]
+    values: list[bytes]
+
+
 def read_column_stats(
     table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
 ) -> Iterator[IndexedColumnStats]:
@@ -64,6 +79,13 @@ def read_column_stats(
     ``folders``: partition paths with file names; a file's index counts over all of them. Raises
     FormatError, UnsupportedError.
     """
+    return map(_decode_entries, find_column_entries(table, columns, folders))
+
+
+def find_column_entries(
+    table: MetadataTable, columns: Sequence[str], folders: Iterable[tuple[str, Sequence[str]]]
+) -> Iterator[ColumnEntries]:
+    """Yield the newest entry of each file and column, as bytes; arguments as above."""
     check_log_sizes(table, COLUMN_STATS)
     wanted: list[dict[bytes, int]] = [{} for _ in columns]
     start = 0
@@ -82,7 +104,7 @@ def read_column_stats(
                     column.pop(key, None)
                 if source is not None and column:
                     prefix = hash_name(columns[number]).encode()
-                    yield from _read_column(source, schema, prefix, number, column)
+                    yield from _find_entries(source, schema, prefix, number, column)
 
 
 def count_files_without_stats(
@@ -155,10 +177,16 @@ def read_newest_first(
         yield base, base.read_schema(), []
 
 
-def _read_column(
+def _find_entries(
     source: HFile, schema: str, prefix: bytes, column: int, wanted: dict[bytes, int]
-) -> Iterator[IndexedColumnStats]:
+) -> Iterator[ColumnEntries]:
     """Yield the wanted entries of one column, and remove them from ``wanted``."""
+
+    def make_entries() -> ColumnEntries:
+        return ColumnEntries(
+            path=source.path, schema=schema, column=column, file=indexes, values=values
+        )
+
     indexes: list[int] = []
     values: list[bytes] = []
     for key, value in source.scan_prefix(prefix):
@@ -167,22 +195,26 @@ def _read_column(
             indexes.append(index)
             values.append(value)
             if len(values) == _BATCH_ENTRIES:
-                yield _decode_entries(source.path, schema, column, indexes, values)
+                yield make_entries()
                 indexes, values = [], []
     if values:
-        yield _decode_entries(source.path, schema, column, indexes, values)
+        yield make_entries()
 
 
-def _decode_entries(
-    path: str, schema: str, column: int, indexes: list[int], values: list[bytes]
-) -> IndexedColumnStats:
-    """Decode records in one call, as one Avro array."""
+def decode_stats(
+    path: str, schema: str, values: Sequence[bytes]
+) -> Iterator[Mapping[str, Any] | None]:
+    """Yield the statistics of records, decoded in one call as one Avro array."""
     parsed = parse_schema(f'{{"type":"array","items":{schema}}}', path)
     records = decode_record(encode_long(len(values)) + b"".join(values) + b"\0", parsed, path)
-    decoded = IndexedColumnStats(column=column, file=[], least=[], greatest=[], values=[])
-    with decoding(path, "an entry of column_stats"):
-        for index, record in zip(indexes, records, strict=True):
-            stats = record["ColumnStatsMetadata"]
+    return (record["ColumnStatsMetadata"] for record in records)
+
+
+def _decode_entries(entries: ColumnEntries) -> IndexedColumnStats:
+    decoded = IndexedColumnStats(column=entries.column, file=[], least=[], greatest=[], values=[])
+    found = decode_stats(entries.path, entries.schema, entries.values)
+    with decoding(entries.path, "an entry of column_stats"):
+        for index, stats in zip(entries.file, found, strict=True):
             if stats is None or stats["isDeleted"]:
                 continue
             least, greatest = _parse_bounds(stats)

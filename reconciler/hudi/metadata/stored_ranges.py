@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from reconciler.errors import UnsupportedError
-from reconciler.hudi.codecs.avro_binary import decode_record, decoding, encode_long, parse_schema
-from reconciler.hudi.codecs.hfile_reader import HFile
+from reconciler.hudi.codecs.avro_binary import decoding
 from reconciler.hudi.metadata.column_stats import (
     Bound,
+    ColumnEntries,
     check_log_sizes,
+    decode_stats,
+    find_column_entries,
     read_newest_first,
     to_comparable,
 )
-from reconciler.hudi.metadata.index_keys import build_stats_keys, hash_name
+from reconciler.hudi.metadata.index_keys import hash_name
 from reconciler.hudi.metadata.listing import partition_key
-from reconciler.hudi.metadata.sync_decisions import COLUMN_STATS, PARTITION_STATS
+from reconciler.hudi.metadata.sync_decisions import PARTITION_STATS
 from reconciler.hudi.metadata.table import MetadataTable
-
-_BATCH_ENTRIES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,51 +81,14 @@ def read_stored_ranges(
     ``folders``: partition paths with file names; a file's index counts over all of them. Raises
     FormatError, UnsupportedError.
     """
-    check_log_sizes(table, COLUMN_STATS)
-    wanted: list[dict[bytes, int]] = [{} for _ in columns]
-    start = 0
-    for partition, names in folders:
-        keys = build_stats_keys(columns, partition_key(partition), names)
-        for number, column in enumerate(wanted):
-            first = number * len(names)
-            named = enumerate(keys[first : first + len(names)], start=start)
-            column.update((key.encode(), index) for index, key in named)
-        start += len(names)
-    for file_slice in table.list_slices(COLUMN_STATS):
-        for source, schema, deleted in read_newest_first(table, file_slice):
-            for number, column in enumerate(wanted):
-                for key in deleted:
-                    column.pop(key, None)
-                if source is not None and column:
-                    prefix = hash_name(columns[number]).encode()
-                    yield from _read_column(source, schema, prefix, number, column)
+    return map(_decode_column, find_column_entries(table, columns, folders))
 
 
-def _read_column(
-    source: HFile, schema: str, prefix: bytes, column: int, missing: dict[bytes, int]
-) -> Iterator[StoredColumnRanges]:
-    """Yield the missing entries of one column, and remove them from ``missing``."""
-    indexes: list[int] = []
-    values: list[bytes] = []
-    for key, value in source.scan_prefix(prefix):
-        index = missing.pop(key, None)
-        if index is None:
-            continue
-        indexes.append(index)
-        values.append(value)
-        if len(values) == _BATCH_ENTRIES:
-            yield _decode_column(source.path, schema, column, indexes, values)
-            indexes, values = [], []
-    if values:
-        yield _decode_column(source.path, schema, column, indexes, values)
-
-
-def _decode_column(
-    path: str, schema: str, column: int, indexes: list[int], values: list[bytes]
-) -> StoredColumnRanges:
-    decoded = StoredColumnRanges(column=column, file=[], ranges=[])
-    with decoding(path, "an entry of column_stats"):
-        for index, stats in zip(indexes, _decode_stats(path, schema, values), strict=True):
+def _decode_column(entries: ColumnEntries) -> StoredColumnRanges:
+    decoded = StoredColumnRanges(column=entries.column, file=[], ranges=[])
+    found = decode_stats(entries.path, entries.schema, entries.values)
+    with decoding(entries.path, "an entry of column_stats"):
+        for index, stats in zip(entries.file, found, strict=True):
             if stats is not None and not stats["isDeleted"]:
                 decoded.file.append(index)
                 decoded.ranges.append(_parse_range(stats))
@@ -154,7 +117,7 @@ def read_stored_partition_ranges(
             if source is None or not found:
                 continue
             with decoding(source.path, "an entry of partition_stats"):
-                decoded = _decode_stats(source.path, schema, list(found.values()))
+                decoded = decode_stats(source.path, schema, list(found.values()))
                 for key, stats in zip(found, decoded, strict=True):
                     is_last = _add_older_range(ranges, wanted[key], stats)
                     if is_last:
@@ -200,15 +163,6 @@ def merge_stored_ranges(one: StoredRange, other: StoredRange) -> StoredRange:
 
 def _add_counts(one: int, other: int) -> int:
     return -1 if one < 0 or other < 0 else one + other
-
-
-def _decode_stats(
-    path: str, schema: str, values: Sequence[bytes]
-) -> Iterator[Mapping[str, Any] | None]:
-    """Yield the statistics of records, decoded in one call as one Avro array."""
-    parsed = parse_schema(f'{{"type":"array","items":{schema}}}', path)
-    records = decode_record(encode_long(len(values)) + b"".join(values) + b"\0", parsed, path)
-    return (record["ColumnStatsMetadata"] for record in records)
 
 
 def _parse_range(stats: Mapping[str, Any]) -> StoredRange:
