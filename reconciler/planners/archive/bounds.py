@@ -1,8 +1,8 @@
 """Find what keeps instants on the active timeline; pure.
 
 Source: TimelineArchiverV1 and V2 (getCommitInstantsToArchive), ClusteringUtils and CompactionUtils
-(getEarliestInstantToRetainFor…), ArchivalUtils. Three bounds are our own: the newest clean, files
-of unknown instants, and the history of schemas.
+(getEarliestInstantToRetainFor…), ArchivalUtils. Four bounds are our own: the newest clean, replaced
+files that are still there, files of unknown instants, and the history of schemas.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def find_bounds(
         *_bound_by_pending_write(timeline, commits),
         *_bound_by_savepoint(savepoints),
         *(_bound_by_compaction(timeline, layout, COMPACTION_COMMITS) if is_merge_on_read else ()),
-        *_bound_by_replacements(timeline, facts.clean),
+        *_bound_by_replacements(timeline, facts),
         *_bound_by_newest_clean(facts.clean),
         *_bound_by_metadata_table(commits, facts, layout),
         *_bound_by_unknown_files(timeline, facts.unknown_instant),
@@ -169,8 +169,16 @@ def _is_after(instant: Instant, time: str, layout: int) -> bool:
     return instant.completed > time and instant.requested != time
 
 
-def _bound_by_replacements(timeline: Timeline, clean: NewestClean | None) -> Iterator[Bound]:
+def _bound_by_replacements(timeline: Timeline, facts: ArchivalFacts) -> Iterator[Bound]:
     """Hold replacecommits whose replaced files may still be there: they would be read again."""
+    clean = facts.clean
+    if facts.replacing_instant is not None:
+        yield Bound(
+            rule="replacedFiles",
+            instant=facts.replacing_instant,
+            because=f"files that {facts.replacing_instant} replaced are still there, and would be "
+            "read again without it; a clean must remove them",
+        )
     replacing = [one for one in timeline.instants if one.action in _REPLACING]
     since = "" if clean is None else _find_clean_start(timeline, clean)
     holder = next((one for one in replacing if one.requested >= since), None)

@@ -120,6 +120,15 @@ def test_a_savepoint_that_a_clean_found_holds_replacements_behind_it():
     )
 
 
+@pytest.mark.parametrize("earliest", [None, "16"])
+def test_replaced_files_that_a_clean_left_hold_their_replacement(earliest):
+    words = [*commits(10, 12), "13 replacecommit", *commits(14, 19), "20 clean"]
+    clean = NewestClean(instant="20", earliest=earliest)
+    facts = ArchivalFacts(clean=clean, replacing_instant="13")
+
+    assert (commits(10, 12), ("replacedFiles", 5)) == choose(make_timeline(*words), facts)
+
+
 def test_an_unreadable_newest_clean_holds_everything():
     facts = ArchivalFacts(clean=NewestClean(instant="20", problem="it is empty"))
 
