@@ -113,18 +113,38 @@ def find_metadata_bounds(timeline: Timeline, data: Timeline, *, layout: int) -> 
 
 
 def _bound_by_pending_write(timeline: Timeline, commits: Sequence[Instant]) -> Iterator[Bound]:
-    """Hold the last commit before the oldest pending write, so that the timeline has no hole."""
+    """Hold the last commit before the oldest pending write, so that the timeline has no hole.
+
+    An older commit that was completed after that write began stays too: when the write completes,
+    it looks there for conflicts.
+    """
     pending = timeline.pending(WRITES)
     if not pending:
         return
     write = pending[0]
     before = [one.requested for one in commits if one.requested < write.requested]
+    beside = set(_list_completed_since(timeline, pending)).intersection(before)
     what = f"{write.action} {write.requested} is {write.state.lower()}"
     yield Bound(
         rule="pendingWrite",
-        instant=before[-1] if before else write.requested,
+        instant=min([*beside, *before[-1:]], default=write.requested),
         because=f"{what}, and nothing is archived from the commit before it on until it ends",
     )
+
+
+def _list_completed_since(timeline: Timeline, pending: Sequence[Instant]) -> Iterator[str]:
+    """Yield the commits that were completed since the first of some pending writes began.
+
+    Names of layout 1 have no completion time, so the times of the files tell there.
+    """
+    first = min(one.requested for one in pending)
+    keys = {(one.requested, one.action) for one in pending}
+    files = (f for f in timeline.files if (f.instant.requested, f.instant.action) in keys)
+    began_ms = min(file.modified_ms for file in files)
+    for file in timeline.completed_files(COMMITS):
+        time = file.instant.completed
+        if (file.modified_ms > began_ms) if time is None else (time > first):
+            yield file.instant.requested
 
 
 def list_savepoints(timeline: Timeline) -> tuple[str, ...]:
