@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler.planners.archive.bounds import find_bounds, raise_limits
 from reconciler.planners.archive.selection import CommitLimits, list_commits, select_instants
 from reconciler.spec.model import Retention
@@ -15,6 +17,7 @@ def select_as_hudi(state: TableState, least: int, most: int, retention: Retentio
     """Return the instants that are archived without our own bounds, as time and action."""
     facts, mor = state.archival, state.is_merge_on_read
     assert facts is not None
+    facts = replace(facts, replacing_instant=None)  # Hudi trusts its cleans
     bounds = find_bounds(state.timeline, facts, layout=state.layout, is_merge_on_read=mor)
     commits = list_commits(state.timeline, is_merge_on_read=mor)
     found = select_instants(

@@ -77,10 +77,15 @@ class _OrphanRemoval(LockedApplyChange[FreshPlan, StepOutcome]):
         self,
         prepared: FreshPlan,
         should_wait: ShouldWait,  # noqa: ARG002
-    ) -> Ended[StepOutcome]:
+    ) -> Ended[StepOutcome] | None:
+        """Remove a share; None if a metadata table was built meanwhile, which may list files."""
         session, end = self.session, self.position + _PER_LOCK
         timeline = session.reload_timeline()
         _check_no_foreign_write(session, timeline)
+        if set(session.reload_properties().metadata_partitions) - set(
+            prepared.state.metadata_partitions
+        ):
+            return None
         reviewed = take_rows(
             self.step.files, np.arange(self.position, min(end, len(self.step.files)))
         )

@@ -43,6 +43,7 @@ class ArchivalFacts:
     """Facts for a spec that declares how long the timeline gets.
 
     ``archived``: instants that are active and archived, because an archival stopped.
+    ``replacing_instant``: the oldest replacement of file groups that have files still.
     ``unknown_instant``: the oldest instant after the timeline's start that has files, and that is
     neither active nor archived. ``metadata``: None without a live metadata table. ``heartbeats``
     and ``marker_folders``: by instant, with the time of their newest change, milliseconds since
@@ -51,6 +52,7 @@ class ArchivalFacts:
 
     clean: NewestClean | None = None
     archived: frozenset[InstantKey] = frozenset()
+    replacing_instant: str | None = None
     unknown_instant: str | None = None
     metadata: MetadataArchival | None = None
     heartbeats: Mapping[str, int] = field(default_factory=dict)

@@ -54,6 +54,7 @@ def read_archival_facts(
     return ArchivalFacts(
         clean=_read_newest_clean(storage, properties, state),
         archived=_find_archived(storage, properties, timeline),
+        replacing_instant=_find_replacing_instant(state),
         unknown_instant=_find_unknown_instant(storage, properties, state),
         metadata=_read_metadata(storage, properties),
         heartbeats={entry.name: entry.modified_ms for entry in beats},
@@ -118,6 +119,16 @@ def _has_pending_file(timeline: Timeline, time: str, action: Action) -> bool:
         for one in began
         for state in (State.REQUESTED, State.INFLIGHT)
     )
+
+
+def _find_replacing_instant(state: TableState) -> str | None:
+    """Return the oldest replacement of file groups that have files still.
+
+    Cleans do not always say that they left some: those of Hudi under file versions never do.
+    """
+    view = state.view
+    replaced = view.replaced[view.replaced != view.never_code]
+    return view.times[int(replaced.min())] if len(replaced) else None
 
 
 def _find_unknown_instant(

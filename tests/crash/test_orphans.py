@@ -6,13 +6,15 @@ import os
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from reconciler.errors import StorageError
 from reconciler.executor import orphans
-from reconciler.hudi.load import load_properties
+from reconciler.hudi.load import load_properties, load_timeline
 from reconciler.plans.model import OrphansStep
 from reconciler.spec.guard_policy import GuardPolicy
+from reconciler.state import orphan_reader
 from reconciler.storage.api import DeletionResult
 from tests.crash.drill import (
     NOW,
@@ -248,6 +250,36 @@ def test_a_write_that_begins_before_the_lock_is_taken_keeps_its_file(it):
 
     assert (4, 1) == (result.exit_code, len(it.names()))
     assert all(instant in name for name in it.names())
+
+
+def test_a_file_stays_that_a_metadata_table_lists_which_was_built_before_the_lock_is_taken(
+    tmp_path, monkeypatch
+):
+    unpack(TABLES / "archival" / "1.2.0_cow.zip", tmp_path / "table")
+    it = OrphanDrill(tmp_path, {})
+    properties = it.table / ".hoodie/hoodie.properties"
+    live = properties.read_text()
+    properties.write_text(live.replace("hoodie.table.metadata.partitions=", "was="))
+    newest = load_timeline(it.storage, load_properties(it.storage)).commits[-1]
+    source = min(it.table.glob("a/*.parquet"))
+    orphan = source.with_name(f"o_0-0-0_{next_instant(newest.requested)}.parquet")
+    orphan.write_bytes(source.read_bytes())
+    make_old(orphan)
+    reader = orphan_reader._OrphanReader
+    lists_all = lambda _reader, rows, listing: np.full(len(rows), listing is not None)  # noqa: E731
+    monkeypatch.setattr(reader, "_find_listed", lists_all)
+    plan = it.plan()
+
+    class Late(RecordingStorage):
+        def create(self, path, data):
+            properties.write_text(live)
+            super().create(path, data)
+
+    result = it.apply(plan, around=Late)
+
+    assert 1 == len(plan.tables[0].steps)
+    assert (4, True) == (result.exit_code, orphan.exists())
+    assert [orphan.name] == [name for name, _because in explain_left(result)]
 
 
 def test_without_a_lock_nothing_goes_while_a_write_is_pending(tmp_path):

@@ -1,8 +1,8 @@
 """Find what keeps instants on the active timeline; pure.
 
 Source: TimelineArchiverV1 and V2 (getCommitInstantsToArchive), ClusteringUtils and CompactionUtils
-(getEarliestInstantToRetainFor…), ArchivalUtils. Three bounds are our own: the newest clean, files
-of unknown instants, and the history of schemas.
+(getEarliestInstantToRetainFor…), ArchivalUtils. Four bounds are our own: the newest clean, replaced
+files that are still there, files of unknown instants, and the history of schemas.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def find_bounds(
         *_bound_by_pending_write(timeline, commits),
         *_bound_by_savepoint(savepoints),
         *(_bound_by_compaction(timeline, layout, COMPACTION_COMMITS) if is_merge_on_read else ()),
-        *_bound_by_replacements(timeline, facts.clean),
+        *_bound_by_replacements(timeline, facts),
         *_bound_by_newest_clean(facts.clean),
         *_bound_by_metadata_table(commits, facts, layout),
         *_bound_by_unknown_files(timeline, facts.unknown_instant),
@@ -113,18 +113,38 @@ def find_metadata_bounds(timeline: Timeline, data: Timeline, *, layout: int) -> 
 
 
 def _bound_by_pending_write(timeline: Timeline, commits: Sequence[Instant]) -> Iterator[Bound]:
-    """Hold the last commit before the oldest pending write, so that the timeline has no hole."""
+    """Hold the last commit before the oldest pending write, so that the timeline has no hole.
+
+    An older commit that was completed after that write began stays too: when the write completes,
+    it looks there for conflicts.
+    """
     pending = timeline.pending(WRITES)
     if not pending:
         return
     write = pending[0]
     before = [one.requested for one in commits if one.requested < write.requested]
+    beside = set(_list_completed_since(timeline, pending)).intersection(before)
     what = f"{write.action} {write.requested} is {write.state.lower()}"
     yield Bound(
         rule="pendingWrite",
-        instant=before[-1] if before else write.requested,
+        instant=min([*beside, *before[-1:]], default=write.requested),
         because=f"{what}, and nothing is archived from the commit before it on until it ends",
     )
+
+
+def _list_completed_since(timeline: Timeline, pending: Sequence[Instant]) -> Iterator[str]:
+    """Yield the commits that were completed since the first of some pending writes began.
+
+    Names of layout 1 have no completion time, so the times of the files tell there.
+    """
+    first = min(one.requested for one in pending)
+    keys = {(one.requested, one.action) for one in pending}
+    files = (f for f in timeline.files if (f.instant.requested, f.instant.action) in keys)
+    began_ms = min(file.modified_ms for file in files)
+    for file in timeline.completed_files(COMMITS):
+        time = file.instant.completed
+        if (file.modified_ms > began_ms) if time is None else (time > first):
+            yield file.instant.requested
 
 
 def list_savepoints(timeline: Timeline) -> tuple[str, ...]:
@@ -169,8 +189,16 @@ def _is_after(instant: Instant, time: str, layout: int) -> bool:
     return instant.completed > time and instant.requested != time
 
 
-def _bound_by_replacements(timeline: Timeline, clean: NewestClean | None) -> Iterator[Bound]:
+def _bound_by_replacements(timeline: Timeline, facts: ArchivalFacts) -> Iterator[Bound]:
     """Hold replacecommits whose replaced files may still be there: they would be read again."""
+    clean = facts.clean
+    if facts.replacing_instant is not None:
+        yield Bound(
+            rule="replacedFiles",
+            instant=facts.replacing_instant,
+            because=f"files that {facts.replacing_instant} replaced are still there, and would be "
+            "read again without it; a clean must remove them",
+        )
     replacing = [one for one in timeline.instants if one.action in _REPLACING]
     since = "" if clean is None else _find_clean_start(timeline, clean)
     holder = next((one for one in replacing if one.requested >= since), None)

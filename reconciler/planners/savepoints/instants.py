@@ -53,6 +53,6 @@ def explain_lost(state: TableState, instant: str, names: frozenset[str]) -> str 
     if instant not in {time for time, is_kept in zip(writes, is_readable, strict=True) if is_kept}:
         return "a clean has removed files that a read as of it needs"
     for clean in state.pending_cleans:
-        if not names.isdisjoint(*clean.files.values()):
+        if any(not names.isdisjoint(removed) for removed in clean.files.values()):
             return f"pending clean {clean.instant} removes files of it"
     return None

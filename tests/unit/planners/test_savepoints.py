@@ -290,14 +290,21 @@ def test_an_instant_whose_files_a_clean_removed_is_lost():
     assert [("create", "q", stamp(2))] == steps(plan_table(spec(at(2)), state, NOW))
 
 
-def test_an_instant_whose_files_a_pending_clean_removes_is_lost():
+@pytest.mark.parametrize("more", [{}, {"b": (base("z", 0),)}, {"b": (), "c": (base("z", 0),)}])
+def test_an_instant_whose_files_a_pending_clean_removes_is_lost(more):
     clean = PendingClean(
-        instant=stamp(9), state="INFLIGHT", started_ms=0, files={"a": (base("g", 1),)}
+        instant=stamp(9), state="INFLIGHT", started_ms=0, files={"a": (base("g", 1),), **more}
     )
     plan = lost(pending_cleans=(clean,))
 
     assert [] == steps(plan)
     assert f"pending clean {stamp(9)} removes files of it" in notes(plan)[0]
+
+
+def test_a_pending_clean_that_names_no_file_takes_no_instant():
+    clean = PendingClean(instant=stamp(9), state="REQUESTED", started_ms=0, problem="it is empty")
+
+    assert [] != steps(lost(pending_cleans=(clean,)))
 
 
 def test_a_half_made_savepoint_of_a_lost_instant_goes():

@@ -100,6 +100,19 @@ def test_a_pending_write_holds_the_commit_before_it_so_that_the_timeline_has_no_
     assert (commits(10, 12), ("pendingWrite", 4)) == found
 
 
+@pytest.mark.parametrize("layout", [1, 2])
+def test_a_pending_write_holds_older_commits_that_completed_after_it_began(layout):
+    words = [*commits(10, 13), "14 commit requested", *commits(15, 19)]
+    timeline = make_timeline(*words, layout=layout)
+    late = Instant("11", Action.COMMIT, State.COMPLETED, "145" if layout == 2 else None)
+    files = [file for file in timeline.files if file.instant.requested != "11"]
+    files.append(TimelineFile(late, late.file_name, 1, 1))
+
+    assert (commits(10, 10), ("pendingWrite", 6)) == (
+        choose(Timeline.from_files(files), layout=layout)
+    )
+
+
 def test_a_clean_lets_replacements_go_that_it_has_cleaned():
     words = [*commits(10, 11), "12 replacecommit", *commits(13, 19), "20 clean"]
     timeline = make_timeline(*words)
@@ -118,6 +131,15 @@ def test_a_savepoint_that_a_clean_found_holds_replacements_behind_it():
     assert (commits(10, 12), ("replacedFiles", 5)) == choose(
         make_timeline(*words), ArchivalFacts(clean=clean)
     )
+
+
+@pytest.mark.parametrize("earliest", [None, "16"])
+def test_replaced_files_that_a_clean_left_hold_their_replacement(earliest):
+    words = [*commits(10, 12), "13 replacecommit", *commits(14, 19), "20 clean"]
+    clean = NewestClean(instant="20", earliest=earliest)
+    facts = ArchivalFacts(clean=clean, replacing_instant="13")
+
+    assert (commits(10, 12), ("replacedFiles", 5)) == choose(make_timeline(*words), facts)
 
 
 def test_an_unreadable_newest_clean_holds_everything():
