@@ -36,7 +36,7 @@ def observe_for(
     state = observe(
         storage,
         spec,
-        observed_ms=int(at.timestamp() * 1000),
+        observed_ms=round(at.timestamp() * 1000),
         check_process=check_process,
         with_orphans=purpose == "status",
     )
