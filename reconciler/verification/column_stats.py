@@ -19,8 +19,7 @@ from reconciler.verification.footer_ranges import ColumnValues, FooterRanges, Fo
 from reconciler.verification.range_comparison import (
     RangeVerdict,
     compare_ranges,
-    describe_found,
-    describe_stored,
+    describe_both,
 )
 
 _NARROW: Final = "readers that skip files by this column lose rows of the file"
@@ -95,17 +94,9 @@ class _Comparison:
                     self._add(file, column, stored, found)
 
     def _add(self, file: int, column: str, stored: StoredRange, found: FoundRange) -> None:
-        partition, name = self.table.name_file(int(self.table.bases[file]))
-        kind = self.footers.types[column]
-        self.check.add(
-            "wrong",
-            partition,
-            name,
-            column=column,
-            recorded=describe_stored(stored, kind),
-            actual=describe_found(found, kind),
-            effect=_NARROW,
-        )
+        place = self.table.name_file(int(self.table.bases[file]))
+        described = describe_both(stored, found, self.footers.types[column])
+        self.check.add("wrong", *place, column=column, **described, effect=_NARROW)
 
     def _add_gaps(self, has: Mask) -> None:
         """Add files that lack entries of some columns, or of all."""

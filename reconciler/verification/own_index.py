@@ -27,8 +27,7 @@ from reconciler.verification.footer_ranges import (
 from reconciler.verification.range_comparison import (
     RangeVerdict,
     compare_ranges,
-    describe_found,
-    describe_stored,
+    describe_both,
 )
 
 _UNUSED: Final = "reads do not use this version and open every file that it would skip"
@@ -124,17 +123,9 @@ class _Comparison:
                 pass
 
     def _add(self, file: int, column: str, claimed: StoredRange, found: FoundRange) -> None:
-        partition, name = self.table.name_file(int(self.table.bases[file]))
-        kind = self.footers.types[column]
-        self.check.add(
-            "wrong",
-            partition,
-            name,
-            column=column,
-            recorded=describe_stored(claimed, kind),
-            actual=describe_found(found, kind),
-            effect=_NARROW,
-        )
+        place = self.table.name_file(int(self.table.bases[file]))
+        described = describe_both(claimed, found, self.footers.types[column])
+        self.check.add("wrong", *place, column=column, **described, effect=_NARROW)
 
 
 def _to_claim(stored: FoundRange, found: FoundRange) -> StoredRange | None:

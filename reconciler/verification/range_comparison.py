@@ -71,6 +71,11 @@ def _compare_bounds(stored: StoredRange, found: FoundRange) -> RangeVerdict:
     return RangeVerdict.NARROW if found.is_exact else RangeVerdict.DOUBTFUL
 
 
+def describe_both(stored: StoredRange, found: FoundRange, kind: Any) -> dict[str, str]:
+    """Return what an index records and what a file holds in words, for a difference."""
+    return {"recorded": describe_stored(stored, kind), "actual": describe_found(found, kind)}
+
+
 def describe_stored(stored: StoredRange | None, kind: Any) -> str:
     """Return a stored range in words."""
     if stored is None:
