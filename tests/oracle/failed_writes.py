@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from reconciler.executor.result import ApplyResult
+from reconciler.hudi.files.names import LogName
+from reconciler.hudi.timeline.commit import WriteFootprint
+from reconciler.hudi.timeline.markers import APPEND, marker_path
 from reconciler.plans.model import RollbackStep
 from reconciler.plans.plan import Plan
 from reconciler.storage.open import open_storage
@@ -61,18 +64,45 @@ def break_off_clustering(hudi: RealHudi, table: HudiTable) -> str:
     return instant
 
 
-def break_off(hudi: RealHudi, table: HudiTable, rows: Sequence[Sequence[object]] = BATCH) -> str:
-    """Have a write die after its metadata table entries, without markers; return its instant."""
-    instant = hudi.write(table, rows, options=LAZY)
+def break_off(
+    hudi: RealHudi,
+    table: HudiTable,
+    rows: Sequence[Sequence[object]] = BATCH,
+    *,
+    with_markers: bool = False,
+    options: dict[str, str] | None = None,
+) -> str:
+    """Have a write die after its metadata table entries; return its instant.
+
+    ``with_markers``: False leaves none, so that Hudi's rollback leaves the files.
+    """
+    instant = hudi.write(table, rows, options={**LAZY, **(options or {})})
+    if with_markers:
+        _restore_markers(table, instant)
     _remove_completed(table, instant)
     return instant
 
 
+def _restore_markers(table: HudiTable, instant: str) -> None:
+    """Write the markers of a completed write again, which Hudi has removed."""
+    path = table.timeline / _find_completed(table, instant)
+    for partition, name in WriteFootprint.parse(path.read_bytes(), str(path)).files:
+        kind = APPEND if LogName.parse(name) else "CREATE"
+        marker = table.path / marker_path(instant, partition, name, kind)
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+
+
 def _remove_completed(table: HudiTable, instant: str) -> None:
-    (done,) = [n for n in table.instants() if re.fullmatch(rf"{instant}(_\d+)?\.\w*commit", n)]
+    done = _find_completed(table, instant)
     for path in (table.timeline / done, table.timeline / f".{done}.crc"):
         path.unlink(missing_ok=True)
     make_old(table, instant)
+
+
+def _find_completed(table: HudiTable, instant: str) -> str:
+    (done,) = [n for n in table.instants() if re.fullmatch(rf"{instant}(_\d+)?\.\w*commit", n)]
+    return done
 
 
 def find_pending(table: HudiTable) -> str:

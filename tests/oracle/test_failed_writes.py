@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle import failed_writes
-from tests.oracle.hudi import data_files, directory_listing, keep_commits
+from tests.oracle.hudi import COMPACT_METADATA, data_files, directory_listing, keep_commits
 from tests.oracle.prepared_tables import (
     KINDS,
     PLAIN,
@@ -65,6 +65,29 @@ def test_a_write_that_died_after_its_metadata_entries_is_forgotten_there_too(
     failed_writes.break_off(hudi, table)
     failed_writes.roll_back(table)
 
+    assert_rows_and_listing(hudi, table, rows)
+    assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if str(kind) == "1.0.2-mor" else long(kind)
+        for kind in PLAIN
+        if kind.version != "0.15.0"
+    ],
+    ids=str,
+)
+def test_a_write_is_forgotten_before_which_hudi_has_compacted_its_metadata_table(
+    library, tmp_path, kind
+):
+    hudi, table = library.table(kind, tmp_path / "t")
+    rows = hudi.rows(table)
+    instant = failed_writes.break_off(hudi, table, with_markers=True, options=COMPACT_METADATA)
+    compacted = max(table.at(table.path / ".hoodie" / "metadata").instants(".commit"))
+    failed_writes.roll_back(table)
+
+    assert instant < compacted
     assert_rows_and_listing(hudi, table, rows)
     assert_hudi_goes_on(hudi, table, rows, merge_on_read=kind.merge_on_read)
 

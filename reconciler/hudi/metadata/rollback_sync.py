@@ -20,6 +20,7 @@ from reconciler.hudi.metadata.listing import (
     encode_listing_block,
     partition_key,
 )
+from reconciler.hudi.metadata.own_timeline import VERSION_8
 from reconciler.hudi.metadata.table import FILES, MetadataTable
 from reconciler.hudi.timeline.instant import Action
 
@@ -67,11 +68,23 @@ def plan_rollback_sync(
 
 
 def _check_not_compacted(table: MetadataTable, target: str) -> None:
-    """Raise UnsupportedError if a compaction may have moved the entries of ``target``."""
+    """Raise UnsupportedError if a compaction may have moved the entries of ``target``.
+
+    From version 8 on, a compaction leaves the log files of what completes after its request, also
+    of writes that began before it. Hudi 1.x compacts at the start of a write.
+    """
+    held_since = _find_completion(table, target) if table.version >= VERSION_8 else target
     for done in table.timeline.completed({Action.COMMIT}):
-        if done.requested > target:
+        if done.requested >= held_since:
             raise UnsupportedError(
                 f"the metadata table was compacted at {done.requested}, so it cannot forget "
                 f"{target}; roll that write back with Hudi, or let Hudi build the metadata table "
                 "anew"
             )
+
+
+def _find_completion(table: MetadataTable, target: str) -> str:
+    """Return when a deltacommit completed, or its own time if that is unknown."""
+    done = table.timeline.completed({Action.DELTACOMMIT})
+    times = (one.completed for one in done if one.requested == target)
+    return next(times, None) or target
