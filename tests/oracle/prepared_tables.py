@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,8 +112,28 @@ def copy_table(source: Path, target: Path) -> None:
 def assert_rows_and_listing(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> None:
     """Check that Hudi reads exactly these rows by every lookup, and that its listing is right."""
     assert_reads(hudi, table, rows)
-    if table.metadata_partitions():
-        assert directory_listing(table.path) == hudi.listing(table)
+    assert {} == find_wrongly_listed(hudi, table)
+
+
+def find_wrongly_listed(
+    hudi: RealHudi, table: HudiTable
+) -> dict[tuple[str, str], tuple[int | None, int | None]]:
+    """Return files with their sizes in the folder and in the metadata table where these differ.
+
+    None: it is not there. A partition without files equals a missing one.
+    """
+    if not table.metadata_partitions():
+        return {}
+    there, listed = _flatten(directory_listing(table.path)), _flatten(hudi.listing(table))
+    return {
+        path: (there.get(path), listed.get(path))
+        for path in there.keys() | listed.keys()
+        if there.get(path) != listed.get(path)
+    }
+
+
+def _flatten(listing: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, str], int]:
+    return {(path, name): size for path, files in listing.items() for name, size in files.items()}
 
 
 def assert_still_correct(hudi: RealHudi, table: HudiTable, rows: list[list[Any]]) -> None:
